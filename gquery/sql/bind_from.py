@@ -13,7 +13,8 @@ from gquery.expression.traverse import conjunction
 from gquery.expression.traverse import transform as transform_expr
 from gquery.expression.types import BIGINT
 from gquery.functions import call
-from gquery.planner.logical.nodes import Join, JoinKind, Plan, Query, Range, Scan, Values
+from gquery.planner.logical.nodes import Apply, Filter, Join, JoinKind, Plan, Query, Range, Scan, Values
+from gquery.planner.logical.tree import column_ids, free_columns
 from gquery.sql.bind_expr import ExprBinder
 from gquery.sql.bind_files import reader_arguments, reader_of
 from gquery.sql.bind_shared import relation_use
@@ -50,15 +51,15 @@ class FromBinder:
         source = node.args.get("from_")
         if source is None:
             return Values((), ((),)), Scope(self.parent)
-        groups: list[tuple[Plan, Scope]] = [self._item(source.this)]
+        result: tuple[Plan, Scope] | None = None  # what stands before the last comma
+        group = self._item(source.this, self.parent)
         for join in node.args.get("joins") or ():
             if _is_comma(join):  # a comma binds less than JOIN: what follows joins to its right side alone
-                groups.append(self._item(join.this))
+                result = group if result is None else self._combine(result, group, JoinKind.INNER, TRUE)
+                group = self._item(join.this, result[1])
             else:
-                groups[-1] = self._join(groups[-1], join)
-        result = groups[0]
-        for right in groups[1:]:
-            result = self._combine(result, right, JoinKind.INNER, TRUE)
+                group = self._join(group, join, self.parent if result is None else result[1])
+        result = group if result is None else self._combine(result, group, JoinKind.INNER, TRUE)
         self._check_aliases(result[1], node)
         return result
 
@@ -73,26 +74,28 @@ class FromBinder:
 
     # ---- relations ---------------------------------------------------------------------------------------------------
 
-    def _item(self, node: exp.Expr) -> tuple[Plan, Scope]:
+    def _item(self, node: exp.Expr, around: Scope | None) -> tuple[Plan, Scope]:
+        """An entry of FROM and its joins. ``around``: what its subqueries may use, the tables on its left."""
         try:
-            plan, scope = self._relation(node)
+            plan, scope = self._relation(node, around)
         except (BindError, CatalogError, FileError, NotSupportedError) as e:
             raise located(e, self.query.sql, node) from None
         for join in node.args.get("joins") or ():
-            plan, scope = self._join((plan, scope), join)
+            plan, scope = self._join((plan, scope), join, around)
         return plan, scope
 
-    def _relation(self, node: exp.Expr) -> tuple[Plan, Scope]:
+    def _relation(self, node: exp.Expr, around: Scope | None) -> tuple[Plan, Scope]:
         alias, columns = _alias(node)
+        node = node.this if isinstance(node, exp.Lateral) else node  # in DuckDB every subquery is one
         match node:
             case exp.Subquery() if isinstance(node.this, exp.Table):
                 if alias:  # DuckDB forgets it for some kinds of joins, and renames columns for others
                     raise NotSupportedError("not supported: an alias of a join in parentheses")
-                return self._item(node.this)  # (a JOIN b)
+                return self._item(node.this, around)  # (a JOIN b)
             case exp.Subquery() | exp.Query():
-                return self._named(self.query.query(node, self.parent, self.ctes), alias, columns)
+                return self._named(self.query.query(node, around, self.ctes), alias, columns)
             case exp.Values():
-                return self._named(self.query.values(node, self.parent), alias, columns)
+                return self._named(self.query.values(node, around), alias, columns)
             case exp.Table() if isinstance(node.this, exp.Func):
                 return self._table_function(node.this, alias, columns)
             case exp.Func():
@@ -206,8 +209,8 @@ class FromBinder:
 
     # ---- joins -------------------------------------------------------------------------------------------------------
 
-    def _join(self, left: tuple[Plan, Scope], node: exp.Join) -> tuple[Plan, Scope]:
-        right = self._item(node.this)
+    def _join(self, left: tuple[Plan, Scope], node: exp.Join, around: Scope | None) -> tuple[Plan, Scope]:
+        right = self._item(node.this, Scope(around, left[1].relations, left[1].merged))
         side, kind, method = ((node.args.get(k) or "").upper() for k in ("side", "kind", "method"))
         join_kind = {"LEFT": JoinKind.LEFT, "RIGHT": JoinKind.LEFT, "FULL": JoinKind.FULL}.get(side, JoinKind.INNER)
         if kind in ("SEMI", "ANTI"):
@@ -226,6 +229,8 @@ class FromBinder:
             raise located(e, self.query.sql, node) from None
         on = node.args.get("on")
         condition = ExprBinder(self.query, both, "ON").condition(on) if on is not None else conjunction(terms)
+        if join_kind not in (JoinKind.INNER, JoinKind.LEFT) or side == "RIGHT":
+            self._check_apart(left[0], right[0], node)
         if side == "RIGHT" and join_kind is JoinKind.LEFT:
             plan, scope = self._combine(left, right, JoinKind.LEFT, condition, swapped=True)
         else:
@@ -234,6 +239,13 @@ class FromBinder:
             for name, a, b in pairs:
                 _merge(scope, name, a, b, join_kind, right_wins=side == "RIGHT")
         return plan, scope
+
+    def _check_apart(self, left: Plan, right: Plan, node: exp.Join) -> None:
+        if free_columns(right) & column_ids(left):
+            error = BindError(
+                "the right side of a join uses columns of the left one: it has to be an INNER or LEFT join"
+            )
+            raise located(error, self.query.sql, node.this)
 
     def _using(self, name: str, scope: Scope, which: str) -> Expr:
         found = scope.find(name, None)
@@ -258,8 +270,20 @@ class FromBinder:
             a = _filled(a)
         if kind is JoinKind.FULL or (kind is JoinKind.LEFT and not swapped):
             b = _filled(b)
-        plan = Join(plan_b, plan_a, kind, condition) if swapped else Join(plan_a, plan_b, kind, condition)
+        plan: Plan
+        if free_columns(plan_b) & column_ids(plan_a):  # a lateral join
+            plan = _lateral(plan_a, plan_b, kind, condition)
+        else:
+            plan = Join(plan_b, plan_a, kind, condition) if swapped else Join(plan_a, plan_b, kind, condition)
         return plan, Scope(self.parent, a.relations + b.relations, a.merged + b.merged)
+
+
+def _lateral(left: Plan, right: Plan, kind: JoinKind, condition: Expr) -> Plan:
+    """Each left row beside the right plan's rows for it."""
+    if kind is not JoinKind.INNER:
+        return Apply(left, right, kind, condition)
+    applied = Apply(left, right, kind, TRUE)
+    return applied if condition == TRUE else Filter(applied, condition)
 
 
 def _filled(scope: Scope) -> Scope:

@@ -28,6 +28,7 @@ _READ: dict[type[exp.Expr], frozenset[str]] = {
     exp.Table: frozenset(("this", "alias", "db", "catalog", "joins")),
     exp.TableAlias: frozenset(("this", "columns")),
     exp.Join: frozenset(("this", "side", "kind", "method", "on", "using")),
+    exp.Lateral: frozenset(("this", "alias")),
     exp.Where: _ONE,
     exp.Group: frozenset(("expressions", "all")),
     exp.Having: _ONE,

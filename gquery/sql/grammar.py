@@ -288,7 +288,12 @@ class Reader(ExpressionReader):
             self._item()
 
     def _can_begin_item(self) -> bool:
-        return self.kind == STRING or self.word in ("(", "values") or self.is_column_name() or self.is_function_name()
+        return (
+            self.kind == STRING
+            or self.word in ("(", "values", "lateral")
+            or self.is_column_name()
+            or self.is_function_name()
+        )
 
     def _item(self, nested: bool = False) -> bool:
         """A table and its joins; ``nested``: in parentheses, or behind a JOIN whose ON comes later, where they are one in
@@ -341,7 +346,14 @@ class Reader(ExpressionReader):
     def _primary(self) -> bool:
         """One entry of FROM without its joins. Whether it is a join in parentheses."""
         joined = False
-        if self.word == "(" and self.kind != STRING:
+        if self.take("lateral"):
+            if self.word == "(":
+                self._subquery()
+            else:
+                self.function_name()
+                self.arguments(named=True)
+            self._alias()
+        elif self.word == "(" and self.kind != STRING:
             mark = self.mark()
             if self.starts_query() and self.tries(self._subquery, mark):
                 self._alias()

@@ -17,7 +17,6 @@ _NODES: dict[type[exp.Expr], str] = {
     exp.Cube: "CUBE",
     exp.Pivot: "PIVOT and UNPIVOT",
     exp.TableSample: "TABLESAMPLE",
-    exp.Lateral: "LATERAL",
     exp.Array: "lists",
     exp.Struct: "structs",
     exp.Map: "maps",

@@ -142,6 +142,10 @@ class Grammar:
         text, names = self.relation(depth, shared)
         terms: list[str] = []
         for _ in range((0, 1, 1, 2)[tape.below(4)] if depth else (0, 0, 1)[tape.below(3)]):
+            if depth and tape.chance(10):
+                how, right, names = self._lateral(names)
+                text += f" {how} {right}"
+                continue
             right, more = self.relation(depth, shared)
             how = tape.one(_JOINS)
             both = names + more
@@ -159,6 +163,24 @@ class Grammar:
                     text += f" {how} {right} ON {self.condition(names, more)}"
                     names = both
         return text, names, terms
+
+    def _lateral(self, left: Names) -> tuple[str, str, Names]:
+        """A join with a subquery that uses columns of what stands before it."""
+        tape, alias = self.tape, self.fresh("x")
+        source, names, terms = self.source(0)
+        if tape.chance(70):
+            terms.append(self.condition(left, names))
+        kinds = [tape.one(KINDS) for _ in range(tape.count(1, 2))]
+        if tape.chance(30):
+            items = [self.aggregate(kind, names) for kind in kinds]
+        else:
+            items = [self.value(kind, names, left, 1, 0) for kind in kinds]
+        where = f" WHERE {' AND '.join(terms)}" if terms else ""
+        listed = ", ".join(f"{item} AS c{n}" for n, item in enumerate(items))
+        made = _under(alias, tuple(Name(f"c{n}", kind) for n, kind in enumerate(kinds)))
+        how = tape.one(("CROSS JOIN", "LEFT JOIN", "JOIN"))
+        on = "" if how == "CROSS JOIN" else f" ON {'TRUE' if tape.chance(50) else self.condition(left, made)}"
+        return how, f"LATERAL (SELECT {listed} FROM {source}{where}) AS {alias}{on}", left + made
 
     def _derived(self, depth: int) -> tuple[str, Names]:
         body, kinds = self.select((), depth - 1)

@@ -165,7 +165,6 @@ def test_every_unsupported_construct_is_named_at_once(tables: Catalog) -> None:
         "SELECT x FROM u GROUP BY GROUPING SETS ((x), ())",
         "SELECT DISTINCT ON (x) x FROM u",
         "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT * FROM c",
-        "SELECT * FROM t, LATERAL (SELECT i)",
         "INSERT INTO t VALUES (1)",
         "CREATE TABLE n(a INTEGER)",
         "SELECT median(i) FROM t",

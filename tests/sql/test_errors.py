@@ -46,6 +46,13 @@ def expect_error(
         ("SELECT id, id FROM t UNION BY NAME SELECT 1", errors.BindError, "two columns 'id'"),
         ("SELECT day FROM t EXCEPT SELECT 1", errors.BindError, "except cannot mix values of type date"),
         ("SELECT id FROM t EXCEPT BY NAME SELECT id FROM t", errors.ParseError, "by"),
+        ("SELECT * FROM t SEMI JOIN (SELECT t.id) u ON TRUE", errors.BindError, "inner or left"),
+        ("SELECT * FROM t RIGHT JOIN LATERAL (SELECT t.id) u ON TRUE", errors.BindError, "inner or left"),
+        (
+            "SELECT u.i64 FROM t, LATERAL (SELECT i64, s FROM t v WHERE v.id < t.id LIMIT 2) u",
+            errors.NotSupportedError,
+            "limit",
+        ),
         ("SELEC 1", errors.ParseError, ""),
         ("SELECT FROM WHERE", errors.ParseError, ""),
         ("SELECT (1", errors.ParseError, ""),

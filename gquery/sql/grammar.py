@@ -288,12 +288,8 @@ class Reader(ExpressionReader):
             self._item()
 
     def _can_begin_item(self) -> bool:
-        return (
-            self.kind == STRING
-            or self.word in ("(", "values", "lateral")
-            or self.is_column_name()
-            or self.is_function_name()
-        )
+        begins = self.kind == STRING or self.word in ("(", "values", "lateral")
+        return begins or self.is_column_name() or self.is_function_name()
 
     def _item(self, nested: bool = False) -> bool:
         """A table and its joins; ``nested``: in parentheses, or behind a JOIN whose ON comes later, where they are one in

@@ -13,7 +13,8 @@ up `FUNCTIONS` for how to compute a `Call`, and `AGGREGATES` for what an `Aggreg
 from __future__ import annotations
 
 from gquery.functions import conditional, date_names, dates, new_strings, numeric, operators, regex, rounding, strings
-from gquery.functions.aggregates import AGGREGATES, AggregateFunction, aggregate, is_aggregate
+from gquery.functions.aggregate_record import AggregateFunction
+from gquery.functions.aggregates import AGGREGATES, aggregate, declaration, is_aggregate
 from gquery.functions.casts import cast, castable, unified, unify
 from gquery.functions.conditional import case
 from gquery.functions.operators import COMPARISONS, MIRRORED, NEGATED
@@ -21,6 +22,6 @@ from gquery.functions.registry import EXAMPLES, FUNCTIONS, RESOLVERS, ScalarFunc
 
 __all__ = [
     "AGGREGATES", "COMPARISONS", "EXAMPLES", "FUNCTIONS", "MIRRORED", "NEGATED", "RESOLVERS", "AggregateFunction",
-    "ScalarFunction", "aggregate", "call", "case", "cast", "castable", "conditional", "date_names", "dates", "is_aggregate",
-    "new_strings", "numeric", "operators", "regex", "rounding", "strings", "unified", "unify",
+    "ScalarFunction", "aggregate", "call", "case", "cast", "castable", "conditional", "date_names", "dates",
+    "declaration", "is_aggregate", "new_strings", "numeric", "operators", "regex", "rounding", "strings", "unified", "unify",
 ]  # fmt: skip

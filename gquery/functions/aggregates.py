@@ -1,4 +1,4 @@
-"""The aggregates: argument and result types. How each is computed is the engine's.
+"""The aggregates: one declaration each (see `aggregate_record`).
 
 DuckDB's types, save that sums of integers are BIGINT (and raise where the sum does not fit) instead of HUGEINT.
 """
@@ -10,29 +10,20 @@ from collections.abc import Callable, Sequence
 from gquery.errors import BindError, did_you_mean
 from gquery.expression.expr import AggregateCall, Expr
 from gquery.expression.types import BIGINT, BOOLEAN, DOUBLE, NULL, DType, Kind, decimal
+from gquery.functions import moments
+from gquery.functions.aggregate_record import AggregateFunction, Resolved
 from gquery.functions.casts import cast
 from gquery.functions.opaque import refuse_opaque
 from gquery.functions.registry import no_match
-from gquery.runtime.records import dataclass
+
+# ---- types -----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class AggregateFunction:
-    """An aggregate: ``resolve`` gives (argument types, result type), or None for arguments that it does not take. All
-    pass over NULLs; over no row ``count`` gives 0 and the others NULL."""
-
-    name: str
-    resolve: Callable[[Sequence[DType]], tuple[Sequence[DType], DType] | None]
-    signatures: tuple[str, ...]
-    doc: str
-    example: tuple[str, str]
-
-
-def _count(types: Sequence[DType]) -> tuple[Sequence[DType], DType] | None:
+def _count(types: Sequence[DType]) -> Resolved | None:
     return (types, BIGINT) if len(types) <= 1 else None
 
 
-def _sum(types: Sequence[DType]) -> tuple[Sequence[DType], DType] | None:
+def _sum(types: Sequence[DType]) -> Resolved | None:
     match list(types):
         case [t] if t.is_integer:
             return [t], BIGINT
@@ -46,7 +37,7 @@ def _sum(types: Sequence[DType]) -> tuple[Sequence[DType], DType] | None:
             return None
 
 
-def _avg(types: Sequence[DType]) -> tuple[Sequence[DType], DType] | None:
+def _avg(types: Sequence[DType]) -> Resolved | None:
     match list(types):
         case [t] if t.is_numeric:
             return [t], DOUBLE
@@ -54,31 +45,121 @@ def _avg(types: Sequence[DType]) -> tuple[Sequence[DType], DType] | None:
             return None
 
 
-def _same(types: Sequence[DType]) -> tuple[Sequence[DType], DType] | None:
+def _same(types: Sequence[DType]) -> Resolved | None:
     return (types, types[0]) if len(types) == 1 and types[0].kind is not Kind.INTERVAL else None
 
 
-AGGREGATES: dict[str, AggregateFunction] = {
-    f.name: f
-    for f in (
-        AggregateFunction("count", _count, ("count(*)", "count(any) -> BIGINT"),
-                          "How many rows there are, or how many values that are not NULL.", ("count(*)", "3")),
-        AggregateFunction("sum", _sum, ("sum(integer) -> BIGINT", "sum(DECIMAL(p,s)) -> DECIMAL(38,s)",
-                                        "sum(FLOAT or DOUBLE) -> DOUBLE"),
-                          "The sum; exact for integers and decimals, an error where it does not fit.", ("sum(x)", "6")),
-        AggregateFunction("avg", _avg, ("avg(numeric) -> DOUBLE",),
-                          "The mean: the exact sum by the count.", ("avg(x)", "2.0")),
-        AggregateFunction("min", _same, ("min(any)",), "The least value.", ("min(x)", "1")),
-        AggregateFunction("max", _same, ("max(any)",), "The greatest value (NaN is the greatest).", ("max(x)", "3")),
-        AggregateFunction("any_value", _same, ("any_value(any)",), "The first value that is not NULL.",
-                          ("any_value(7)", "7")),
-    )
+def _truth(types: Sequence[DType]) -> Resolved | None:
+    return (types, BOOLEAN) if list(types) == [BOOLEAN] else None
+
+
+def _count_of_truth(types: Sequence[DType]) -> Resolved | None:
+    return ([BIGINT], BIGINT) if list(types) == [BOOLEAN] else None
+
+
+def _doubles(count: int, result: DType = DOUBLE) -> Callable[[Sequence[DType]], Resolved | None]:
+    def resolve(types: Sequence[DType]) -> Resolved | None:
+        if len(types) != count or not all(t.is_numeric for t in types):
+            return None
+        return [DOUBLE] * count, result
+
+    return resolve
+
+
+def _moment(count: int, result: DType = DOUBLE) -> Callable[[Sequence[DType]], Resolved | None]:
+    """Numbers; DOUBLE in place of those whose sums of squares are not exact."""
+
+    def resolve(types: Sequence[DType]) -> Resolved | None:
+        if len(types) != count or not all(t.is_numeric for t in types):
+            return None
+        return [t if moments.is_small(t) else DOUBLE for t in types], result
+
+    return resolve
+
+
+# ---- the table -------------------------------------------------------------------------------------------------------
+
+
+def _of_value(name: str, parts: Callable[..., Expr], doc: str, value: str, *aliases: str) -> AggregateFunction:
+    return AggregateFunction(name, _moment(1), (f"{name}(DOUBLE) -> DOUBLE",), doc, (f"{name}(x)", value), aliases,
+                             parts, null_type=DOUBLE)  # fmt: skip
+
+
+def _of_pair(name: str, parts: Callable[..., Expr], doc: str, value: str, result: DType = DOUBLE) -> AggregateFunction:
+    return AggregateFunction(name, _moment(2, result), (f"{name}(y DOUBLE, x DOUBLE) -> {result}",), doc,
+                             (f"{name}(x, 2 * x)", value), (), parts, null_type=DOUBLE)  # fmt: skip
+
+
+def _sum_of_doubles(name: str, function: str, doc: str, value: str, *aliases: str) -> AggregateFunction:
+    return AggregateFunction(name, _doubles(1), (f"{name}(DOUBLE) -> DOUBLE",), doc, (f"{name}(x)", value), aliases,
+                             stands_for=function, null_type=DOUBLE, over_frame="sums")  # fmt: skip
+
+
+_UINTEGER = DType(Kind.UINTEGER)
+_ROWS = (
+    AggregateFunction("count", _count, ("count(*)", "count(any) -> BIGINT"),
+                      "How many rows there are, or how many values that are not NULL.", ("count(*)", "3"),
+                      ("count_star",), merged_by="sum", of_nothing=0, over_frame="sums"),
+    AggregateFunction("sum", _sum, ("sum(integer) -> BIGINT", "sum(DECIMAL(p,s)) -> DECIMAL(38,s)",
+                                    "sum(FLOAT or DOUBLE) -> DOUBLE"),
+                      "The sum; exact for integers and decimals, an error where it does not fit.", ("sum(x)", "6"),
+                      merged_by="sum", over_frame="sums"),
+    AggregateFunction("avg", _avg, ("avg(numeric) -> DOUBLE",),
+                      "The mean: the exact sum by the count.", ("avg(x)", "2.0"), ("mean",), over_frame="sums"),
+    AggregateFunction("min", _same, ("min(any)",), "The least value.", ("min(x)", "1"),
+                      merged_by="min", repeats_count=False, over_frame="extremes"),
+    AggregateFunction("max", _same, ("max(any)",), "The greatest value (NaN is the greatest).", ("max(x)", "3"),
+                      merged_by="max", repeats_count=False, over_frame="extremes"),
+    AggregateFunction("any_value", _same, ("any_value(any)",), "The first value that is not NULL.",
+                      ("any_value(7)", "7"), ("arbitrary",), repeats_count=False, over_frame="ordered"),
+    AggregateFunction("count_if", _count_of_truth, ("count_if(BOOLEAN) -> BIGINT",),
+                      "How many values are TRUE; NULL where no value is there.", ("count_if(x > 1)", "2"),
+                      ("countif",), stands_for="sum", null_type=BOOLEAN, over_frame="sums"),
+    AggregateFunction("bool_and", _truth, ("bool_and(BOOLEAN) -> BOOLEAN",), "Whether all values are TRUE.",
+                      ("bool_and(x > 1)", "False"), ("logical_and",), stands_for="min", null_type=BOOLEAN,
+                      repeats_count=False, over_frame="extremes"),
+    AggregateFunction("bool_or", _truth, ("bool_or(BOOLEAN) -> BOOLEAN",), "Whether some value is TRUE.",
+                      ("bool_or(x > 1)", "True"), ("logical_or",), stands_for="max", null_type=BOOLEAN,
+                      repeats_count=False, over_frame="extremes"),
+    _sum_of_doubles("fsum", "sum", "The sum of the values as doubles.", "6.0", "kahan_sum", "sumkahan"),
+    _sum_of_doubles("favg", "avg", "The mean of the values as doubles.", "2.0"),
+    _of_value("stddev_samp", moments.stddev_samp, "The standard deviation of a sample; NULL of one value.", "1.0",
+              "stddev"),
+    _of_value("stddev_pop", moments.stddev_pop, "The standard deviation of all there is.", "0.816496580927726"),
+    _of_value("var_samp", moments.var_samp, "The variance of a sample; NULL of one value.", "1.0", "variance"),
+    _of_value("var_pop", moments.var_pop, "The variance of all there is.", "0.6666666666666666"),
+    _of_value("sem", moments.sem, "The standard error of the mean.", "0.4714045207910317"),
+    _of_value("skewness", moments.skewness, "The skewness of a sample; NULL of two values.", "0.0"),
+    _of_value("kurtosis", moments.kurtosis, "The excess kurtosis of a sample; NULL of three values.", "None"),
+    _of_value("kurtosis_pop", moments.kurtosis_pop, "The excess kurtosis of all there is.", "-1.5"),
+    AggregateFunction("geomean", _doubles(1), ("geomean(DOUBLE) -> DOUBLE",), "The geometric mean.",
+                      ("geomean(x)", "1.8171205928321397"), (), moments.geomean, null_type=DOUBLE),
+    _of_pair("covar_samp", moments.covar_samp, "The covariance of a sample of pairs.", "2.0"),
+    _of_pair("covar_pop", moments.covar_pop, "The covariance of all pairs.", "1.3333333333333333"),
+    _of_pair("corr", moments.corr, "The correlation of pairs.", "1.0"),
+    _of_pair("regr_count", moments.regr_count, "How many pairs have no NULL.", "3", _UINTEGER),
+    _of_pair("regr_avgx", moments.regr_avgx, "The mean of x over pairs.", "4.0"),
+    _of_pair("regr_avgy", moments.regr_avgy, "The mean of y over pairs.", "2.0"),
+    _of_pair("regr_sxx", moments.regr_sxx, "The sum of squares of x about its mean.", "8.0"),
+    _of_pair("regr_sxy", moments.regr_sxy, "The sum of products of x and y about their means.", "4.0"),
+    _of_pair("regr_syy", moments.regr_syy, "The sum of squares of y about its mean.", "2.0"),
+    _of_pair("regr_slope", moments.regr_slope, "The slope of the line of least squares.", "0.5"),
+    _of_pair("regr_intercept", moments.regr_intercept, "Where that line has x = 0.", "0.0"),
+    _of_pair("regr_r2", moments.regr_r2, "The square of the correlation.", "1.0"),
+)  # fmt: skip
+AGGREGATES: dict[str, AggregateFunction] = {f.name: f for f in _ROWS}
+ALIASES = {alias: f.name for f in _ROWS for alias in f.aliases}
+INTERNAL = {
+    "dependent_value": AggregateFunction("dependent_value", _same, (), "The one value of a group.", ("", ""),
+                                         merged_by="dependent_value", repeats_count=False, over_frame="ordered"),
 }  # fmt: skip
-ALIASES = {
-    "mean": "avg", "count_star": "count", "arbitrary": "any_value",
-    "count_if": "sum", "countif": "sum",  # NULL where no value is there, as in DuckDB
-    "bool_and": "min", "logical_and": "min", "bool_or": "max", "logical_or": "max",
-}  # fmt: skip
+"""What rules make and nobody types."""
+
+
+def declaration(call: AggregateCall) -> AggregateFunction:
+    """What is declared of the aggregate of a call."""
+    found = AGGREGATES.get(call.function)
+    return INTERNAL[call.function] if found is None else found
 
 
 def is_aggregate(name: str) -> bool:
@@ -91,19 +172,18 @@ def aggregate(name: str, args: Sequence[Expr], distinct: bool = False, where: Ex
     function = AGGREGATES.get(ALIASES.get(name, name))
     if function is None:
         raise BindError(f"there is no aggregate {name!r}.{did_you_mean(name, AGGREGATES)}")
-    # NULL of no type: the sum, least, ... of NULLs is a NULL INTEGER (BIGINT for a sum)
-    of_truth = name.startswith(("bool_", "logical_", "count_if", "countif"))
-    of_null = BOOLEAN if of_truth else DType(Kind.INTEGER)
-    args = [cast(a, of_null) if a.dtype == NULL else a for a in args]
-    if of_truth and [a.dtype for a in args] != [BOOLEAN]:
-        raise no_match(name, args, (f"{name}(BOOLEAN)",))
+    args = [cast(a, function.null_type) if a.dtype == NULL else a for a in args]
     if distinct or function.name != "count":
         refuse_opaque(args, f"{name}(DISTINCT)" if distinct else name)
     resolved = function.resolve([a.dtype for a in args])
     if resolved is None or (distinct and not args):
-        raise no_match(function.name, args, function.signatures)
+        raise no_match(name, args, tuple(s.replace(function.name, name, 1) for s in function.signatures))
     types, dtype = resolved
     casted = tuple(cast(a, t) for a, t in zip(args, types, strict=True))
-    # DISTINCT does not change a least, greatest or first value
-    distinct = distinct and function.name in ("count", "sum", "avg")
-    return AggregateCall(function.name, casted, dtype, distinct, None if where is None else cast(where, BOOLEAN))
+    return AggregateCall(
+        function.stands_for or function.name,
+        casted,
+        dtype,
+        distinct and function.repeats_count,
+        None if where is None else cast(where, BOOLEAN),
+    )

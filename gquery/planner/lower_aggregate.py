@@ -14,7 +14,7 @@ from gquery import tuning
 from gquery.expression.expr import AggregateCall, Column, Expr, IsNull, Literal, Not, new_column
 from gquery.expression.traverse import conjunction
 from gquery.expression.types import BIGINT, BOOLEAN, Bounds, PhysicalType, Register
-from gquery.functions import call
+from gquery.functions import call, declaration
 from gquery.kernels.bindings import NeedsHostError
 from gquery.kernels.values import ValueProperties, value_properties
 from gquery.planner.aggregates import AggregatePlan, has_plain_count, is_plain, needs_ranks, plan_aggregates
@@ -40,7 +40,6 @@ from gquery.planner.physical import (
 from gquery.planner.stage_columns import stage_columns
 from gquery.runtime.records import replace
 
-MERGED_BY = {"count": "sum", "sum": "sum", "min": "min", "max": "max"}  # what makes one result of those of parts
 Keys = tuple[tuple[Column, Expr], ...]
 Calls = tuple[tuple[Column, AggregateCall], ...]
 
@@ -77,16 +76,16 @@ def _by_build_row(
     """Groups by text (or what else does not encode) of build sides, in two steps: first by the keys of the joins, which
     are numbers, then the few groups that this makes by what they are to be grouped by. None where that is not
     possible, or where hardly any rows share their keys."""
-    if any(a.function not in MERGED_BY for _, a in aggregates):
-        return None
+    merging = [declaration(a).merged_by for _, a in aggregates]
     two = build_row_keys(stream, keys)
-    if two is None or _tell_rows_apart(lowering, two.first, stream.rows):
+    if two is None or not all(merging) or _tell_rows_apart(lowering, two.first, stream.rows):
         return None
     parts = tuple((new_column(c.name, a.dtype, c.nullable), a) for c, a in aggregates)
     groups = _groups(lowering, plan, stream, two.first, parts)
     merged = tuple(
-        (c, AggregateCall(MERGED_BY[a.function], (part,), a.dtype))
-        for (c, a), (part, _) in zip(aggregates, parts, strict=True)
+        (c, AggregateCall(function, (part,), a.dtype))
+        for (c, a), (part, _), function in zip(aggregates, parts, merging, strict=True)
+        if function is not None
     )
     return _groups(lowering, plan, resumed(groups, two.probes, stream), two.keys, merged)
 

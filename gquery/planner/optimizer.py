@@ -2,7 +2,7 @@
 
 Each rule runs once (it reaches its own fixpoint in one walk): a new query is optimized in a few milliseconds, on the
 way to a first answer in tens. Every rule is named, timed, and can be switched off by name; rules that later stages rely
-on (subqueries gone, no DISTINCT aggregates) cannot.
+on (subqueries gone, no DISTINCT aggregates, none that is made of others) cannot.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from gquery.planner.rules.drop_sorts import drop_sorts
 from gquery.planner.rules.eager_aggregation import eager_aggregation
 from gquery.planner.rules.eliminate_distinct_aggregates import eliminate_distinct_aggregates
 from gquery.planner.rules.exists_by_extremes import exists_by_extremes
+from gquery.planner.rules.expand_aggregates import expand_aggregates
 from gquery.planner.rules.filter_shared import filter_shared
 from gquery.planner.rules.fold_constants import Evaluate
 from gquery.planner.rules.inline_shared import inline_shared
@@ -87,6 +88,7 @@ RULES: tuple[Rule, ...] = (
     # before the join order, so that joins nothing depends on are not ordered; the pushed predicates are known by now
     Rule("prune_columns", lambda query, _: prune_columns(query), whole=True),
     Rule("eliminate_distinct_aggregates", _on_plan(eliminate_distinct_aggregates), required=True),
+    Rule("expand_aggregates", _on_plan(expand_aggregates), required=True),
     Rule("reduce_group_keys", _on_plan(reduce_group_keys)),
     Rule("eager_aggregation", _on_plan(eager_aggregation)),
     Rule("semi_join_reduction", _on_plan(semi_join_reduction)),

@@ -143,3 +143,30 @@ select case when n is null then w end as c, f64, count(*) from t group by 1, 2
 select case when n > 100 then w end as c, min(f64), n from t group by 1, 3
 
 select b.f64, min(a.n), count(*) from t a join t b on a.id = b.id and a.n = b.n group by 1
+
+-- cpu
+select n, stddev(i32), var_pop(i16), sem(d9), stddev_pop(d18), variance(i64) from t group by n
+
+select stddev(i32), stddev_samp(i32), var_samp(d9), var_pop(u8), stddev_pop(u32), sem(d38 / 1000) from t
+
+select s, covar_pop(i32, i16), covar_samp(d9, i8), corr(i32, i16 + 0.5), count(*), sum(i64) from t group by s
+
+-- cpu
+select n, regr_count(i16, i32), regr_avgx(i16, i32), regr_avgy(i16, i32), regr_sxx(i16, i32), regr_syy(i16, i32), regr_sxy(i16, i32),
+regr_slope(i16, i32), regr_intercept(i16, i32), regr_r2(i16, i32) from t group by n
+
+select n, skewness(i16), kurtosis(i16), kurtosis_pop(i8) from t group by n
+
+select geomean(abs(i16) + 1), fsum(i32), favg(d9), kahan_sum(i8) from t
+
+select n, stddev(distinct i8), stddev(i8), count(distinct i8), var_pop(i16) filter (where i8 > 0) from t group by n
+
+select stddev(i32), corr(i32, i16), skewness(i16), regr_count(i32, i16), sem(i8), geomean(i8), favg(i8), count_if(flag) from empty
+
+select n, stddev(i32), corr(i32, i16), kurtosis_pop(i16), regr_count(i32, i16), regr_r2(i8, i16) from nulls group by n
+
+select stddev(i32), stddev_pop(i32), corr(i32, i16), regr_slope(i32, i16), regr_count(i32, i16), skewness(i16), sem(i8) from one
+
+select count_if(flag), bool_and(flag), bool_or(flag), bool_and(distinct flag) from t
+
+select a.n, (select stddev(b.i16) from t b where b.n = a.n and b.i8 > a.i8) from t a

@@ -18,6 +18,7 @@ from gquery.expression.expr import (
 )
 from gquery.expression.traverse import conjunction, conjuncts
 from gquery.expression.types import BOOLEAN
+from gquery.functions import declaration
 from gquery.planner.logical.nodes import (
     Aggregate,
     Apply,
@@ -221,6 +222,7 @@ def inner_column(c: Column, call: AggregateCall) -> Column:
 
 
 def empty_group(c: Column, call: AggregateCall) -> Expr:
-    """The value over no rows where the grouped aggregate found none: 0 for counts, NULL for all others."""
+    """The value over no rows where the grouped aggregate found none: 0 for counts, NULL for most others."""
     c = Column(c.id, c.name, c.dtype, True)
-    return Case(((IsNull(c), Literal(0, c.dtype)),), c) if call.function == "count" else c
+    nothing = declaration(call).of_nothing
+    return c if nothing is None else Case(((IsNull(c), Literal(nothing, c.dtype)),), c)

@@ -31,13 +31,13 @@ from gquery.expression.expr import (
 )
 from gquery.expression.traverse import conjunction, conjuncts, walk
 from gquery.expression.types import BOOLEAN, Kind
+from gquery.functions import AGGREGATES
 from gquery.planner.logical.cardinality import Estimator
 from gquery.planner.logical.nodes import Aggregate, Join, JoinKind, Plan, Project
 from gquery.planner.logical.properties import is_unique
 from gquery.planner.logical.tree import column_ids, transform_up, used_columns
 from gquery.planner.rules.reduce_outer_joins import null_if_null, rejects_null
 
-_FUNCTIONS = ("count", "sum", "avg", "min", "max")  # those that skip NULLs
 _TESTS = ("eq", "ne", "lt", "le", "gt", "ge", "is_distinct_from", "is_not_distinct_from", "like", "ilike", "contains")
 
 
@@ -94,7 +94,7 @@ def _is_of_left(call: AggregateCall, left: frozenset[int]) -> bool:
 
 def _is_of_right(call: AggregateCall, right: frozenset[int]) -> bool:
     """Whether a call can be made over right rows alone, and over a row of NULLs in their place finds nothing to count."""
-    if call.function not in _FUNCTIONS or call.distinct:
+    if call.function not in AGGREGATES or not AGGREGATES[call.function].skips_null or call.distinct:
         return False
     exprs = (*call.args, *((call.filter,) if call.filter else ()))
     if not all(used_columns(e) <= right and _never_raises(e) for e in exprs):

@@ -10,14 +10,12 @@ they are joined on the keys, NULLs taken as equal. MIN and MAX do not care for D
 
 from __future__ import annotations
 
-from gquery.expression.expr import TRUE, AggregateCall, Call, Case, Column, Expr, Literal, new_column
-from gquery.expression.traverse import conjunction
-from gquery.expression.types import BOOLEAN
-from gquery.planner.logical.nodes import Aggregate, Join, JoinKind, Plan
-from gquery.planner.logical.tree import fresh_copy, remap_expr, transform_up
-
-_INSENSITIVE = ("min", "max", "any_value")
-Calls = tuple[tuple[Column, AggregateCall], ...]
+from gquery.expression.expr import AggregateCall, Case, Column, Expr, Literal, new_column
+from gquery.functions import declaration
+from gquery.planner.logical.aggregate_joins import Calls, joined_parts
+from gquery.planner.logical.nodes import Aggregate, Plan
+from gquery.planner.logical.tree import transform_up
+from gquery.runtime.records import replace
 
 
 def eliminate_distinct_aggregates(plan: Plan) -> Plan | None:
@@ -29,7 +27,7 @@ def eliminate_distinct_aggregates(plan: Plan) -> Plan | None:
 def _eliminate(plan: Aggregate) -> Plan:
     if not any(a.distinct for _, a in plan.aggregates):
         return plan
-    calls = tuple((c, _plain(a) if a.function in _INSENSITIVE else a) for c, a in plan.aggregates)
+    calls = tuple((c, a if declaration(a).repeats_count else _plain(a)) for c, a in plan.aggregates)
     groups: dict[tuple[tuple[Expr, ...], Expr | None] | None, list[tuple[Column, AggregateCall]]] = {}
     for c, a in calls:
         groups.setdefault((a.args, a.filter) if a.distinct else None, []).append((c, a))
@@ -37,11 +35,16 @@ def _eliminate(plan: Aggregate) -> Plan:
     if len(parts) == 1:
         what, members = parts[0]
         return Aggregate(plan.source, plan.keys, members) if what is None else _two_groups(plan, members)
-    return _joined(plan, [members for _, members in parts])
+    return joined_parts(plan, [members for _, members in parts], _of_part)
 
 
 def _plain(a: AggregateCall) -> AggregateCall:
-    return AggregateCall(a.function, a.args, a.dtype, False, a.filter)
+    return replace(a, distinct=False)
+
+
+def _of_part(plan: Aggregate) -> Plan:
+    """A part whose calls are all alike."""
+    return _two_groups(plan, plan.aggregates) if plan.aggregates[0][1].distinct else plan
 
 
 def _two_groups(plan: Aggregate, calls: Calls) -> Aggregate:
@@ -62,37 +65,3 @@ def _two_groups(plan: Aggregate, calls: Calls) -> Aggregate:
 def _where(e: Expr, where: Expr | None) -> Expr:
     """The value, or NULL (which aggregates pass over) where the filter does not hold."""
     return e if where is None else Case(((where, e),), Literal(None, e.dtype))
-
-
-def _joined(plan: Aggregate, parts: list[Calls]) -> Plan:
-    """One aggregate a part, over copies of the source, joined on the keys. Every part has the same groups."""
-    result: Plan | None = None
-    first_keys: tuple[Column, ...] = ()
-    names: dict[int, Column] = {}
-    for calls in parts:
-        if result is None:
-            keys, source = plan.keys, plan.source
-        else:
-            source, names = fresh_copy(plan.source)
-            keys = tuple((new_column(c.name, c.dtype, c.nullable), remap_expr(e, names)) for c, e in plan.keys)
-        moved = tuple((c, _moved(a, names)) for c, a in calls)
-        part = Aggregate(source, keys, moved)
-        new: Plan = _two_groups(part, moved) if moved[0][1].distinct else part
-        if result is None:
-            result, first_keys = new, tuple(c for c, _ in keys)
-        else:
-            same = tuple(_same(a, b) for a, (b, _) in zip(first_keys, keys, strict=True))
-            result = Join(result, new, JoinKind.INNER, conjunction(same) if same else TRUE)
-    assert result is not None
-    return result
-
-
-def _moved(a: AggregateCall, names: dict[int, Column]) -> AggregateCall:
-    where = None if a.filter is None else remap_expr(a.filter, names)
-    return AggregateCall(a.function, tuple(remap_expr(x, names) for x in a.args), a.dtype, a.distinct, where)
-
-
-def _same(a: Column, b: Column) -> Expr:
-    if a.nullable and b.nullable:
-        return Call("is_not_distinct_from", (a, b), BOOLEAN, False)
-    return Call("eq", (a, b), BOOLEAN, False)

@@ -26,13 +26,12 @@ from gquery import tuning
 from gquery.expression.expr import AggregateCall, And, Column, Expr, Or, new_column
 from gquery.expression.traverse import conjunction, conjuncts, disjunction
 from gquery.expression.traverse import walk as walk_expr
+from gquery.functions import declaration
 from gquery.planner.logical.canonical import canonical, expression_key
 from gquery.planner.logical.nodes import Aggregate, Filter, Join, JoinKind, Plan, Scan
 from gquery.planner.logical.tree import remap_expr, walk, with_sources
 from gquery.planner.rules.reduce_outer_joins import null_if_null
 from gquery.runtime.records import dataclass
-
-_NULL_OF_NOTHING = ("min", "max", "sum", "avg")
 
 
 def merge_aggregates(plan: Plan) -> Plan | None:
@@ -123,7 +122,8 @@ def _drops_null_groups(join: Join, aggregate: Aggregate) -> bool:
     if join.kind not in (JoinKind.SEMI, JoinKind.ANTI):
         return False
     made = frozenset(c.id for c, _ in aggregate.aggregates)
-    return _rejects_nulls(join.condition, made) and all(a.function in _NULL_OF_NOTHING for _, a in aggregate.aggregates)
+    is_null = all(declaration(a).of_nothing is None for _, a in aggregate.aggregates)
+    return is_null and _rejects_nulls(join.condition, made)
 
 
 def _rejects_nulls(e: Expr, columns: frozenset[int]) -> bool:

@@ -1,0 +1,53 @@
+"""Aggregates of one group made in several nodes, joined on the group's keys, NULLs taken as equal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from gquery.expression.expr import TRUE, AggregateCall, Call, Column, Expr, new_column
+from gquery.expression.traverse import conjunction
+from gquery.expression.types import BOOLEAN
+from gquery.planner.logical.nodes import Aggregate, Join, JoinKind, Plan
+from gquery.planner.logical.tree import fresh_copy, remap_expr
+from gquery.runtime.records import replace
+
+Calls = tuple[tuple[Column, AggregateCall], ...]
+
+
+def joined_parts(plan: Aggregate, parts: Sequence[Calls], made: Callable[[Aggregate], Plan]) -> Plan:
+    """One node a part of the aggregates, over copies of the source; ``made`` is what stands for such a node. Every part has the
+    same groups."""
+    result: Plan | None = None
+    first_keys: tuple[Column, ...] = ()
+    names: dict[int, Column] = {}
+    for calls in parts:
+        if result is None:
+            keys, source = plan.keys, plan.source
+        else:
+            source, names = fresh_copy(plan.source)
+            keys = tuple((new_column(c.name, c.dtype, c.nullable), remap_expr(e, names)) for c, e in plan.keys)
+        new = made(Aggregate(source, keys, tuple((c, moved(a, names)) for c, a in calls)))
+        if result is None:
+            result, first_keys = new, tuple(c for c, _ in keys)
+        else:
+            result = Join(result, new, JoinKind.INNER, equal_keys(first_keys, [c for c, _ in keys]))
+    assert result is not None
+    return result
+
+
+def moved(a: AggregateCall, names: dict[int, Column]) -> AggregateCall:
+    """A call over other columns."""
+    where = None if a.filter is None else remap_expr(a.filter, names)
+    return replace(a, args=tuple(remap_expr(x, names) for x in a.args), filter=where)
+
+
+def equal_keys(left: Sequence[Expr], right: Sequence[Expr]) -> Expr:
+    """Whether all keys are the same."""
+    same = tuple(_same(a, b) for a, b in zip(left, right, strict=True))
+    return conjunction(same) if same else TRUE
+
+
+def _same(a: Expr, b: Expr) -> Expr:
+    if a.nullable and b.nullable:
+        return Call("is_not_distinct_from", (a, b), BOOLEAN, False)
+    return Call("eq", (a, b), BOOLEAN, False)

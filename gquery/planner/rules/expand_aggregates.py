@@ -1,0 +1,88 @@
+"""Aggregates that are made of others become those, and an expression over them.
+
+    Aggregate by k: corr(y, x)        Project k, <expression over sums>
+      Scan t                            Aggregate by k: count(*), sum(x - cx), sum(y - cy), ...
+                                =>        Join on k
+                                            Scan t
+                                            Project k, cx, cy
+                                              Aggregate by k: min(x), avg(x), max(x), min(y), ...
+                                                Scan t
+
+The declaration of an aggregate says what its parts are (`functions.aggregate_parts`). The join is there where they look at rows
+in the light of something known of the group. What groups by value first gets a group of its own, joined to the others on the
+keys. Plain aggregates of the node stay beside the parts.
+"""
+
+from __future__ import annotations
+
+from gquery.expression.expr import Column, Expr, new_column
+from gquery.functions import declaration
+from gquery.functions.aggregate_parts import Parts, centred
+from gquery.planner.logical.aggregate_joins import Calls, equal_keys, joined_parts, moved
+from gquery.planner.logical.nodes import Aggregate, Join, JoinKind, Plan, Project
+from gquery.planner.logical.tree import fresh_copy, remap_expr, transform_up
+
+
+def expand_aggregates(plan: Plan) -> Plan | None:
+    """No aggregate is made of others any more."""
+    new = transform_up(plan, lambda n: _expand(n) if isinstance(n, Aggregate) else n)
+    return None if new is plan else new
+
+
+def _expand(plan: Aggregate) -> Plan:
+    if not any(declaration(a).parts for _, a in plan.aggregates):
+        return plan
+    shared: list[tuple[Column, Expr]] = []
+    parts, alone = Parts(), []
+    plain = []
+    for c, a in plan.aggregates:
+        make = declaration(a).parts
+        if make is None:
+            plain.append((c, a))
+            continue
+        own = Parts()
+        own.where = a.filter
+        make(own, *a.args)
+        if own.values:
+            alone.append((c, a))
+            continue
+        parts.where = a.filter
+        shared.append((c, make(parts, *a.args)))
+    if len(alone) + bool(shared or plain) > 1:
+        calls = tuple((c, a) for c, a in plan.aggregates if (c, a) not in alone)
+        return joined_parts(plan, [*([calls] if calls else []), *(((c, a),) for c, a in alone)], _expand)
+    if alone:
+        return _by_values(plan)
+    calls = (*plain, *((c, a) for a, c in parts.calls.items()))
+    source = _with_pivots(plan, parts) if parts.pivot_calls else plan.source
+    passed = tuple((c, c) for c, _ in (*plan.keys, *plain))
+    return Project(_expand(Aggregate(source, plan.keys, calls)), (*passed, *shared))
+
+
+def _by_values(plan: Aggregate) -> Plan:
+    """The only aggregate of a node, which looks at the values of a group, each of them once."""
+    ((c, a),) = plan.aggregates
+    make, parts = declaration(a).parts, Parts()
+    assert make is not None
+    parts.where = a.filter
+    result = make(parts, *a.args)
+    keys = tuple((new_column(k.name, k.dtype, k.nullable), e) for k, e in plan.keys)
+    inner = Aggregate(plan.source, keys + parts.values, tuple((v, call) for call, v in parts.value_calls.items()))
+    outer = Aggregate(
+        _expand(inner),
+        tuple((k, made) for (k, _), (made, _) in zip(plan.keys, keys, strict=True)),
+        tuple((made, call) for call, made in parts.calls.items()),
+    )
+    return Project(_expand(outer), (*((k, k) for k, _ in plan.keys), (c, result)))
+
+
+def _with_pivots(plan: Aggregate, parts: Parts) -> Plan:
+    """The rows of the source, each with what is known of its group."""
+    source, names = fresh_copy(plan.source)
+    keys = tuple((new_column(c.name, c.dtype, c.nullable), remap_expr(e, names)) for c, e in plan.keys)
+    calls: Calls = tuple((c, a) for a, c in parts.pivot_calls.items())
+    pivots: Plan = _expand(Aggregate(source, keys, tuple((c, moved(a, names)) for c, a in calls)))
+    if parts.pivots:
+        passed = [(c, c) for c, _ in (*keys, *calls)]
+        pivots = Project(pivots, (*passed, *((c, centred(of)) for of, c in parts.pivots.items())))
+    return Join(plan.source, pivots, JoinKind.INNER, equal_keys([e for _, e in plan.keys], [c for c, _ in keys]))

@@ -24,8 +24,9 @@ from gquery.execution.state import StageReport
 from gquery.expression.expr import Column
 from gquery.kernels.builtin import gathers, order
 from gquery.operators.base import Frame, make_column, narrow
-from gquery.operators.breakers import run_breaker, sort_keys
+from gquery.operators.breakers import run_breaker
 from gquery.operators.partition_rows import rows_between
+from gquery.operators.sort_keys import sort_keys
 from gquery.planner.physical import DistinctRows, SortRows
 from gquery.runtime.interrupt import check
 
@@ -184,7 +185,9 @@ def distinct_by_parts(work: DistinctRows, frame: Frame, device: Device, report: 
             count += int(found.size)
     whole = np.array([count], np.int64) if work.counted else _joined(made, values.dtype, device, label)
     columns = {
-        s.column.id: make_column(s.properties, s.physical_type, narrow(whole, s.physical_type), None, whole.size, device)
+        s.column.id: make_column(
+            s.properties, s.physical_type, narrow(whole, s.physical_type), None, whole.size, device
+        )
         for s in work.columns
     }
     return Frame(columns, int(whole.size))

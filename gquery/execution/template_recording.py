@@ -38,7 +38,7 @@ from gquery.kernels.builtin.define import address
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.base import AbortableTarget
 from gquery.operators.base import Frame, JoinIndex, words_a_row
-from gquery.operators.breakers import sort_keys
+from gquery.operators.sort_keys import sort_keys
 from gquery.planner.physical import Program, SortRows
 from gquery.runtime.records import dataclass
 

@@ -14,13 +14,14 @@ from gquery.device.array import Array
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device, cpu_device
 from gquery.device.recording import CannotRecordError
-from gquery.expression.expr import Column, SortKey
-from gquery.expression.types import INT64, Bounds, PhysicalType
-from gquery.kernels.builtin import counted_order, gathers, order, scans, wide_arrays
+from gquery.expression.expr import Column
+from gquery.expression.types import Bounds, PhysicalType
+from gquery.kernels.builtin import counted_order, gathers, order, scans
 from gquery.kernels.builtin.text_extremes import text_extremes
 from gquery.kernels.readback import Count, validate
 from gquery.kernels.values import ValueProperties
 from gquery.operators.base import Frame, JoinIndex, make_column, narrow
+from gquery.operators.sort_keys import key_parts, sort_keys
 from gquery.planner.logical.tree import used_columns
 from gquery.planner.physical import (
     ConcatRows,
@@ -113,39 +114,6 @@ def _few(work: SortRows, frame: Frame, rows: Array, device: Device) -> Frame:
     few = Frame({i: gathers.take(frame.columns[i], rows, device) for i in ids}, int(rows.size))
     validate()
     return few
-
-
-def sort_keys(keys: Sequence[SortKey], frame: Frame, device: Device) -> list[order.OrderKey]:
-    """What the rows of a frame are sorted by."""
-    found: list[order.OrderKey] = []
-    for key in keys:
-        assert isinstance(key.expr, Column)
-        column = frame.columns[key.expr.id]
-        if column.validity is not None:
-            found.append(order.Integers(column.validity.on(device), Bounds(0, 1), not key.nulls_first))
-        found += _parts(column, device, key.descending)
-    return found
-
-
-def _parts(column: ColumnData, device: Device, descending: bool = False) -> list[order.OrderKey]:
-    """A column's values as sort keys, most significant first; all NULLs are the same value."""
-    if column.physical_type.is_string:
-        return [order.Text(column, device, descending)]
-    data = column.data.on(device)
-    match column.physical_type:
-        case PhysicalType.F32 | PhysicalType.F64:
-            return [order.Integers(wide_arrays.f64_order(data.astype(np.float64)), None, descending)]
-        case PhysicalType.I128:
-            words = data.reshape(-1, 2)
-            high, low = words[:, 1].copy(), words[:, 0] ^ np.int64(INT64.low)
-            return [order.Integers(high, None, descending), order.Integers(low, None, descending)]
-        case PhysicalType.BOOL:
-            return [order.Integers(data, Bounds(0, 1), descending)]
-        case _:
-            known = column.statistics.bounds
-            if column.validity is not None and known is not None:
-                known = known | Bounds(0, 0)  # what lies under a NULL
-            return [order.Integers(data, known, descending)]
 
 
 def _distinct(work: DistinctRows, frame: Frame, device: Device) -> Frame:
@@ -266,7 +234,7 @@ def _rank_encode(frame: Frame, work: RankEncode, device: Device, workers: int) -
 def rank(column: ColumnData, device: Device) -> tuple[Array, ColumnData]:
     """For each row the rank of its value among the distinct values (int64), and those values as a column."""
     xp = device.xp
-    rows, starts = order.sort_starts(_parts(column, device))
+    rows, starts = order.sort_starts(key_parts(column, device))
     codes = xp.empty(column.length, np.int64)
     codes[rows] = xp.cumsum(starts, dtype=np.int64) - 1
     return codes, gathers.take(replace(column, validity=None), rows[scans.compact(starts)], device)
@@ -323,7 +291,7 @@ def _extreme_rows(column: ColumnData, device: Device, workers: int) -> Array:
     ends = []
     for descending in (False, True):
         nulls = [] if column.validity is None else [order.Integers(column.validity.on(device), Bounds(0, 1), True)]
-        ends.append(order.top_k([*nulls, *_parts(column, device, descending)], 1)[0])
+        ends.append(order.top_k([*nulls, *key_parts(column, device, descending)], 1)[0])
     array: Array = xp.stack(ends).astype(np.uint32)
     return array
 

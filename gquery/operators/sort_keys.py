@@ -1,0 +1,47 @@
+"""The keys of an order as what `kernels.builtin.order` sorts by: for each column of a frame its words, most significant first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from gquery.columns.table import ColumnData
+from gquery.device.device import Device
+from gquery.expression.expr import Column, SortKey
+from gquery.expression.types import INT64, Bounds, PhysicalType
+from gquery.kernels.builtin import order, wide_arrays
+from gquery.operators.base import Frame
+
+
+def sort_keys(keys: Sequence[SortKey], frame: Frame, device: Device) -> list[order.OrderKey]:
+    """What the rows of a frame are sorted by."""
+    found: list[order.OrderKey] = []
+    for key in keys:
+        assert isinstance(key.expr, Column)
+        column = frame.columns[key.expr.id]
+        if column.validity is not None:
+            found.append(order.Integers(column.validity.on(device), Bounds(0, 1), not key.nulls_first))
+        found += key_parts(column, device, key.descending)
+    return found
+
+
+def key_parts(column: ColumnData, device: Device, descending: bool = False) -> list[order.OrderKey]:
+    """A column's values as sort keys, most significant first; all NULLs are the same value."""
+    if column.physical_type.is_string:
+        return [order.Text(column, device, descending)]
+    data = column.data.on(device)
+    match column.physical_type:
+        case PhysicalType.F32 | PhysicalType.F64:
+            return [order.Integers(wide_arrays.f64_order(data.astype(np.float64)), None, descending)]
+        case PhysicalType.I128:
+            words = data.reshape(-1, 2)
+            high, low = words[:, 1].copy(), words[:, 0] ^ np.int64(INT64.low)
+            return [order.Integers(high, None, descending), order.Integers(low, None, descending)]
+        case PhysicalType.BOOL:
+            return [order.Integers(data, Bounds(0, 1), descending)]
+        case _:
+            known = column.statistics.bounds
+            if column.validity is not None and known is not None:
+                known = known | Bounds(0, 0)  # what lies under a NULL
+            return [order.Integers(data, known, descending)]

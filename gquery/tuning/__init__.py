@@ -10,7 +10,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from gquery.tuning.data import Encoding, Memory, Ownership, Reading, Startup, Streaming, Transfers
-from gquery.tuning.kernels import BuiltInKernels, Compiling, KernelParts, KernelTexts, Partitioning, Sorting, TextScans
+from gquery.tuning.kernels import (
+    BuiltInKernels,
+    Compiling,
+    KernelParts,
+    KernelTexts,
+    Partitioning,
+    Sorting,
+    TextScans,
+    WindowFunctions,
+)
 from gquery.tuning.planning import (
     Cardinality,
     GroupLayouts,
@@ -52,6 +61,7 @@ semi_joins = SemiJoins()
 join_layouts = JoinLayouts()
 key_filters = KeyFilters()
 windows = Windows()
+window_functions = WindowFunctions()
 group_layouts = GroupLayouts()
 interpreter_costs = InterpreterCosts()
 # operators and execution

@@ -128,6 +128,16 @@ class Sorting(Record):
 
 
 @dataclass(init=False, eq=False, repr=False)
+class WindowFunctions(Record):
+    """Window functions: scans over partitions, and frames that are looked up."""
+
+    thread_tile: int = number(2**16, "rows", "that a thread of a CPU scans one after another")
+    lane_tile: int = number(32, "rows", "that a lane of a GPU scans one after another: a line of its memory")
+    tree_shift: int = number(4, "bits", "of the number of nodes that a node of a tree stands for")
+    least_width: int = number(8, "rows", "of a frame from which on it is made of two scans, not row by row")
+
+
+@dataclass(init=False, eq=False, repr=False)
 class Compiling(Record):
     """Processes that compile kernels, and what is kept of their work."""
 

@@ -33,7 +33,9 @@ class Accumulators(Record):
         2048, "64-bit words a block", "of copies for neighbouring lanes: 16 KB, of which a multiprocessor holds eight"
     )
     numbered_slots: int = number(
-        4, "slots a group", "of a range of keys, up to which groups of ranks are found by a flag a slot and not by sorting keys"
+        4,
+        "slots a group",
+        "of a range of keys, up to which groups of ranks are found by a flag a slot and not by sorting keys",
     )
     most_copies: int = number(32, "copies", "of a small state: as many as a warp has lanes", _H200_QUERIES)
     register_words: int = number(
@@ -301,7 +303,9 @@ class Distribution(Record):
         "of a join table, from which on it is asked whether the rows of both sides go to ranks by the hash of their keys",
     )
     hashed_most: float = number(
-        0.9, "times", "what moving and writing rows costs without that exchange, at most, as `distributed.rank_cost` has it"
+        0.9,
+        "times",
+        "what moving and writing rows costs without that exchange, at most, as `distributed.rank_cost` has it",
     )
     hashed_us: float = number(
         50.0, "us", "that an exchange takes for one side, however few its rows: 17 us and some ten launches; predicted"
@@ -312,7 +316,9 @@ class Distribution(Record):
     )
     copied_ps: float = number(0.47, "ps a byte", "that is read and written: a copy of 10 GB takes 4.7 ms", _TWO_GPUS)
     entered_ps: float = number(
-        180.0, "ps a row", "that is entered in a large hash table: a trial's kernel entered 5.5 G rows a second on an H200"
+        180.0,
+        "ps a row",
+        "that is entered in a large hash table: a trial's kernel entered 5.5 G rows a second on an H200",
     )
     text_bytes: int = number(24, "bytes", "of the characters of a text, about, where nothing is known of it")
     parted_bytes: int = number(
@@ -340,8 +346,14 @@ class Clusters(Record):
     """How a connection speaks with the workers of a cluster."""
 
     connect_seconds: int = number(10, "seconds", "for which a scheduler may take to answer")
-    look_seconds: float = number(0.2, "seconds", "between two looks at whether a query was interrupted, or workers are left")
+    look_seconds: float = number(
+        0.2, "seconds", "between two looks at whether a query was interrupted, or workers are left"
+    )
     alone_seconds: int = number(10, "seconds", "without any worker after which a query fails")
     answer_seconds: int = number(20, "seconds", "for which a scheduler may take to answer a query that waits")
-    leave_seconds: int = number(5, "seconds", "for which a connection that ends a run, or itself, waits for workers to tidy up")
-    more_fragments: int = number(2, "fragments", "of each rank that are asked for where a run makes more exchanges than expected")
+    leave_seconds: int = number(
+        5, "seconds", "for which a connection that ends a run, or itself, waits for workers to tidy up"
+    )
+    more_fragments: int = number(
+        2, "fragments", "of each rank that are asked for where a run makes more exchanges than expected"
+    )

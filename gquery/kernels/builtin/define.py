@@ -50,17 +50,23 @@ class BuiltinKernel:
 
 
 def launch(
-    builtin: BuiltinKernel, rows: int, like: Array, *values: Argument, workers: int = 1, number: Array | None = None
+    builtin: BuiltinKernel,
+    rows: int,
+    like: Array,
+    *values: Argument,
+    workers: int = 1,
+    number: Array | None = None,
+    unit: int = 1,
 ) -> None:
     """Run a kernel over all rows where the arrays lie; on a CPU by so many threads, if its rows do not meet in memory, on a GPU
-    over as many as ``number`` says there (see `readback.Count`; None: all)."""
+    over as many as ``number`` says there (see `readback.Count`; None: all). A row of the kernel stands for ``unit`` elements."""
     kernel = builtin.kernel
-    name = "cuda" if namespace(like) is not np else "python" if is_interpreted(kernel, rows) else "cpu"
+    name = "cuda" if namespace(like) is not np else "python" if is_interpreted(kernel, rows * unit) else "cpu"
     target = get_target(name)
     arguments = arguments_of(target, kernel, values)
     compiled = target.compile(kernel)
     if name == "cpu" and workers > 1:
-        run_parts(lambda lo, hi: target.run(compiled, lo, hi, arguments), rows, PART, workers)
+        run_parts(lambda lo, hi: target.run(compiled, lo, hi, arguments), rows, max(PART // unit, 1), workers)
     elif number is None:
         target.run(compiled, 0, rows, arguments)
     else:

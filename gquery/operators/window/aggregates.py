@@ -1,0 +1,130 @@
+"""Counts, sums and averages over frames.
+
+Exact sums are differences of prefix sums, in one word where all values together fit 64 bits, else in words of 32 bits, whose sums
+cannot overflow: whether a frame's sum fits its type is looked at once it is known. Sums of doubles are never differences: a
+value of 1e17, an infinity or a NaN would spoil every frame behind it. They are added up by `scans_of_segments` and `trees`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+import numpy as np
+
+from gquery.columns.table import ColumnData
+from gquery.device.array import Array
+from gquery.errors import OutOfRangeError
+from gquery.expression.facts import BYTE_BITS, SUM_WORD_BITS, power_of_ten
+from gquery.expression.types import INT64, INT128, Bounds, Kind, PhysicalType, type_bounds
+from gquery.expression.windows import WindowCall
+from gquery.kernels.builtin import wide_arrays
+from gquery.operators.window.combine import combined
+from gquery.operators.window.frames import Ranges, frame_ranges, without_excluded
+from gquery.operators.window.positions import (
+    PositionKernel,
+    Work,
+    position_kernel,
+    prefix,
+    present_by_position,
+    values_by_position,
+)
+from gquery.planner.physical import Stored
+
+AGGREGATES = ("count", "sum", "avg")
+
+
+def aggregate_values(stored: Stored, call: WindowCall, work: Work) -> tuple[Array, Array | None]:
+    """The values of a count, sum or average by row, and their validity."""
+    column = work.column(call.args[0]) if call.args else None
+    keep = None if call.filter is None else work.column(call.filter)
+    present = present_by_position(column, keep, work)
+    ranges = without_excluded(call.frame, frame_ranges(call.frame, work), work)
+    counts = difference(None if present is None else prefix(present, work.device), ranges, work)
+    if call.function == "count":
+        return counts, None
+    assert column is not None
+    validity = (counts > 0).astype(np.uint8)
+    if column.dtype.is_float:
+        values = values_by_position(column, "f64", present, 0.0, work)
+        total = combined(values, "add", call.frame, ranges, work)
+    else:
+        total = _exact_sums(stored, call, column, present, ranges, work)
+    if call.function == "avg":
+        total = _averages(total, counts, column)
+    return total, validity
+
+
+@cache
+def _difference(ranges: int, counted: bool) -> PositionKernel:
+    lines = ["total = i64(0)"]
+    for n in range(ranges):
+        low, high = f"i64(low{n}[i])", f"i64(high{n}[i])"
+        if counted:
+            low, high = f"i64(sums[row_index({low})])", f"i64(sums[row_index({high})])"
+        lines.append(f"total = add_i64(total, sub_i64({high}, {low}))")
+    ends = " ".join(f"low{n}:*u32 high{n}:*u32" for n in range(ranges))
+    return position_kernel(f"sums:*i64 made:*i64 {ends}", *lines, "store_i64(made, row, total)")
+
+
+def difference(sums: Array | None, ranges: Sequence[Ranges], work: Work) -> Array:
+    """By row the sum over its ranges, from sums of all that stands before a position; None: how many rows they have."""
+    made: Array = work.device.empty(work.ordered.count, np.int64)
+    wide = None if sums is None else sums.astype(np.int64, copy=False)
+    kernel = _difference(len(ranges), sums is not None)
+    kernel.run(work.ordered, work.workers, wide, made, *[end for r in ranges for end in r])
+    return made
+
+
+def _exact_sums(
+    stored: Stored, call: WindowCall, column: ColumnData, present: Array | None, ranges: Sequence[Ranges], work: Work
+) -> Array:
+    """Sums of integers by row: int64, or 128 bits as two words."""
+    limit = type_bounds(stored.properties.dtype) if call.function == "sum" else Bounds(INT128.low + 1, INT128.high - 1)
+    assert limit is not None
+    reach = work.ordered.count * _magnitude(column)
+    if column.physical_type is not PhysicalType.I128 and reach <= INT64.high:
+        total = difference(prefix(values_by_position(column, "i64", present, 0, work), work.device), ranges, work)
+        if reach > limit.high and total.size and not limit.low <= int(total.min()) <= int(total.max()) <= limit.high:
+            raise OutOfRangeError(_overflow(stored, call))
+        return total
+    words = [difference(prefix(word, work.device), ranges, work) for word in _words(column, present, work)]
+    wide = wide_arrays.multiword_to_i128(words, SUM_WORD_BITS)
+    if wide.size and not wide_arrays.i128_within(wide, limit.low, limit.high):
+        raise OutOfRangeError(_overflow(stored, call))
+    return wide
+
+
+def _overflow(stored: Stored, call: WindowCall) -> str:
+    if call.function == "avg":
+        return "Overflow in avg: the sum of its values has more than 128 bits. Cast its argument to DOUBLE."
+    return f"Overflow in sum: the result does not fit {stored.properties.dtype}. Cast its argument to a wider type."
+
+
+def _magnitude(column: ColumnData) -> int:
+    """What no value of a column of integers exceeds."""
+    if column.statistics.bounds is not None:
+        return column.statistics.bounds.magnitude
+    if column.physical_type is PhysicalType.I128:
+        return INT128.high
+    return 1 if column.physical_type is PhysicalType.BOOL else 2 ** (BYTE_BITS * column.physical_type.bytes)
+
+
+def _words(column: ColumnData, present: Array | None, work: Work) -> list[Array]:
+    """Integers in words of 32 bits (int64, by position), low first; the last one carries the sign."""
+    mask = 2**SUM_WORD_BITS - 1
+    if column.physical_type is not PhysicalType.I128:
+        values = values_by_position(column, "i64", present, 0, work)
+        return [values & mask, values >> SUM_WORD_BITS]
+    pairs = work.ordered.take(column.data.on(work.device), 2).reshape(-1, 2)
+    if present is not None:
+        pairs = pairs * present[:, None].astype(np.int64)
+    low, high = pairs[:, 0], pairs[:, 1]
+    return [low & mask, low >> SUM_WORD_BITS & mask, high & mask, high >> SUM_WORD_BITS]
+
+
+def _averages(total: Array, counts: Array, column: ColumnData) -> Array:
+    sums = wide_arrays.f64_from_i128(total) if total.ndim == 2 else total.astype(np.float64)
+    average: Array = sums / counts.clip(1).astype(np.float64)
+    scale = column.dtype.scale if column.dtype.kind is Kind.DECIMAL else 0
+    return average / float(power_of_ten(scale)) if scale else average

@@ -1,0 +1,124 @@
+"""What the values of each frame combine to, by the cheapest way that its form allows, and never by a difference.
+
+- A frame that begins with its partition ends somewhere in a scan of the partition; one that ends with it, in a scan from behind.
+- Frames of so many rows lie in two blocks of as many positions: what the first one's values combine to from the frame's first row
+  on, and the second one's up to its last.
+- Of any others a tree is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+import numpy as np
+
+from gquery import tuning
+from gquery.device.array import Array
+from gquery.expression.windows import FrameBound, WindowFrame
+from gquery.operators.window.frames import Ranges
+from gquery.operators.window.positions import PARTITION, PositionKernel, Work, constant_of, position_kernel
+from gquery.operators.window.segment_scans import Op, identity, segment_scan, word_of
+from gquery.operators.window.trees import combine_ranges
+
+
+def combined(values: Array, op: Op, frame: WindowFrame, ranges: Sequence[Ranges], work: Work) -> Array:
+    """By row what the values (by position, int64 or float64) in its ranges combine to; of none, what changes nothing."""
+    o = work.ordered
+    if frame.exclude == "no others":
+        (only,) = ranges
+        if frame.start.kind == "unbounded preceding":
+            return _from_scan(values, op, only, False, work)
+        if frame.end.kind == "unbounded following":
+            return _from_scan(values, op, only, True, work)
+        width = _width(frame)
+        if width is not None and tuning.window_functions.least_width <= width < o.count:
+            return _from_blocks(values, op, width, only, work)
+    return combine_ranges(values, op, ranges, work)
+
+
+@cache
+def _reading(word: str, backward: bool) -> PositionKernel:
+    position = "low" if backward else "sub_i64(high, 1)"
+    return position_kernel(
+        f"lows:*u32 highs:*u32 scan:*{word} other:{word} made:*{word}",
+        "low = i64(lows[i])",
+        "high = i64(highs[i])",
+        "total = other",
+        "if lt_i64(low, high):",
+        f"    total = {word}(scan[row_index({position})])",
+        f"store_{word}(made, row, total)",
+    )
+
+
+def _from_scan(values: Array, op: Op, frame: Ranges, backward: bool, work: Work) -> Array:
+    o, word = work.ordered, word_of(values)
+    scan = segment_scan(values, _flags(work), op, work.device, work.workers, backward)
+    made: Array = work.device.empty(o.count, values.dtype)
+    _reading(word, backward).run(o, work.workers, frame.low, frame.high, scan, identity(op, word), made)
+    return made
+
+
+def _flags(work: Work) -> Array:
+    """Flags of the positions with which partitions begin."""
+    o = work.ordered
+    return work.device.zeros(o.count, np.uint8) if o.partition_flags is None else o.partition_flags
+
+
+def _width(frame: WindowFrame) -> int | None:
+    """How many rows a frame has that is not cut off by its partition; None where that differs."""
+    if frame.unit != "rows":
+        return None
+    first, last = _away(frame.start), _away(frame.end)
+    return None if first is None or last is None else last - first + 1
+
+
+def _away(bound: FrameBound) -> int | None:
+    """How many rows a bound is behind the current one; None where that differs."""
+    if bound.kind == "current row":
+        return 0
+    amount = None if bound.amount is None else constant_of(bound.amount)
+    if amount is None or amount.value is None:
+        return None
+    return int(-amount.value if bound.kind == "preceding" else amount.value)
+
+
+_BLOCKS = position_kernel(
+    "flags:*u8 width:i64 made:*u8",
+    "begins = eq_i64(remainder_i64(i64(i), width), 0) or ne_i64(i64(flags[i]), 0)",
+    "store_bool(made, i64(i), begins)",
+)
+
+
+@cache
+def _joining(op: Op, word: str) -> PositionKernel:
+    """A frame in two blocks is the end of one and the beginning of the other. One in a single block is whole, or cut off by its
+    partition: at its beginning, where the block's scan begins anew, or at its end, where the scan from behind does."""
+    return position_kernel(
+        f"partitions:*u32 begins:*u32 lows:*u32 highs:*u32 before:*{word} behind:*{word} width:i64 other:{word} made:*{word}",
+        *PARTITION,
+        "low = i64(lows[i])",
+        "last = sub_i64(i64(highs[i]), 1)",
+        "total = other",
+        "if le_i64(low, last):",
+        "    if lt_i64(quotient_i64(low, width), quotient_i64(last, width)):",
+        f"        total = {op}_{word}({word}(behind[row_index(low)]), {word}(before[row_index(last)]))",
+        "    elif eq_i64(low, begin) or eq_i64(remainder_i64(low, width), 0):",
+        f"        total = {word}(before[row_index(last)])",
+        "    else:",
+        f"        total = {word}(behind[row_index(low)])",
+        f"store_{word}(made, row, total)",
+    )
+
+
+def _from_blocks(values: Array, op: Op, width: int, frame: Ranges, work: Work) -> Array:
+    o, device, word = work.ordered, work.device, word_of(values)
+    flags = device.empty(o.count, np.uint8)
+    _BLOCKS.run(o, work.workers, _flags(work), width, flags)
+    before = segment_scan(values, flags, op, device, work.workers)
+    behind = segment_scan(values, flags, op, device, work.workers, backward=True)
+    made: Array = device.empty(o.count, values.dtype)
+    numbers = (o.partitions.numbers, o.partitions.starts)
+    ends = (frame.low, frame.high, before, behind)
+    _joining(op, word).run(o, work.workers, *numbers, *ends, width, identity(op, word), made)
+    return made

@@ -1,0 +1,53 @@
+"""Least and greatest values over frames, of any type that has an order, and the truth of all or any row.
+
+Numbers are compared as 64-bit integers, doubles in an order of theirs; text and wide integers by the ranks of their values, which
+are taken out of the column again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+
+from gquery.columns.table import ColumnData
+from gquery.device.array import Array
+from gquery.expression.types import PhysicalType
+from gquery.expression.windows import WindowCall
+from gquery.kernels.builtin import wide_arrays
+from gquery.operators.base import make_column, narrow
+from gquery.operators.breakers import rank
+from gquery.operators.window.aggregates import difference
+from gquery.operators.window.combine import combined
+from gquery.operators.window.frames import frame_ranges, without_excluded
+from gquery.operators.window.positions import Work, prefix, present_by_position, values_by_position
+from gquery.operators.window.segment_scans import identity
+from gquery.operators.window.taking import take_or_null
+from gquery.planner.physical import Stored
+
+EXTREMES: dict[str, Literal["min", "max"]] = {"min": "min", "max": "max", "bool_and": "min", "bool_or": "max"}
+
+
+def extreme_column(stored: Stored, call: WindowCall, work: Work) -> ColumnData:
+    """The least or greatest value of each frame; NULL where it has none."""
+    op, column, device = EXTREMES[call.function], work.column(call.args[0]), work.device
+    keep = None if call.filter is None else work.column(call.filter)
+    present = present_by_position(column, keep, work)
+    ranges = without_excluded(call.frame, frame_ranges(call.frame, work), work)
+    counts = difference(None if present is None else prefix(present, device), ranges, work)
+    compared, ranked = column, None
+    if column.physical_type.is_string or column.physical_type is PhysicalType.I128:
+        codes, ranked = rank(column, device)
+        compared = make_column(stored.properties, PhysicalType.I64, codes, None, column.length, device)
+    form: Literal["ordered", "i64"] = "ordered" if column.dtype.is_float else "i64"
+    values = values_by_position(compared, form, present, identity(op, "i64"), work)
+    found = combined(values, op, call.frame, ranges, work)
+    validity = (counts > 0).astype(np.uint8)
+    if ranked is not None:
+        return take_or_null(replace(ranked, validity=None), found * validity, validity, stored, work)
+    data: Array = wide_arrays.f64_unorder(found) if column.dtype.is_float else found
+    data = device.xp.where(validity, data, 0)
+    return make_column(
+        stored.properties, stored.physical_type, narrow(data, stored.physical_type), validity, column.length, device
+    )

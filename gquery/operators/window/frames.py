@@ -1,0 +1,154 @@
+"""Frames as ranges of positions: for each position the first row of its frame and the one behind the last, in the order of the
+rows.
+
+ROWS count positions, GROUPS count groups of peers, RANGE looks for values by binary search (`range_bounds`). A frame that EXCLUDE
+takes rows out of is up to three ranges, one behind another: before what is left out, the row itself between its peers, behind it.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from gquery.device.array import Array
+from gquery.errors import DataError, OutOfRangeError
+from gquery.expression.facts import UNBOUNDED
+from gquery.expression.windows import FrameBound, WindowFrame
+from gquery.operators.window.positions import PARTITION, PositionKernel, Work, constant_of, position_kernel
+from gquery.operators.window.range_bounds import range_bound
+
+_PARAMETERS = "partitions:*u32 begins:*u32 peers:*u32 peer_begins:*u32"
+
+
+class Ranges(NamedTuple):
+    """Positions from ``low`` to before ``high`` (uint32), for each position."""
+
+    low: Array
+    high: Array
+
+
+@cache
+def _bound(unit: str, kind: str, is_end: bool, by_row: bool) -> PositionKernel:
+    """The kernel for one end of a frame: the first position, or the one behind the last."""
+    lines = [*PARTITION]
+    if kind in ("preceding", "following"):
+        amount = "i64(amounts[row_index(row)])" if by_row else "amount"
+        lines.append(f"away = max_i64(min_i64({amount}, {UNBOUNDED}), {-UNBOUNDED})")
+    move = "sub_i64" if kind == "preceding" else "add_i64"
+    match kind:
+        case "unbounded preceding":
+            lines.append("position = begin")
+        case "unbounded following":
+            lines.append("position = end")
+        case "current row" if unit == "rows":
+            lines.append(f"position = add_i64(i64(i), {int(is_end)})")
+        case "current row":
+            lines.append(f"position = i64(peer_begins[row_index(add_i64(i64(peers[i]), {int(is_end)}))])")
+        case _ if unit == "rows":
+            lines += [f"position = add_i64({move}(i64(i), away), {int(is_end)})"]
+        case _:
+            lines += [
+                f"group = add_i64({move}(i64(peers[i]), away), {int(is_end)})",
+                "first = i64(peers[row_index(begin)])",
+                "behind = add_i64(i64(peers[row_index(sub_i64(end, 1))]), 1)",
+                "position = i64(peer_begins[row_index(max_i64(min_i64(group, behind), first))])",
+            ]
+    lines.append("store_u32(made, i64(i), max_i64(min_i64(position, end), begin))")
+    return position_kernel(f"{_PARAMETERS} amount:i64 amounts:*i64 made:*u32", *lines)
+
+
+_ORDERED = position_kernel("low:*u32 high:*u32", "store_u32(high, i64(i), max_i64(i64(low[i]), i64(high[i])))")
+
+
+def frame_ranges(frame: WindowFrame, work: Work) -> Ranges:
+    """The ranges of a frame's rows, before any are left out; where there are none, both ends are the same."""
+    low, high = _end(frame, frame.start, False, work), _end(frame, frame.end, True, work)
+    _ORDERED.run(work.ordered, work.workers, low, high)
+    return Ranges(low, high)
+
+
+def _end(frame: WindowFrame, bound: FrameBound, is_end: bool, work: Work) -> Array:
+    o = work.ordered
+    if frame.unit == "range" and bound.amount is not None:
+        return range_bound(bound, is_end, work)
+    amount, amounts = 0, None
+    if bound.amount is not None:
+        constant = constant_of(bound.amount)
+        if constant is None:
+            amounts = _amounts(frame, bound, work)
+        else:
+            amount = _checked(frame, bound, constant.value, o.count)
+    made = work.device.empty(o.count, np.uint32)
+    partitions, peers = o.partitions, o.peers if frame.unit != "rows" else o.partitions
+    kernel = _bound(frame.unit, bound.kind, is_end, amounts is not None)
+    numbers = (partitions.numbers, partitions.starts, peers.numbers, peers.starts)
+    kernel.run(o, work.workers, *numbers, max(min(amount, UNBOUNDED), -UNBOUNDED), amounts, made)
+    return made
+
+
+def _checked(frame: WindowFrame, bound: FrameBound, amount: int | None, rows: int) -> int:
+    if amount is None:
+        raise DataError(f"The amount of {_name(frame, bound)} is NULL")
+    if amount < 0 and frame.unit == "groups" and rows:
+        raise OutOfRangeError(f"The amount of {_name(frame, bound)} is negative")
+    return amount
+
+
+def _amounts(frame: WindowFrame, bound: FrameBound, work: Work) -> Array:
+    """Amounts by row (int64), none of them NULL, or negative where groups are counted."""
+    assert bound.amount is not None
+    column = work.column(bound.amount)
+    if column.validity is not None and not bool(column.validity.on(work.device).all()):
+        raise DataError(f"The amount of {_name(frame, bound)} is NULL in some row")
+    amounts: Array = column.data.on(work.device).astype(np.int64)
+    if frame.unit == "groups" and amounts.size and int(amounts.min()) < 0:
+        raise OutOfRangeError(f"The amount of {_name(frame, bound)} is negative in some row")
+    return amounts
+
+
+def _name(frame: WindowFrame, bound: FrameBound) -> str:
+    return f"{frame.unit.upper()} ... {bound.kind.upper()}"
+
+
+_CUTS = {
+    "current row": ("low", "i64(i)", "add_i64(i64(i), 1)", "high"),
+    "group": ("low", "peer_begin", "peer_end", "high"),
+    "ties": ("low", "peer_begin", "i64(i)", "add_i64(i64(i), 1)", "peer_end", "high"),
+}
+
+
+@cache
+def _cutting(exclusion: str) -> PositionKernel:
+    """The kernel that makes the ranges which are left of a frame, each within it."""
+    cuts = _CUTS[exclusion]
+    lines = [
+        "low = i64(lows[i])",
+        "high = i64(highs[i])",
+        "peer_begin = i64(peer_begins[row_index(i64(peers[i]))])",
+        "peer_end = i64(peer_begins[row_index(add_i64(i64(peers[i]), 1))])",
+    ]
+    for n in range(len(cuts) // 2):
+        begin, end = cuts[2 * n : 2 * n + 2]
+        lines += [
+            f"first = max_i64(min_i64({begin}, high), low)",
+            f"store_u32(low{n}, i64(i), first)",
+            f"store_u32(high{n}, i64(i), max_i64(min_i64({end}, high), first))",
+        ]
+    made = " ".join(f"low{n}:*u32 high{n}:*u32" for n in range(len(cuts) // 2))
+    return position_kernel(f"peers:*u32 peer_begins:*u32 lows:*u32 highs:*u32 {made}", *lines)
+
+
+def without_excluded(frame: WindowFrame, ranges: Ranges, work: Work) -> list[Ranges]:
+    """What is left of the frame's rows, as ranges one behind another."""
+    if frame.exclude == "no others":
+        return [ranges]
+    o = work.ordered
+    count = len(_CUTS[frame.exclude]) // 2
+    made = [Ranges(work.device.empty(o.count, np.uint32), work.device.empty(o.count, np.uint32)) for _ in range(count)]
+    peers = o.peers
+    _cutting(frame.exclude).run(
+        o, work.workers, peers.numbers, peers.starts, ranges.low, ranges.high, *[end for r in made for end in r]
+    )
+    return made

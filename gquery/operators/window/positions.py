@@ -1,0 +1,138 @@
+"""Kernels over the positions of an ordered frame, and what they share: columns by position, flags of the rows that count.
+
+A kernel has two texts: ``row`` is the row that stands at position ``i``, by an array of row numbers or, where rows stand as they
+are, the position itself.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from gquery.columns.table import ColumnData
+from gquery.device.array import Array
+from gquery.device.device import Device
+from gquery.expression.expr import Column, Expr, SortKey
+from gquery.expression.expr import Literal as Constant
+from gquery.expression.types import PhysicalType
+from gquery.kernels.bindings import Argument
+from gquery.kernels.builtin.define import BuiltinKernel, builtin_kernel, launch
+from gquery.operators.base import Frame
+from gquery.operators.ordered import OrderedFrame
+from gquery.runtime.records import dataclass
+
+PARTITION = (
+    "begin = i64(begins[row_index(i64(partitions[i]))])",
+    "end = i64(begins[row_index(add_i64(i64(partitions[i]), 1))])",
+)
+"""Lines that find where the partition of a position begins and ends."""
+
+
+class PositionKernel(NamedTuple):
+    """A kernel over positions: the text for rows in an order, and for rows as they stand."""
+
+    ordered: BuiltinKernel
+    plain: BuiltinKernel
+
+    def run(self, o: OrderedFrame, workers: int, *values: Argument, unit: int = 1) -> None:
+        """Launch it over all positions."""
+        kernel = self.plain if o.rows is None else self.ordered
+        like = o.partitions.starts
+        launch(kernel, o.count, like, o.rows, *values, workers=workers, unit=unit)
+
+
+def position_kernel(parameters: str, *body: str) -> PositionKernel:
+    """A kernel whose body finds the row at position ``i`` in ``row``, an integer."""
+    parameters = f"rows:*u32 {parameters}"
+    return PositionKernel(
+        builtin_kernel(parameters, "row = i64(rows[i])", *body), builtin_kernel(parameters, "row = i64(i)", *body)
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """What computing the calls of one node takes: the frame, its rows in order, by which keys, where, by how many threads."""
+
+    frame: Frame
+    ordered: OrderedFrame
+    order: tuple[SortKey, ...]
+    device: Device
+    workers: int
+
+    def column(self, e: Expr) -> ColumnData:
+        """The column that an expression names."""
+        assert isinstance(e, Column)
+        return self.frame.columns[e.id]
+
+
+def constant_of(e: Expr) -> Constant | None:
+    """The constant that an expression is; None for a column."""
+    return e if isinstance(e, Constant) else None
+
+
+Form = Literal["i64", "f64", "ordered"]
+"""How values are taken: integers, doubles, or integers in the order of doubles."""
+_FORMS: dict[Form, str] = {"i64": "i64({c})", "f64": "f64({c})", "ordered": "f64_order(f64({c}))"}
+
+
+@cache
+def _taking(element: str, form: Form, masked: bool) -> PositionKernel:
+    word = "f64" if form == "f64" else "i64"
+    value = _FORMS[form].format(c="c0[row_index(row)]")
+    lines = [f"value = {value}"]
+    if masked:
+        lines += ["if eq_i64(i64(present[i]), 0):", "    value = other"]
+    return position_kernel(
+        f"c0:*{element} present:*u8 other:{word} made:*{word}", *lines, f"store_{word}(made, i64(i), value)"
+    )
+
+
+def element_of(column: ColumnData) -> str:
+    """The element type of a column of numbers."""
+    return "u8" if column.physical_type is PhysicalType.BOOL else column.physical_type.value
+
+
+def values_by_position(column: ColumnData, form: Form, present: Array | None, other: int | float, work: Work) -> Array:
+    """A column of numbers of at most 64 bits by position (int64 or float64), with ``other`` where ``present`` is 0."""
+    made = work.device.empty(work.ordered.count, np.float64 if form == "f64" else np.int64)
+    kernel = _taking(element_of(column), form, present is not None)
+    kernel.run(work.ordered, work.workers, column.data.on(work.device), present, other, made)
+    return made
+
+
+@cache
+def _marking(valid: bool, filtered: bool, filter_valid: bool) -> PositionKernel:
+    tests = []
+    for name, used in (("valid", valid), ("filtered", filtered), ("filter_valid", filter_valid)):
+        if used:
+            tests.append(f"ne_i64(i64({name}[row_index(row)]), 0)")
+    return position_kernel(
+        "valid:*u8 filtered:*u8 filter_valid:*u8 made:*u8", f"store_bool(made, i64(i), {' and '.join(tests)})"
+    )
+
+
+def present_by_position(column: ColumnData | None, keep: ColumnData | None, work: Work) -> Array | None:
+    """For each position whether its row counts (uint8): the column's value is not NULL, and ``keep`` is TRUE. None: all do."""
+
+    def flags(values: ColumnData | None) -> Array | None:
+        return None if values is None or values.validity is None else values.validity.on(work.device)
+
+    valid, keep_valid = flags(column), flags(keep)
+    if valid is None and keep is None:
+        return None
+    made = work.device.empty(work.ordered.count, np.uint8)
+    kernel = _marking(valid is not None, keep is not None, keep_valid is not None)
+    kept = None if keep is None else keep.data.on(work.device)
+    kernel.run(work.ordered, work.workers, valid, kept, keep_valid, made)
+    return made
+
+
+def prefix(values: Array, device: Device) -> Array:
+    """Sums of the values before each position, and behind the last of all; of flags as uint32, of integers as int64."""
+    dtype = np.uint32 if values.dtype == np.uint8 else np.int64
+    made = device.empty(values.size + 1, dtype)
+    made[:1] = 0
+    device.xp.cumsum(values, dtype=dtype, out=made[1:])
+    return made

@@ -1,0 +1,213 @@
+"""Ends of RANGE frames: where in its partition the first row stands whose key is at least, or greater than, the row's own key
+less or plus an amount. Rows with a NULL key have their peers for an end.
+
+Keys lie in the order of the partition, so that the position is found by binary search: among the row's peers and those before it,
+or them and those behind, as no amount is negative. Months are added by the calendar, as SQL adds them to a date.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from gquery.columns.table import ColumnData
+from gquery.device.array import Array
+from gquery.errors import DataError, OutOfRangeError
+from gquery.expression.facts import DAYS_PER_MONTH, INT64_BITS, MICROS_PER_DAY
+from gquery.expression.types import INT64, DType, Interval, Kind, PhysicalType
+from gquery.expression.windows import FrameBound
+from gquery.kernels.bindings import Argument
+from gquery.kernels.builtin import wide_arrays
+from gquery.kernels.builtin.order import signed
+from gquery.operators.window.positions import (
+    PARTITION,
+    PositionKernel,
+    Work,
+    constant_of,
+    position_kernel,
+    values_by_position,
+)
+
+Form = Literal["i64", "f64", "i128", "days", "micros"]
+
+
+class _Search(NamedTuple):
+    """What the kernel's text depends on: how keys lie and amounts are added, the order, which end is looked for, and how."""
+
+    form: Form
+    descending: bool
+    nulls_first: bool
+    nullable: bool
+    following: bool
+    is_end: bool
+    by_row: bool
+
+
+_WORDS: dict[Form, str] = {"i64": "i64", "f64": "f64", "i128": "i128", "days": "i64", "micros": "i64"}
+
+
+@cache
+def _searching(s: _Search) -> PositionKernel:
+    word = _WORDS[s.form]
+    is_plus = s.following is not s.descending
+    lines = [
+        *PARTITION,
+        "peer_begin = i64(peer_begins[row_index(i64(peers[i]))])",
+        "peer_end = i64(peer_begins[row_index(add_i64(i64(peers[i]), 1))])",
+        f"low = {'peer_end' if s.is_end else 'peer_begin'}",
+        "high = low",
+        f"if {'ne_i64(i64(valid[i]), 0)' if s.nullable else 'True'}:",
+        f"    key = {_key(s.form, 'i64(i)')}",
+        *("    " + line for line in _target(s, is_plus)),
+        f"    low = {'peer_begin' if s.following else 'begin'}",
+        f"    high = {'end' if s.following else 'peer_end'}",
+        "while lt_i64(low, high):",
+        "    middle = shr_i64(add_i64(low, high), 1)",
+    ]
+    compare = ("ge" if s.is_end else "gt") if s.descending else ("le" if s.is_end else "lt")
+    test = f"{compare}_{word}({_key(s.form, 'middle')}, target)"
+    if s.nullable:
+        lines += [
+            f"    before = {s.nulls_first}",
+            "    if ne_i64(i64(valid[row_index(middle)]), 0):",
+            f"        before = {test}",
+        ]
+    else:
+        lines.append(f"    before = {test}")
+    lines += [
+        "    if before:",
+        "        low = add_i64(middle, 1)",
+        "    else:",
+        "        high = middle",
+        "store_u32(made, i64(i), low)",
+    ]
+    element = "f64" if s.form == "f64" else "i64"
+    amount = "amount:f64" if s.form == "f64" else "amount:i64 amount_high:i64"
+    names = f"partitions:*u32 begins:*u32 peers:*u32 peer_begins:*u32 keys:*{element} valid:*u8 amounts:*{element}"
+    return position_kernel(f"{names} {amount} months:i64 made:*u32", *lines)
+
+
+def _key(form: Form, position: str) -> str:
+    if form == "i128":
+        return f"load_i128(keys, {position})"
+    return f"{'f64' if form == 'f64' else 'i64'}(keys[row_index({position})])"
+
+
+def _target(s: _Search, is_plus: bool) -> list[str]:
+    """Lines that find the key which is looked for; one beyond 64 bits is the last there is."""
+    op = "add" if is_plus else "sub"
+    match s.form:
+        case "f64":
+            amount = "f64(amounts[row_index(row)])" if s.by_row else "amount"
+            return [f"target = {op}_f64(key, {amount})"]
+        case "i128":
+            amount = "load_i128(amounts, row)" if s.by_row else "make_i128(amount_high, amount)"
+            return [f"target = {op}_i128(key, {amount})"]
+        case _:
+            pass
+    lines = []
+    if s.form != "i64":
+        months = "months" if is_plus else "sub_i64(0, months)"
+        if s.form == "days":
+            lines = [f"key = date_add_months(key, {months})"]
+        else:
+            lines = [
+                f"day = floor_div_i64(key, {MICROS_PER_DAY})",
+                f"rest = sub_i64(key, mul_i64(day, {MICROS_PER_DAY}))",
+                f"key = add_i64(mul_i64(date_add_months(day, {months}), {MICROS_PER_DAY}), rest)",
+            ]
+    amount = "i64(amounts[row_index(row)])" if s.by_row else "amount"
+    wraps, last = ("lt_i64(target, key)", INT64.high) if is_plus else ("gt_i64(target, key)", INT64.low)
+    return [*lines, f"target = {op}_i64(key, {amount})", f"if {wraps}:", f"    target = i64({last})"]
+
+
+def range_bound(bound: FrameBound, is_end: bool, work: Work) -> Array:
+    """The first position of each frame, or with ``is_end`` the one behind its last."""
+    (key,) = work.order
+    assert bound.amount is not None
+    o, device, column = work.ordered, work.device, work.column(key.expr)
+    constant = constant_of(bound.amount)
+    if constant is not None and isinstance(constant.value, Interval):
+        form, amount, months = _of_interval(constant.value, column.dtype, bound)
+        amounts = None
+    else:
+        form, months = _form(column), 0
+        amounts = _by_row(work.column(bound.amount), form, bound, work) if constant is None else None
+        amount = 0 if constant is None else _checked(constant.value, bound)
+    search = _Search(
+        form,
+        key.descending,
+        key.nulls_first,
+        column.validity is not None,
+        bound.kind == "following",
+        is_end,
+        amounts is not None,
+    )
+    valid = None if column.validity is None else o.take(column.validity.on(device))
+    numbers = (o.partitions.numbers, o.partitions.starts, o.peers.numbers, o.peers.starts)
+    scalars: tuple[Argument, ...] = (float(amount),) if form == "f64" else _words(int(amount))
+    made = device.empty(o.count, np.uint32)
+    keys = _keys(column, form, work)
+    _searching(search).run(o, work.workers, *numbers, keys, valid, amounts, *scalars, months, made)
+    return made
+
+
+def _words(amount: int) -> tuple[int, int]:
+    """The low and the high word of 128 bits, signed."""
+    return signed(amount), amount >> INT64_BITS
+
+
+def _form(column: ColumnData) -> Form:
+    if column.dtype.is_float:
+        return "f64"
+    return "i128" if column.physical_type is PhysicalType.I128 else "i64"
+
+
+def _keys(column: ColumnData, form: Form, work: Work) -> Array:
+    """The keys by position."""
+    if form == "i128":
+        return work.ordered.take(column.data.on(work.device), 2)
+    keys = values_by_position(column, "f64" if form == "f64" else "i64", None, 0, work)
+    return keys * MICROS_PER_DAY if form == "micros" and column.dtype.kind is Kind.DATE else keys
+
+
+def _of_interval(interval: Interval, dtype: DType, bound: FrameBound) -> tuple[Form, float, int]:
+    """How keys are looked at when an interval is added to them, what of it is added besides months, and those."""
+    days = interval.months * DAYS_PER_MONTH + interval.days
+    if days * MICROS_PER_DAY + interval.micros < 0:
+        raise _negative(bound)
+    if dtype.kind is Kind.DATE and interval.micros == 0:
+        return "days", interval.days, interval.months
+    return "micros", interval.days * MICROS_PER_DAY + interval.micros, interval.months
+
+
+def _negative(bound: FrameBound) -> OutOfRangeError:
+    return OutOfRangeError(f"The amount of RANGE ... {bound.kind.upper()} is negative")
+
+
+def _checked(amount: float | None, bound: FrameBound) -> float:
+    if amount is None:
+        raise DataError(f"The amount of RANGE ... {bound.kind.upper()} is NULL")
+    if amount < 0:
+        raise _negative(bound)
+    return amount
+
+
+def _by_row(column: ColumnData, form: Form, bound: FrameBound, work: Work) -> Array:
+    """The amounts by row, in the form of the keys: none is NULL or negative."""
+    if column.validity is not None and not bool(column.validity.on(work.device).all()):
+        raise DataError(f"The amount of RANGE ... {bound.kind.upper()} is NULL in some row")
+    data = column.data.on(work.device)
+    if column.physical_type is PhysicalType.I128:
+        signs = data.reshape(-1, 2)[:, 1]
+    else:
+        signs = data = data.astype(np.float64 if form == "f64" else np.int64)
+    if data.size and bool((signs < 0).any()):
+        raise _negative(bound)
+    if form == "i128" and column.physical_type is not PhysicalType.I128:
+        data = wide_arrays.i128_from_i64(data).reshape(-1)
+    if form == "i64" and column.physical_type is PhysicalType.I128:
+        data = work.device.xp.ascontiguousarray(data.reshape(-1, 2)[:, 0])
+    return data

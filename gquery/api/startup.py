@@ -136,19 +136,17 @@ def load_engine() -> tuple[ModuleType, ...]:
     imported."""
     with collector.permanent():
         import_numpy()
-        import sqlglot.dialects.duckdb
-
         import gquery.api.relation
         import gquery.execution
         import gquery.kernels.builtin.narrowing
         import gquery.planner.lower
         import gquery.planner.optimizer
         from gquery.kernels.targets import python
-        from gquery.sql import bind
+        from gquery.sql import bind, dialect
 
         python.primitives()
-        parser, engine = sqlglot.dialects.duckdb, (gquery.api.relation, gquery.execution, gquery.planner.lower)
-        return parser, *engine, gquery.planner.optimizer, bind
+        engine = gquery.api.relation, gquery.execution, gquery.planner.lower
+        return *engine, gquery.planner.optimizer, dialect, bind
 
 
 def wake(target: Target, device: Device) -> None:

@@ -1,6 +1,6 @@
 """Parsing: SQL text to sqlglot's tree, and errors that point into the text.
 
-sqlglot parses only (``read="duckdb"``); names, scopes and types are ours (`sql.bind`). Its optimizer and its types are
+sqlglot parses only (`sql.dialect`); names, scopes and types are ours (`sql.bind`). Its optimizer and its types are
 not used: they are wrong for decimals, literals and NULLs in subqueries.
 """
 
@@ -14,7 +14,6 @@ from functools import cached_property, partial
 from typing import Any
 
 from sqlglot import exp
-from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError as SqlglotParseError
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
@@ -23,6 +22,7 @@ from gquery.errors import Error, NotSupportedError, ParseError, point_at
 from gquery.runtime import collector
 from gquery.runtime.nesting import with_room
 from gquery.runtime.records import dataclass
+from gquery.sql.dialect import dialect
 from gquery.sql.grammar import read
 from gquery.sql.grammar_tokens import Reading
 from gquery.sql.lexer import NUMBER, SYMBOL, WORD, Lexed, lex
@@ -116,7 +116,6 @@ def _statements(tokens: Lexed) -> list[tuple[int, int]]:
 def _trees(text: str, tokens: Lexed, readings: Sequence[Reading | ParseError]) -> list[exp.Expr]:
     """sqlglot's trees of the statements. What it raises is told in our words: where the text is wrong by DuckDB's grammar
     that says it, else sqlglot's own message."""
-    dialect = Dialect.get_or_raise("duckdb")
     read = [r for r in readings if isinstance(r, Reading)]
     calls = {start for r in read for start in r.calls}
     names: dict[int, tuple[int, str]] = {}
@@ -127,7 +126,7 @@ def _trees(text: str, tokens: Lexed, readings: Sequence[Reading | ParseError]) -
     def parsed() -> list[exp.Expr | None]:
         with _quiet:
             prepared = _prepared(tokens_of(text, tokens), tokens, calls)
-            return dialect.parser().parse(_in_parentheses(prepared, names) if names else prepared, text)
+            return dialect().parser().parse(_in_parentheses(prepared, names) if names else prepared, text)
 
     try:
         made = with_room(parsed)

@@ -12,9 +12,9 @@ from functools import cache
 from typing import NamedTuple
 
 from sqlglot import tokenizer_core
-from sqlglot.dialects.dialect import Dialect
 from sqlglot.tokenizer_core import Token, TokenType
 
+from gquery.sql.dialect import dialect
 from gquery.sql.lexer import END, NUMBER, QUOTED, STRING, SYMBOL, WORD, Lexed
 
 _IS_COMPILED = not tokenizer_core.__file__.endswith(".py")
@@ -35,7 +35,7 @@ class _Vocabulary(NamedTuple):
 
 @cache
 def _vocabulary() -> _Vocabulary:
-    tokenizer = Dialect.get_or_raise("duckdb").tokenizer_class
+    tokenizer = dialect().tokenizer_class
     types = {**tokenizer.SINGLE_TOKENS, **tokenizer.KEYWORDS}
     two = [tuple(key.split(" ")) for key in types if " " in key]
     phrases = {first: frozenset(second for f, second in two if f == first) for first, _ in two}
@@ -47,7 +47,7 @@ def _vocabulary() -> _Vocabulary:
 def tokens_of(sql: str, lexed: Lexed) -> list[Token]:
     """The tokens that sqlglot's parser reads."""
     found = None if _IS_COMPILED or _SPECIAL.search(sql) else _made(sql, lexed)
-    return Dialect.get_or_raise("duckdb").tokenize(sql) if found is None else found
+    return dialect().tokenize(sql) if found is None else found
 
 
 def _made(sql: str, lexed: Lexed) -> list[Token] | None:

@@ -71,6 +71,7 @@ from gquery.errors import (
 
 if TYPE_CHECKING:
     from gquery.api.dataframe.expression import Expression, col, fn, lit, when
+    from gquery.api.dataframe.rows import concat
     from gquery.api.relation import Relation
     from gquery.functions.user import udf
 
@@ -117,6 +118,7 @@ __all__ = [
     "__version__",
     "apilevel",
     "col",
+    "concat",
     "connect",
     "default_connection",
     "execute",
@@ -141,7 +143,7 @@ _default: Connection | None = None
 _LAZY = {
     "Expression": "gquery.api.dataframe.expression", "Relation": "gquery.api.relation", "col": "gquery.api.dataframe.expression",
     "fn": "gquery.api.dataframe.expression", "lit": "gquery.api.dataframe.expression", "udf": "gquery.functions.user",
-    "when": "gquery.api.dataframe.expression",
+    "when": "gquery.api.dataframe.expression", "concat": "gquery.api.dataframe.rows",
 }  # fmt: skip
 
 

@@ -27,7 +27,7 @@ SKIPPED = {
     "limited_plan",
     "explain_plan",
 }  # no users' methods
-KINDS = ("relation", "connection", "cursor", "expression", "groups", "package")
+KINDS = ("relation", "connection", "cursor", "expression", "text", "dates", "groups", "package")
 SAID = {
     "fetchmany('x')": "size of fetchmany is a whole number of 64 bits, not 'x'",
     "head('a')": "n of head is a whole number of 64 bits, not 'a'",
@@ -52,6 +52,10 @@ def _object(kind: str) -> Any:
             return connection.cursor().execute("SELECT * FROM t")
         case "expression":
             return gquery.col("a")
+        case "text":
+            return gquery.col("a").str
+        case "dates":
+            return gquery.col("a").dt
         case "groups":
             return relation.group_by("a")
         case _:

@@ -15,6 +15,7 @@ from typing import Any
 from sqlglot import exp
 from sqlglot.errors import ParseError
 
+from gquery.api.dataframe.methods import Methods
 from gquery.errors import BindError, InterfaceError, did_you_mean
 from gquery.functions import AGGREGATES, RESOLVERS, is_aggregate
 from gquery.runtime.arguments import checked
@@ -22,7 +23,7 @@ from gquery.runtime.arguments import checked
 _NO_METHODS = ("if", "cast")  # written another way
 
 
-class Expression:
+class Expression(Methods):
     """A computation over the columns of some relation. Made by `col`, `lit`, `when` and `fn`; combined by operators.
 
     Comparisons and ``& | ~`` follow SQL, NULLs included. ``names`` are the relations and Python functions that the tree
@@ -207,6 +208,16 @@ class Expression:
         return Expression(node, _names(*items, Expression(node, {function.name: function})))
 
 
+class Filtered(Expression):
+    """An expression of which the aggregate that is made of it takes the rows alone for which a condition is TRUE."""
+
+    __slots__ = ("condition",)
+
+    def __init__(self, of: Expression, condition: Expression) -> None:
+        super().__init__(of.node, of.names)
+        self.condition = condition
+
+
 class Then(Expression):
     """A CASE that has a value for its last condition; NULL where no condition holds, unless `otherwise` says more."""
 
@@ -291,7 +302,21 @@ def call(name: str, *args: Any, distinct: bool = False) -> Expression:
         return Expression(exp.Count(this=exp.Star()))
     if distinct:
         nodes = [exp.Distinct(expressions=nodes)]
-    return Expression(exp.Anonymous(this=name, expressions=nodes), _names(*items))
+    made = Expression(exp.Anonymous(this=name, expressions=nodes), _names(*items))
+    if items and isinstance(items[0], Filtered) and is_aggregate(name):
+        return made.where(items[0].condition)
+    return made
+
+
+def filtered(e: Expression, condition: Any) -> Expression:
+    """``FILTER (WHERE condition)`` of an aggregate, or of the one that will be made of ``e``."""
+    is_call = isinstance(e.node, exp.Anonymous) and is_aggregate(e.node.name.lower())
+    return e.where(condition) if is_call or isinstance(e.node, exp.AggFunc) else Filtered(e, lift(condition))
+
+
+def missing_equal(a: Expression, b: Any) -> Expression:
+    """``IS NOT DISTINCT FROM``."""
+    return _binary(exp.NullSafeEQ, a, b)
 
 
 def _constant(value: Any) -> exp.Expr:

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from gquery.api.dataframe.rows import Rows
 from gquery.errors import BindError, InterfaceError, did_you_mean
 from gquery.runtime.arguments import checked
 from gquery.runtime.boundary import boundary
@@ -31,7 +32,7 @@ _SIDES = {
 
 
 @checked
-class Verbs(ABC):
+class Verbs(Rows, ABC):
     """The methods of a `Relation` that give another one. Errors in what they are given are raised at once."""
 
     _connection: Connection
@@ -56,15 +57,24 @@ class Verbs(ABC):
             test = exp.And(this=test, expression=e.node)
         return self._made(select([exp.Star()], where=exp.Where(this=test)), given)
 
-    def sort(self, *by: Any, descending: bool | Sequence[bool] = False, nulls_first: bool = False) -> Relation:
-        """The rows in order of the keys: ``rel.sort("a", col("b").desc())``; NULLs come last unless said otherwise."""
+    def sort(
+        self,
+        *by: Any,
+        descending: bool | Sequence[bool] = False,
+        nulls_first: bool = False,
+        nulls_last: bool | None = None,
+    ) -> Relation:
+        """The rows in order of the keys: ``rel.sort("a", col("b").desc())``; NULLs come last unless said otherwise, by
+        ``nulls_first`` or, as Polars has it, ``nulls_last=False``."""
         from sqlglot import exp
 
         from gquery.api.dataframe.build import select, sort_terms
 
+        by = tuple(k for b in by for k in (b if isinstance(b, list | tuple) else [b]))
         flags = [descending] * len(by) if isinstance(descending, bool) else list(descending)
         if not by or len(flags) != len(by):
             raise InterfaceError("sort takes at least one key, and a direction for each where there is a list of them")
+        nulls_first = nulls_first if nulls_last is None else not nulls_last
         names = self.bound_query().names
         keys = [k for b, d in zip(by, flags, strict=True) for k in sort_terms(b, names, d, nulls_first)]
         return self._made(select([exp.Star()], order=exp.Order(expressions=[k.node for k in keys])), keys)
@@ -96,14 +106,14 @@ class Verbs(ABC):
 
         return self._made(select([exp.Star()], distinct=exp.Distinct()), [])
 
-    def union(self, other: Any, distinct: bool = False) -> Relation:
-        """The rows of both, columns matched by place; ``distinct`` gives each row once."""
+    def union(self, other: Any, distinct: bool = False, by_name: bool = False) -> Relation:
+        """The rows of both, columns matched by place, or by name; ``distinct`` gives each row once."""
         from sqlglot import exp
 
         from gquery.api.dataframe.build import select
 
         sides = [select([exp.Star()], table) for table in ("self", "other")]
-        return self._made(exp.Union(this=sides[0], expression=sides[1], distinct=distinct), [], other)
+        return self._made(exp.Union(this=sides[0], expression=sides[1], distinct=distinct, by_name=by_name), [], other)
 
     # ---- columns ---------------------------------------------------------------------------------------------------
 
@@ -303,9 +313,58 @@ class GroupedRelation:
 
     def count(self) -> Relation:
         """How many rows each group has."""
+        return self.len("count")
+
+    def len(self, name: str = "len") -> Relation:
+        """How many rows each group has, in a column of that name."""
         from gquery.api.dataframe.expression import fn
 
-        return self.agg(count=fn.count())
+        return self.agg(fn.count().alias(name))
+
+    def sum(self) -> Relation:
+        """The sum of each column that is no key."""
+        return self._each("sum")
+
+    def mean(self) -> Relation:
+        """The mean of each column that is no key."""
+        return self._each("avg")
+
+    def min(self) -> Relation:
+        """The least value of each column that is no key."""
+        return self._each("min")
+
+    def max(self) -> Relation:
+        """The greatest value of each column that is no key."""
+        return self._each("max")
+
+    def first(self) -> Relation:
+        """The first value of each column that is no key."""
+        return self._each("first")
+
+    def last(self) -> Relation:
+        """The last value of each column that is no key."""
+        return self._each("last")
+
+    def median(self) -> Relation:
+        """The median of each column that is no key."""
+        return self._each("median")
+
+    def n_unique(self) -> Relation:
+        """How many different values each column has that is no key; NULL is one."""
+        from gquery.api.dataframe.expression import col
+
+        return self.agg(*(col(n).n_unique().alias(n) for n in self._others()))
+
+    def _each(self, name: str) -> Relation:
+        from gquery.api.dataframe.expression import call, col
+
+        return self.agg(*(call(name, col(n)).alias(n) for n in self._others()))
+
+    def _others(self) -> list[str]:
+        from gquery.sql.names import column_name
+
+        keys = {column_name(k.node).lower() for k in self._keys}
+        return [n for n in self._relation.bound_query().names if n.lower() not in keys]
 
 
 def _all(terms: list[exp.Expr]) -> exp.Expr:

@@ -1,0 +1,154 @@
+"""Methods of relations that keep, leave out, number or fill rows, under Polars' names; `Verbs` is a `Rows`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from gquery.errors import BindError, InterfaceError
+from gquery.runtime.arguments import checked
+
+if TYPE_CHECKING:
+    from gquery.api.dataframe.expression import Expression
+    from gquery.api.dataframe.verbs import Verbs
+    from gquery.api.relation import Relation
+
+Names = str | Sequence[str] | None
+Keep = Literal["any", "first", "last", "none"]
+_NUMBER = "gquery_row"  # a column that is not in any result
+
+
+@checked
+class Rows:
+    """What `Verbs` has beside SQL's clauses."""
+
+    def unique(self, subset: Names = None, keep: Keep = "any") -> Relation:
+        """Of rows with equal values in ``subset`` (all columns) one: any, the first, the last, or none where there are two."""
+        from gquery.api.dataframe.expression import call
+        from gquery.api.dataframe.windows import window
+
+        if subset is None and keep == "any":
+            return self._verbs.distinct()
+        keys = self._columns(subset)
+        many = call("count").over(*keys)
+        number = window(call("row_number")).over(*keys)
+        match keep:
+            case "any" | "first":
+                return self._numbered(number, number_is=1)
+            case "last":
+                return self._numbered(many - number, number_is=0)
+            case "none":
+                return self._numbered(many, number_is=1)
+            case _:
+                raise InterfaceError(f"keep is any, first, last or none, not {keep!r}")
+
+    def tail(self, n: int = 5) -> Relation:
+        """The last rows."""
+        from gquery.api.dataframe.expression import call, col
+        from gquery.api.dataframe.windows import window
+
+        if n < 0:
+            raise BindError("tail takes a number of rows that is not negative")
+        from_end = call("count").over() - window(call("row_number")).over()
+        numbered = self._verbs.with_columns(from_end.alias(_NUMBER))
+        return numbered.filter(col(_NUMBER) < n).drop(_NUMBER)
+
+    def slice(self, offset: int, length: int | None = None) -> Relation:
+        """``length`` rows (all for None) after skipping ``offset``."""
+        if offset < 0:
+            raise BindError("slice takes an offset that is not negative; tail gives the last rows")
+        return self._verbs.limit(2**62 if length is None else length, offset)
+
+    def with_row_index(self, name: str = "index", offset: int = 0) -> Relation:
+        """A first column with the number of each row, from ``offset`` on."""
+        from gquery.api.dataframe.expression import call, col
+        from gquery.api.dataframe.windows import window
+
+        number = window(call("row_number")).over() + (offset - 1)
+        return self._verbs.select(number.alias(name), *(col(n) for n in self._verbs.bound_query().names))
+
+    def drop_nulls(self, subset: Names = None) -> Relation:
+        """The rows without a NULL in ``subset`` (all columns)."""
+        from gquery.api.dataframe.expression import col
+
+        return self._verbs.filter(*(col(n).is_not_null() for n in self._columns(subset)))
+
+    def fill_null(self, value: Any) -> Relation:
+        """``value`` for NULL in the columns that may hold it: numbers for numbers, text for text, and so on."""
+        from gquery.api.dataframe.expression import col, lit
+        from gquery.expression.promotion import common_type
+
+        query = self._verbs.bound_query()
+        (of_value,) = self._verbs.select(lit(value)).bound_query().outputs
+        filled = []
+        for name, column in zip(query.names, query.outputs, strict=True):
+            fits = not column.dtype.is_opaque and common_type(column.dtype, of_value.dtype) is not None
+            filled.append(col(name).fill_null(value).alias(name) if fits else col(name))
+        return self._verbs.select(*filled)
+
+    def top_k(self, k: int, by: Any) -> Relation:
+        """The ``k`` rows with the greatest keys; NULLs come last."""
+        return self._verbs.sort(by, descending=True).limit(k)
+
+    def bottom_k(self, k: int, by: Any) -> Relation:
+        """The ``k`` rows with the least keys; NULLs come last."""
+        return self._verbs.sort(by).limit(k)
+
+    def pipe(self, function: Any, *args: Any, **kwargs: Any) -> Any:
+        """``function(self, ...)``, so that functions of relations can stand in a chain."""
+        if not callable(function):
+            raise InterfaceError(f"pipe takes a function, not {function!r}")
+        return function(self, *args, **kwargs)
+
+    def lazy(self) -> Relation:
+        """The relation itself: all are lazy."""
+        return self._relation_itself
+
+    def collect(self) -> Relation:
+        """The relation, run: its rows are kept from now on."""
+        made = self._relation_itself
+        made.execute()
+        return made
+
+    # ---- inside ----------------------------------------------------------------------------------------------------
+
+    @property
+    def _verbs(self) -> Verbs:
+        from gquery.api.dataframe.verbs import Verbs
+
+        assert isinstance(self, Verbs)
+        return self
+
+    @property
+    def _relation_itself(self) -> Relation:
+        from gquery.api.relation import Relation
+
+        assert isinstance(self, Relation)
+        return self
+
+    def _columns(self, subset: Names) -> list[str]:
+        names = self._verbs.bound_query().names
+        given = list(names) if subset is None else [subset] if isinstance(subset, str) else list(subset)
+        return [self._verbs._known(n) for n in given]
+
+    def _numbered(self, number: Expression, number_is: int) -> Relation:
+        """The rows for which a window is so much."""
+        from gquery.api.dataframe.expression import col
+
+        made = self._verbs.with_columns(number.alias(_NUMBER))
+        return made.filter(col(_NUMBER) == number_is).drop(_NUMBER)
+
+
+def concat(relations: Sequence[Any], how: Literal["vertical", "diagonal"] = "vertical") -> Any:
+    """The rows of several relations, one after another: columns by their places, or, *diagonal*, by their names, with NULL where
+    one has no such column. What is no relation belongs to the connection of the first that is one."""
+    from gquery.api.dataframe.verbs import Verbs
+
+    given = list(relations)
+    first = next((r for r in given if isinstance(r, Verbs)), None)
+    if first is None:
+        raise InterfaceError("concat takes relations, one at least")
+    made: Any = first._relation(given[0])
+    for other in given[1:]:
+        made = made.union(other, by_name=True) if how == "diagonal" else made.union(other)
+    return made

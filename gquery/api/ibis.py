@@ -7,6 +7,7 @@ change from version to version. Ibis finds this module by its entry point.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib import metadata
@@ -220,6 +221,19 @@ class Backend(SQLBackend, NoUrl):  # type: ignore[misc]
         table = expr.as_table()
         made = self.con.sql(self.compile(table, params=params, limit=limit)).to_arrow_table()
         return made.rename_columns(list(table.schema().names))
+
+
+def narwhals_frame(relation: Relation) -> Any:
+    """What Narwhals computes with for a relation: its frame of Ibis over a table of this backend. The table has a name in the
+    connection as long as somebody holds it."""
+    import narwhals
+    from ibis import util
+
+    name = util.gen_name("narwhals")
+    relation.connection.register(name, relation)
+    table = Backend.from_connection(relation.connection).table(name)
+    weakref.finalize(table.op(), _forget, relation.connection, name)
+    return narwhals.from_native(table)._compliant_frame
 
 
 def _quoted(name: str) -> str:

@@ -64,6 +64,17 @@ class Relation(Outputs, Verbs):
         return self._prepared
 
     @property
+    def connection(self) -> Connection:
+        """What runs the query."""
+        return self._connection
+
+    def __narwhals_lazyframe__(self) -> Any:
+        """``narwhals.from_native(relation)``: a lazy frame that gquery runs, by way of Ibis (`gquery[ibis]`)."""
+        from gquery.api.ibis import narwhals_frame
+
+        return narwhals_frame(self)
+
+    @property
     def columns(self) -> list[str]:
         """The names of the columns; a name may come twice."""
         if self._prepared is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -115,3 +116,20 @@ def test_refusals_are_gquerys(backends: tuple[Any, Any]) -> None:
         t.k.split("a").execute()
     with pytest.raises(ibis.common.exceptions.TableNotFound):
         backends[0].table("no such table")
+
+
+def test_narwhals_takes_a_relation() -> None:
+    nw = pytest.importorskip("narwhals")
+    with gquery.connect("python") as db:
+        frame = nw.from_native(db.from_data(TABLE))
+        sums = (
+            frame.filter(nw.col("v") > 0).group_by("k").agg(nw.col("v").sum().alias("s"), nw.len().alias("n")).sort("k")
+        )
+        assert sums.collect("pyarrow").to_native().to_pylist() == [
+            {"k": None, "s": 4, "n": 1}, {"k": "a", "s": 4, "n": 2}, {"k": "b", "s": 2, "n": 1},
+        ]  # fmt: skip
+        assert frame.with_columns(u=nw.col("k").str.to_uppercase()).collect("pyarrow").shape == (5, 7)
+        assert len(db.sql("SHOW TABLES")) == 1
+        del frame, sums
+        gc.collect()
+        assert len(db.sql("SHOW TABLES")) == 0  # nothing is left of it

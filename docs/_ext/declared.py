@@ -9,6 +9,7 @@ import gquery.functions  # declares them all
 import gquery.settings
 from gquery.functions.aggregates import AGGREGATES
 from gquery.functions.registry import DOCS, EXAMPLES, SIGNATURES
+from gquery.functions.windows import WINDOWS
 
 SUBJECTS = {
     "conditional": "Conditional",
@@ -48,7 +49,7 @@ def functions() -> str:
             parts.append(
                 f"## {title}\n\n| function | what it does | example |\n|---|---|---|\n" + "".join(map(_row, names))
             )
-    return "\n".join(parts) + "\n" + _aggregates()
+    return "\n".join(parts) + "\n" + _aggregates() + _windows()
 
 
 def settings() -> str:
@@ -78,3 +79,13 @@ def _aggregates() -> str:
         rows.append(f"| `{a.name}` | {signatures}<br>{_cell(a.doc)} | `{_cell(a.example[0])}` |\n")
     head = "Each takes `DISTINCT` and `FILTER (WHERE ...)`, and passes over NULLs.\n\n| aggregate | what it does | example |"
     return f"\n## Aggregates\n\n{head}\n|---|---|---|\n{''.join(rows)}"
+
+
+def _windows() -> str:
+    rows = []
+    for w in WINDOWS.values():
+        signatures = "<br>".join(f"`{_cell(s)}`" for s in w.signatures)
+        rows.append(f"| `{w.name}` | {signatures}<br>{_cell(w.doc)} | `{_cell(w.example[0])}` |\n")
+    text = """Each stands before `OVER`, as do aggregates that sums, counts or extremes make. A window is `PARTITION BY`,
+`ORDER BY` and a frame, each of which may be left out; `WINDOW name AS (...)` names one, and `QUALIFY` filters by the results."""
+    return f"\n## Window functions\n\n{text}\n\n| function | what it does | example |\n|---|---|---|\n{''.join(rows)}"

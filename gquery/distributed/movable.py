@@ -21,7 +21,7 @@ from gquery.expression.types import Bounds, PhysicalType
 from gquery.kernels.builtin import gathers
 from gquery.kernels.readback import read_scalar
 from gquery.operators.base import Frame
-from gquery.operators.breakers import rank
+from gquery.operators.value_ranks import rank
 from gquery.planner.physical import Stored
 
 

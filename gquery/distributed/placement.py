@@ -76,6 +76,7 @@ from gquery.planner.physical import (
     Step,
     Stored,
     UnmatchedRows,
+    WindowRows,
 )
 from gquery.planner.stage_inputs import stage_inputs
 
@@ -145,8 +146,12 @@ class _Placing:
         self.by_hash: ByHash | None = None  # of the stage at hand, where it probes what `hashed` built
         self.hashed: dict[int, ByHash] = {}  # of earlier stages that build
         self.parts: dict[int, GroupParts] = {}  # by stage, groups of which each rank merges a part
-        self.sparse: dict[int, CutKeys | HashKeys] = {}  # by stage, sparse groups of a rank's own: what locates their key
-        self.has_parts: dict[int, bool] = {}  # by the stage of a probing pipeline with a FULL join: whether parts probed
+        self.sparse: dict[
+            int, CutKeys | HashKeys
+        ] = {}  # by stage, sparse groups of a rank's own: what locates their key
+        self.has_parts: dict[
+            int, bool
+        ] = {}  # by the stage of a probing pipeline with a FULL join: whether parts probed
 
     def stage(self, stage: Stage) -> StagePlacement:
         """The placement of the next stage."""
@@ -339,7 +344,7 @@ class _Placing:
             case UnmatchedRows(table=table):
                 rows = self.rows[table.stage]
                 return StagePlacement(rows, rows), NOWHERE
-            case SortRows() | SliceRows() | ConcatRows() | RankEncode() | RankDecode() | DistinctRows():
+            case SortRows() | SliceRows() | ConcatRows() | RankEncode() | RankDecode() | WindowRows() | DistinctRows():
                 gathers = self._gathered(stage_inputs(work))
                 return StagePlacement("part" if gathers else "whole", "whole", gathers=gathers), NOWHERE
             case _:

@@ -33,6 +33,7 @@ from gquery.planner.physical import (
     Stage,
     Stored,
     UnmatchedRows,
+    WindowRows,
 )
 from gquery.planner.stage_columns import stage_columns
 from gquery.runtime.records import dataclass
@@ -143,7 +144,9 @@ def agree(state: Run, stage: Stage) -> None:
         rank.received_bytes += sum(c.nbytes for c in frame.columns.values())
         with in_step():
             frame = together([frame], stored_columns(state, stage.number, frame), device)
-    state.frames[stage.number] = frame  # the first rank's too: on a cluster it may be what it handed over when it ran before
+    state.frames[stage.number] = (
+        frame  # the first rank's too: on a cluster it may be what it handed over when it ran before
+    )
 
 
 def stored_columns(state: Run, number: int, frame: Frame) -> tuple[Stored, ...]:
@@ -178,7 +181,16 @@ def _needed(state: Run, work: PipelineBreaker, number: int) -> Frame:
         case DistinctRows(source=source):
             own = tuple([s for s in stored if s.column.id == source.id])
             return run_breaker(replace(work, columns=own, counted=False), {work.stage: frame}, {}, {}, device)
-        case SortRows() | SliceRows() | ConcatRows() | RankEncode() | RankDecode() | UnmatchedRows() | HostRows():
+        case (
+            SortRows()
+            | SliceRows()
+            | ConcatRows()
+            | RankEncode()
+            | RankDecode()
+            | WindowRows()
+            | UnmatchedRows()
+            | HostRows()
+        ):
             return frame
 
 

@@ -23,6 +23,7 @@ from gquery.planner.physical import (
     SliceRows,
     SortRows,
     UnmatchedRows,
+    WindowRows,
 )
 
 
@@ -34,6 +35,8 @@ def scratch_of(work: PipelineBreaker, frames: Mapping[int, Frame]) -> int:
         case SortRows(stage=stage, columns=columns, limit=None):
             gathered = sum(frames[stage].columns[s.column.id].nbytes for s in columns)
             return frames[stage].rows * tuning.memory.sorted_row + gathered
+        case WindowRows(stage=stage, calls=calls):
+            return frames[stage].rows * (tuning.memory.sorted_row + tuning.memory.windowed_value * len(calls))
         case SortRows(stage=stage) | DistinctRows(stage=stage) | RankEncode(stage=stage):
             return frames[stage].rows * tuning.memory.sorted_row
         case ConcatRows(stages=stages):

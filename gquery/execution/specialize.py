@@ -17,7 +17,7 @@ from gquery.operators.key_filter import with_filter, with_tested_filters
 from gquery.operators.materialize import speculate_few
 from gquery.operators.selection import compacted
 from gquery.operators.specialize import specialize_build, specialize_for_tables, speculate_unique
-from gquery.operators.windows import windowed
+from gquery.operators.table_windows import windowed
 from gquery.planner.physical import Group, Pipeline
 from gquery.runtime.records import replace
 

@@ -7,7 +7,7 @@ share them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import Literal
 
 from gquery.expression.expr import Expr, SortKey
@@ -23,10 +23,9 @@ Exclusion = Literal["no others", "current row", "group", "ties"]
 @frozen
 class FrameBound:
     """One end of a frame, which it includes. ``amount`` is that of *preceding* and *following*: so many rows or groups of
-    peers (BIGINT), where a negative or NULL one is an error; of RANGE it is no distance but where that leads to: the value of
-    the only ORDER BY key at this end, of that key's type (the binder made ``key - distance`` of it, or ``key + distance``). A
-    value on the other side of the row's own key is an error, a row whose key is NULL has its peers as this end, and any other
-    NULL is an error. It may differ from row to row. *current row* of RANGE and GROUPS is the first or last of the row's peers."""
+    peers (BIGINT), or, of RANGE, a distance in the value of the only ORDER BY key: of that key's type, an INTERVAL constant for
+    dates and times, or days for dates. It may differ from row to row, and a negative or NULL one is an error. *current row* of
+    RANGE and GROUPS is the first or last of the row's peers."""
 
     kind: BoundKind
     amount: Expr | None = None
@@ -78,6 +77,25 @@ def with_parts(call: WindowCall, parts: Iterator[Expr]) -> WindowCall:
     args = tuple([next(parts) for _ in call.args])
     kept = None if call.filter is None else next(parts)
     order = tuple([SortKey(next(parts), k.descending, k.nulls_first) for k in call.order])
-    start, end = (b if b.amount is None else FrameBound(b.kind, next(parts)) for b in (call.frame.start, call.frame.end))
+    start, end = (
+        b if b.amount is None else FrameBound(b.kind, next(parts)) for b in (call.frame.start, call.frame.end)
+    )
     frame = replace(call.frame, start=start, end=end)
     return replace(call, args=args, filter=kept, order=order, frame=frame)
+
+
+def shape(call: WindowCall) -> Hashable:
+    """All of a call but its expressions: two calls with one shape and equal expressions compute the same."""
+    start, end = call.frame.start, call.frame.end
+    frame = (call.frame.unit, start.kind, end.kind, call.frame.exclude)
+    order = tuple((k.descending, k.nulls_first) for k in call.order)
+    return (
+        call.function,
+        len(call.args),
+        call.dtype,
+        frame,
+        call.filter is None,
+        call.distinct,
+        order,
+        call.ignore_nulls,
+    )

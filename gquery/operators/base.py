@@ -25,7 +25,7 @@ from gquery.kernels.values import ValueProperties
 from gquery.runtime.records import dataclass
 
 if TYPE_CHECKING:
-    from gquery.planner.physical import JoinTable
+    from gquery.planner.physical import JoinTable, Stored
 
 
 @frozen_open
@@ -212,3 +212,23 @@ def words_a_row(physical_type: PhysicalType) -> int:
 def narrow(values: Array, physical_type: PhysicalType) -> Array:
     """An array of register words (int64, float64, or two words a row) in a physical type's element type."""
     return values if values.dtype == physical_type.numpy else values.astype(physical_type.numpy)
+
+
+def null_column(stored: Stored, rows: int, device: Device) -> ColumnData:
+    """A column of NULLs."""
+    validity = Buffer(device.zeros(rows, "uint8"), device)
+    if stored.physical_type.is_string:
+        offsets = Buffer(device.zeros(rows + 1, "int64"), device)
+        return ColumnData(
+            stored.properties.dtype,
+            PhysicalType.STRING64,
+            rows,
+            offsets,
+            validity,
+            Buffer(device.zeros(0, "uint8"), device),
+        )
+    words = 2 if stored.physical_type is PhysicalType.I128 else 1
+    data = Buffer(device.zeros(rows * words, stored.physical_type.numpy), device)
+    return ColumnData(
+        stored.properties.dtype, stored.physical_type, rows, data, validity, dictionary=stored.properties.dictionary
+    )

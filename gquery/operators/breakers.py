@@ -20,8 +20,10 @@ from gquery.kernels.builtin import counted_order, gathers, order, scans
 from gquery.kernels.builtin.text_extremes import text_extremes
 from gquery.kernels.readback import Count, validate
 from gquery.kernels.values import ValueProperties
-from gquery.operators.base import Frame, JoinIndex, make_column, narrow
+from gquery.operators.base import Frame, JoinIndex, make_column, narrow, null_column
 from gquery.operators.sort_keys import key_parts, sort_keys
+from gquery.operators.value_ranks import rank
+from gquery.operators.window import run_window
 from gquery.planner.logical.tree import used_columns
 from gquery.planner.physical import (
     ConcatRows,
@@ -34,6 +36,7 @@ from gquery.planner.physical import (
     SortRows,
     Stored,
     UnmatchedRows,
+    WindowRows,
 )
 
 
@@ -62,6 +65,10 @@ def run_breaker(
             return _rank_encode(frames[stage], work, device, workers)
         case RankDecode(stage, ranked_frame, pairs, _):
             return _rank_decode(frames[stage], frames[ranked_frame], pairs, device)
+        case WindowRows(stage=stage):
+            if frames[stage].number is not None:
+                raise CannotRecordError("the rows of a window are not known before it runs")
+            return run_window(work, frames[stage], device, workers)
         case UnmatchedRows(table, _, columns):
             return _unmatched(joins[table.stage].frame, matched[table.stage], columns, device)
         case DistinctRows():
@@ -190,26 +197,6 @@ def _carried(column: ColumnData, stored: Stored, device: Device) -> ColumnData:
     return replace(column, physical_type=stored.physical_type, data=Buffer(data, device))
 
 
-def null_column(stored: Stored, rows: int, device: Device) -> ColumnData:
-    """A column of NULLs."""
-    validity = Buffer(device.zeros(rows, "uint8"), device)
-    if stored.physical_type.is_string:
-        offsets = Buffer(device.zeros(rows + 1, "int64"), device)
-        return ColumnData(
-            stored.properties.dtype,
-            PhysicalType.STRING64,
-            rows,
-            offsets,
-            validity,
-            Buffer(device.zeros(0, "uint8"), device),
-        )
-    words = 2 if stored.physical_type is PhysicalType.I128 else 1
-    data = Buffer(device.zeros(rows * words, stored.physical_type.numpy), device)
-    return ColumnData(
-        stored.properties.dtype, stored.physical_type, rows, data, validity, dictionary=stored.properties.dictionary
-    )
-
-
 # ---- ranks ----------------------------------------------------------------------------------------------------------
 
 
@@ -229,15 +216,6 @@ def _rank_encode(frame: Frame, work: RankEncode, device: Device, workers: int) -
         )
         rank_values[code.id] = values
     return Frame(columns, frame.rows, rank_values)
-
-
-def rank(column: ColumnData, device: Device) -> tuple[Array, ColumnData]:
-    """For each row the rank of its value among the distinct values (int64), and those values as a column."""
-    xp = device.xp
-    rows, starts = order.sort_starts(key_parts(column, device))
-    codes = xp.empty(column.length, np.int64)
-    codes[rows] = xp.cumsum(starts, dtype=np.int64) - 1
-    return codes, gathers.take(replace(column, validity=None), rows[scans.compact(starts)], device)
 
 
 def _rank_encode_alone(frame: Frame, work: RankEncode, device: Device, workers: int) -> Frame:

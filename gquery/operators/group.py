@@ -54,7 +54,7 @@ from gquery.operators.merge_groups import (
     part_groups,
 )
 from gquery.operators.part_groups import send_groups, send_slots
-from gquery.operators.windows import is_inside
+from gquery.operators.table_windows import is_inside
 from gquery.planner.aggregates import AggregatePlan, has_plain_count
 from gquery.planner.physical import TOUCHED, Group, ReadStage, Source
 

@@ -30,7 +30,7 @@ class GroupState(SinkState):
     slots_in_order: Array | None = None  # uint32, row-id hash: the slots that have rows, in the order of these
     groups: Count | None = None  # how many of them count; None: all
     cache_i64: Array | None = None  # the worker's own: `aggregation_cache`
-    windows: int = 1  # that the slots are filled in, see `operators.windows`
+    windows: int = 1  # that the slots are filled in, see `operators.table_windows`
     window_low: int = 0  # the first slot of the one at hand, and the one behind its last
     window_high: int = 0
 

@@ -50,6 +50,7 @@ from gquery.planner.physical import (
     Stage,
     Step,
     UnmatchedRows,
+    WindowRows,
 )
 from gquery.runtime.records import dataclass, replace
 
@@ -279,7 +280,7 @@ def with_stages(work: Pipeline | PipelineBreaker, number: Callable[[int], int]) 
             if isinstance(source, ReadStage):
                 source = replace(source, stage=number(source.stage))
             return replace(work, source=source)
-        case SortRows() | SliceRows() | RankEncode() | DistinctRows():
+        case SortRows() | SliceRows() | RankEncode() | WindowRows() | DistinctRows():
             return replace(work, stage=number(work.stage))
         case ConcatRows():
             return replace(work, stages=tuple([number(n) for n in work.stages]))

@@ -46,6 +46,7 @@ from gquery.planner.physical import (
     Step,
     Stored,
     UnmatchedRows,
+    WindowRows,
 )
 from gquery.planner.stage_columns import stage_columns
 from gquery.planner.stage_inputs import stage_inputs
@@ -76,7 +77,7 @@ def is_in_order(stages: Sequence[Stage], source: Source) -> bool:
             return True
         case Pipeline(source=before, sink=Materialize()) | HostRows(source=before):
             return is_in_order(stages, before)
-        case SliceRows() | RankEncode() | RankDecode() | ConcatRows():
+        case SliceRows() | RankEncode() | RankDecode() | WindowRows() | ConcatRows():
             return any(is_in_order(stages, ReadStage(n, (), ())) for n in stage_inputs(work))
         case Pipeline() | UnmatchedRows() | DistinctRows():
             return False

@@ -13,7 +13,7 @@ from typing import assert_never
 from gquery.device.profile import DeviceProfile, profile_for
 from gquery.errors import NotSupportedError
 from gquery.expression.expr import Column, Expr
-from gquery.planner import lower_aggregate, lower_host, lower_join, lower_rows
+from gquery.planner import lower_aggregate, lower_host, lower_join, lower_rows, lower_window
 from gquery.planner.common_builds import common_builds
 from gquery.planner.layouts import range_properties
 from gquery.planner.logical.nodes import (
@@ -31,6 +31,7 @@ from gquery.planner.logical.nodes import (
     Sort,
     UnionAll,
     Values,
+    Window,
 )
 from gquery.planner.logical.shared import definitions
 from gquery.planner.logical.tree import used_columns
@@ -94,6 +95,8 @@ class PlanLowering(Lowering):
                 stream = lower_join.join(self, plan, wanted)
             case Aggregate():
                 stream = lower_aggregate.aggregate(self, plan, wanted)
+            case Window():
+                stream = lower_window.window(self, plan, wanted)
             case Sort():
                 stream = lower_rows.sort(self, plan, wanted)
             case Limit(UnionAll() as source, limit, offset):

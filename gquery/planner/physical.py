@@ -229,7 +229,7 @@ class Group:
 
     ``clustered_key``: a key that is sorted in the source, so that a group's rows lie together. ``concurrent``: the
     threads of a CPU accumulate into one state (see `operators.aggregation_cache`), else each into one of its own.
-    ``windows``: how many parts of a GPU's table are filled one after another (see `operators.windows`)."""
+    ``windows``: how many parts of a GPU's table are filled one after another (see `operators.table_windows`)."""
 
     layout: GroupLayout
     keys: tuple[tuple[Column, Expr, ValueProperties], ...]
@@ -370,7 +370,9 @@ class DistinctRows:
     counted: bool
 
 
-PipelineBreaker = SortRows | SliceRows | ConcatRows | RankEncode | RankDecode | UnmatchedRows | DistinctRows | HostRows
+PipelineBreaker = (
+    SortRows | SliceRows | ConcatRows | RankEncode | RankDecode | WindowRows | UnmatchedRows | DistinctRows | HostRows
+)
 
 
 @frozen_open

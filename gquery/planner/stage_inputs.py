@@ -17,6 +17,7 @@ from gquery.planner.physical import (
     SliceRows,
     SortRows,
     UnmatchedRows,
+    WindowRows,
 )
 
 
@@ -27,6 +28,8 @@ def stage_inputs(work: Pipeline | PipelineBreaker) -> list[int]:
             read = [source.stage] if isinstance(source, ReadStage) else []
             return read + [s.table.stage for s in steps if isinstance(s, Probe)]
         case SortRows(stage=stage) | SliceRows(stage=stage) | RankEncode(stage=stage) | DistinctRows(stage=stage):
+            return [stage]
+        case WindowRows(stage=stage):
             return [stage]
         case ConcatRows(stages=stages):
             return list(stages)

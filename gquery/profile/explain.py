@@ -29,6 +29,7 @@ from gquery.expression.expr import (
     SortKey,
 )
 from gquery.expression.types import DType, Interval, Kind, python_value
+from gquery.expression.windows import TO_CURRENT, FrameBound, WindowCall, WindowFrame
 from gquery.planner.logical.nodes import (
     Aggregate,
     Apply,
@@ -44,6 +45,7 @@ from gquery.planner.logical.nodes import (
     Sort,
     UnionAll,
     Values,
+    Window,
     sources,
 )
 from gquery.planner.logical.shared import definitions
@@ -158,6 +160,11 @@ class Printer:
                 by = f" by {', '.join(self.named(c, e) for c, e in keys)}" if keys else ""
                 of = ", ".join(f"{self.column(c)} = {self.call(a)}" for c, a in calls)
                 return f"Aggregate{by}" + (f": {of}" if of else "")
+            case Window(partition=partition, order=order, calls=windows):
+                by = f" by {', '.join(map(self.expr, partition))}" if partition else ""
+                inside = f" order {', '.join(map(self.key, order))}" if order else ""
+                made = ", ".join(f"{self.column(c)} = {self.window(call)}" for c, call in windows)
+                return f"Window{by}{inside}: {made}"
             case Sort(keys=sort_keys, limit=limit, offset=offset):
                 top = "" if limit is None else f" top {limit}"
                 skip = f" after {offset}" if offset else ""
@@ -182,6 +189,27 @@ class Printer:
         args = ", ".join(self.expr(e) for e in a.args) or "*"
         where = f" where {self.expr(a.filter)}" if a.filter is not None else ""
         return f"{a.function}({'distinct ' if a.distinct else ''}{args}){where}"
+
+    def window(self, call: WindowCall) -> str:
+        """A call over a window, without the partition and order of its node."""
+        args = ("distinct " if call.distinct else "") + (
+            ", ".join(map(self.expr, call.args)) or "*" * (call.function == "count")
+        )
+        order = f" order {', '.join(map(self.key, call.order))}" if call.order else ""
+        nulls = " ignore nulls" if call.ignore_nulls else ""
+        where = f" where {self.expr(call.filter)}" if call.filter is not None else ""
+        return f"{call.function}({args}{order}{nulls}){where}{self._frame(call.frame)}"
+
+    def _frame(self, frame: WindowFrame) -> str:
+        """The frame of a call; nothing for one that names none."""
+        if frame == TO_CURRENT:
+            return ""
+
+        def bound(b: FrameBound) -> str:
+            return b.kind if b.amount is None else f"{self.expr(b.amount)} {b.kind}"
+
+        excluded = "" if frame.exclude == "no others" else f" exclude {frame.exclude}"
+        return f" {frame.unit} {bound(frame.start)} to {bound(frame.end)}{excluded}"
 
     def expr(self, e: Expr, nested: bool = False) -> str:
         """The text of an expression; a very long one is cut short. One in several places is written once."""

@@ -48,6 +48,7 @@ from gquery.planner.physical import (
     Source,
     Step,
     UnmatchedRows,
+    WindowRows,
 )
 from gquery.planner.stage_columns import stage_columns
 from gquery.profile.explain import Printer
@@ -302,6 +303,11 @@ def _breaker(work: PipelineBreaker, printer: Printer) -> str:
             return f"rank-encode {_names((s.column for s, _ in pairs), printer)} of stage {stage}"
         case RankDecode(stage, ranked):
             return f"rank-decode stage {stage} by stage {ranked}"
+        case WindowRows(stage, partition, order, windows):
+            by = f" by {_names(partition, printer)}" if partition else ""
+            inside = f" order {', '.join(map(printer.key, order))}" if order else ""
+            values = ", ".join(f"{printer.column(s.column)} = {printer.window(call)}" for s, call in windows)
+            return f"windows of stage {stage}{by}{inside}: {values}"
         case UnmatchedRows(table, probe_stage):
             return f"rows of stage {table.stage} that stage {probe_stage} did not match"
         case DistinctRows(stage, source, _, counted):

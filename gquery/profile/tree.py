@@ -30,6 +30,7 @@ from gquery.planner.logical.nodes import (
     Scan,
     Shared,
     Sort,
+    Window,
 )
 from gquery.planner.logical.shared import definitions
 from gquery.planner.logical.tree import used_columns, walk
@@ -46,6 +47,7 @@ from gquery.planner.physical import (
     SliceRows,
     SortRows,
     Stage,
+    WindowRows,
 )
 from gquery.planner.stage_inputs import stage_inputs
 from gquery.profile.explain import Printer
@@ -296,6 +298,11 @@ def match_steps(work: Pipeline | PipelineBreaker, plan: Plan) -> dict[int, Plan]
     nodes = [n for p in plans for n in list(walk(p))[::-1]]  # sources come before what reads them
     found: dict[int, Plan] = {}
     if not isinstance(work, Pipeline):
+        if isinstance(work, WindowRows):
+            made = {s.column.id for s, _ in work.calls}
+            for node in nodes:
+                if isinstance(node, Window) and made <= {c.id for c, _ in node.calls}:
+                    found[0] = node
         if isinstance(work, SortRows | SliceRows):
             sorted_ = {s.column.id for s in work.columns}
             for node in nodes:

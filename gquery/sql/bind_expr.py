@@ -56,6 +56,12 @@ class AggregateCollector(Protocol):
     def add(self, call: AggregateCall, name: str) -> Column: ...
 
 
+class WindowCollector(Protocol):
+    """Where a SELECT keeps its window functions."""
+
+    def bind(self, node: exp.Expr, binder: ExprBinder) -> Expr: ...
+
+
 class ExprBinder(SubqueryBinder):
     """Binds expressions at one place of a query (``clause`` names it in errors)."""
 
@@ -66,8 +72,9 @@ class ExprBinder(SubqueryBinder):
         clause: str,
         aggregates: AggregateCollector | None = None,
         aliases: Mapping[str, exp.Expr] | None = None,
+        windows: WindowCollector | None = None,
     ) -> None:
-        self.query, self.scope, self.clause, self.aggregates = query, scope, clause, aggregates
+        self.query, self.scope, self.clause, self.aggregates, self.windows = query, scope, clause, aggregates, windows
         self.aliases = dict(aliases or {})
 
     def bind(self, node: exp.Expr) -> Expr:
@@ -97,7 +104,7 @@ class ExprBinder(SubqueryBinder):
         match node:
             case exp.Column():
                 return self._column(node)
-            case exp.Paren() | exp.IgnoreNulls():
+            case exp.Paren():
                 return self.bind(node.this)
             case exp.Literal():
                 return Literal(node.name, VARCHAR) if node.is_string else self._number(node)
@@ -151,6 +158,10 @@ class ExprBinder(SubqueryBinder):
 
     def _call(self, node: exp.Expr) -> Expr:
         """A call of a function, or what has a name of its own for one."""
+        if isinstance(node, exp.Window):
+            if self.windows is None:
+                raise BindError(f"{self.clause} cannot contain window functions")
+            return self.windows.bind(node, self)
         if isinstance(node, exp.SimilarTo) or (isinstance(node, exp.RegexpLike) and self._is_tilde(node)):
             return call("regexp_full_match", self.bind(node.this), self.bind(node.expression))
         if isinstance(node, exp.Func):
@@ -339,10 +350,8 @@ class ExprBinder(SubqueryBinder):
     def _aggregate(self, node: exp.Expr) -> Expr:
         condition: exp.Expr | None = None
         inner = node
-        while isinstance(inner, exp.Filter | exp.IgnoreNulls):
-            if isinstance(inner, exp.Filter):
-                condition = inner.expression.this
-            inner = inner.this
+        while isinstance(inner, exp.Filter):
+            condition, inner = inner.expression.this, inner.this
         name, args = function_call(inner)
         distinct = False
         if args and isinstance(args[0], exp.Distinct):

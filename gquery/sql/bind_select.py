@@ -1,9 +1,9 @@
 """Binding of one SELECT.
 
-The plan of a SELECT is, from the bottom: FROM, Filter (WHERE), Aggregate, Filter (HAVING), Project (the SELECT list),
-Aggregate (DISTINCT), Sort, Limit; Sort stands below Project where a key is not in the SELECT list. In a grouped query
-expressions are bound over the rows first; then whatever equals a key becomes the key's column, and a column that is
-left over is an error.
+The plan of a SELECT is, from the bottom: FROM, Filter (WHERE), Aggregate, Filter (HAVING), Window, Filter (QUALIFY), Project
+(the SELECT list), Aggregate (DISTINCT), Sort, Limit; Sort stands below Project where a key is not in the SELECT list. In a
+grouped query expressions are bound over the rows first; then whatever equals a key becomes the key's column, and a column
+that is left over is an error.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from gquery.planner.logical.nodes import Aggregate, Filter, Plan, Project, Query
 from gquery.sql.bind_expr import ExprBinder
 from gquery.sql.bind_from import FromBinder
 from gquery.sql.bind_groups import ByExpr, GroupedScope, Item, columns_by_expr
+from gquery.sql.bind_windows import Windows
 from gquery.sql.calls import function_call, is_foreign_aggregate
 from gquery.sql.ctes import Ctes, Queries
 from gquery.sql.names import column_name
@@ -44,13 +45,17 @@ class SelectBinder:
         where = self.node.args.get("where")
         if where is not None:
             plan = Filter(plan, self._binder("WHERE").condition(where.this))
+        self.windows = Windows(self.query.sql, self.node.args.get("windows") or ())
         self.groups = GroupedScope(self.scope) if self._is_grouped() else None
         if self.groups is not None:
             plan = self._grouped(plan, self.groups)
         else:
             for item in self.items:
                 self._bind_item(item, None)
-        return self._finish(plan)
+            self.sort_keys = self._order_by(None)
+            self.qualify = self._qualify(None)
+        plan = self.windows.plan(plan)
+        return self._finish(plan if self.qualify is None else Filter(plan, self.qualify))
 
     def _binder(self, clause: str, groups: GroupedScope | None = None) -> ExprBinder:
         return ExprBinder(self.query, self.scope, clause, groups, self.aliases)
@@ -107,7 +112,8 @@ class SelectBinder:
     def _over_groups(
         self, node: exp.Expr, clause: str, groups: GroupedScope | None, aliases: dict[str, exp.Expr] | None = None
     ) -> Expr:
-        binder = ExprBinder(self.query, self.scope, clause, groups, self.aliases if aliases is None else aliases)
+        seen = self.aliases if aliases is None else aliases
+        binder = ExprBinder(self.query, self.scope, clause, groups, seen, self.windows)
         if groups is None:
             return binder.bind(node)
         key = self._key_of_node(node)
@@ -125,7 +131,9 @@ class SelectBinder:
         if self.node.args.get("group") is not None or self.node.args.get("having") is not None:
             return True
         order = self.node.args.get("order")
-        nodes = [i.node for i in self.items if i.node is not None] + ([order] if order is not None else [])
+        qualify = self.node.args.get("qualify")
+        nodes = [i.node for i in self.items if i.node is not None] + [n for n in (order, qualify) if n is not None]
+        nodes += self.node.args.get("windows") or ()
         return any(_has_aggregate(n) for n in nodes)
 
     def _grouped(self, plan: Plan, groups: GroupedScope) -> Plan:
@@ -135,6 +143,7 @@ class SelectBinder:
             for node in self._key_expressions(group):
                 self._add_key(groups, node)
         self.scope.grouped = groups.lift
+        self.windows.lift = lambda e, node: self._lifted(groups, e, node)
         for item in self.items:
             self._bind_item(item, groups)
         having = self.node.args.get("having")
@@ -143,6 +152,7 @@ class SelectBinder:
             binder = self._binder("HAVING", groups)
             predicate = self._lifted(groups, binder.condition(having.this), having)
         self.sort_keys = self._order_by(groups)
+        self.qualify = self._qualify(groups)
         self.scope.grouped = None
         plan = Aggregate(plan, tuple(groups.keys), tuple(groups.aggregates))
         return plan if predicate is None else Filter(plan, predicate)
@@ -183,6 +193,19 @@ class SelectBinder:
                 return column
         return None
 
+    def _qualify(self, groups: GroupedScope | None) -> Expr | None:
+        """The predicate of QUALIFY; it is bound last, when all windows of the SELECT are known."""
+        node = self.node.args.get("qualify")
+        if node is None:
+            return None
+        binder = ExprBinder(self.query, self.scope, "QUALIFY", groups, self.aliases, self.windows)
+        predicate = binder.condition(node.this)
+        if not self.windows:
+            raise located(
+                BindError("QUALIFY without a window function in it or in the SELECT list"), self.query.sql, node
+            )
+        return predicate if groups is None else self._lifted(groups, predicate, node)
+
     # ---- order, distinct, limit --------------------------------------------------------------------------------------
 
     def _order_by(self, groups: GroupedScope | None) -> list[tuple[Item | Expr, exp.Ordered]]:
@@ -218,8 +241,6 @@ class SelectBinder:
 
     def _finish(self, plan: Plan) -> Query:
         sql = self.query.sql
-        if self.groups is None:
-            self.sort_keys = self._order_by(None)
         names = tuple(i.name for i in self.items)
         targets = self._targets(plan)
         projected = _project(plan, targets)
@@ -283,6 +304,14 @@ def _has_aggregate(node: exp.Expr) -> bool:
     """Whether an aggregate stands in an expression, outside its subqueries."""
     if isinstance(node, exp.Query | exp.Subquery):
         return False
+    if isinstance(node, exp.Window):  # what it calls is over a window; its parts may be of groups
+        call = node.this
+        while isinstance(call, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
+            if isinstance(call, exp.Filter) and _has_aggregate(call.expression):
+                return True
+            call = call.this
+        parts = [n for n in node.iter_expressions() if n is not node.this]
+        return any(_has_aggregate(n) for n in (*call.iter_expressions(), *parts))
     if isinstance(node, exp.AggFunc):
         return True
     if isinstance(node, exp.Anonymous) and _names_aggregate(function_call(node)[0]):

@@ -16,6 +16,7 @@ from gquery.columns.table import TableSource
 from gquery.errors import CatalogError, did_you_mean
 from gquery.functions import AGGREGATES, RESOLVERS
 from gquery.functions.user import UserFunction
+from gquery.functions.windows import WINDOWS
 from gquery.planner.logical.nodes import Query
 from gquery.runtime.records import dataclass
 
@@ -147,5 +148,5 @@ class Catalog:
 
     def functions(self) -> tuple[str, ...]:
         """The names of all functions, the connection's own among them, sorted."""
-        public = (n for n in {*RESOLVERS, *AGGREGATES, *self._functions} if not n.startswith("_"))
+        public = (n for n in {*RESOLVERS, *AGGREGATES, *WINDOWS, *self._functions} if not n.startswith("_"))
         return tuple(sorted(public))

@@ -16,7 +16,9 @@ _LIST = frozenset(("expressions",))
 _ORDERED = frozenset(("order", "limit", "offset"))
 _READ: dict[type[exp.Expr], frozenset[str]] = {
     # queries
-    exp.Select: _ORDERED | {"with_", "expressions", "distinct", "from_", "joins", "where", "group", "having"},
+    exp.Select: _ORDERED | {"with_", "expressions", "distinct", "from_", "joins", "where", "group", "having"} | {
+        "windows", "qualify"
+    },
     exp.Union: _ORDERED | _SIDES | {"with_", "distinct", "by_name"},
     exp.Intersect: _ORDERED | _SIDES | {"with_", "distinct"},
     exp.Except: _ORDERED | _SIDES | {"with_", "distinct"},
@@ -32,7 +34,12 @@ _READ: dict[type[exp.Expr], frozenset[str]] = {
     exp.Where: _ONE,
     exp.Group: frozenset(("expressions", "all")),
     exp.Having: _ONE,
-    exp.Order: _LIST,
+    exp.Qualify: _ONE,
+    exp.Window: frozenset(("this", "partition_by", "order", "spec", "alias", "over")),
+    exp.WindowSpec: frozenset(("kind", "start", "start_side", "end", "end_side", "exclude")),
+    exp.IgnoreNulls: _ONE,
+    exp.RespectNulls: _ONE,
+    exp.Order: frozenset(("this", "expressions")),
     exp.Ordered: frozenset(("this", "desc", "nulls_first")),
     exp.Limit: frozenset(("expression",)),
     exp.Fetch: frozenset(("count", "direction", "limit_options")),

@@ -211,6 +211,7 @@ class Reader(ExpressionReader):
                 self._keys()
         if self.take("having"):
             self.expression()
+        self.windows_and_qualify()
 
     def _keys(self) -> None:
         """The keys of GROUP BY."""

@@ -277,6 +277,10 @@ class ExpressionReader(FormReader):
             self.expression()
             self.expect(")")
         self.end(start)
+        if self.word == "over":
+            self.next()
+            self.window() if self.word == "(" else self.name(leaf=True)
+            self.end(start)
 
     def function_name(self) -> None:
         """The name of a function that is called, and the parenthesis behind it."""
@@ -288,10 +292,13 @@ class ExpressionReader(FormReader):
 
     def arguments(self, named: bool = False) -> None:
         """What stands in the parentheses of a call, up to the closing one. ``named``: of a table function."""
+        has_nulls = False
         if self.take(")"):
             return
         if self.word == "*" and self.peek(1) == ")":
             self.next()
+        elif self.word == "order" and self.peek(1) == "by":
+            self.order()
         else:
             if not self.take("distinct"):
                 self.take("all")
@@ -300,7 +307,13 @@ class ExpressionReader(FormReader):
                 self._argument(named)
             if self.word == "order":
                 self.order()
+            if self.word in ("ignore", "respect") and self.peek(1) == "nulls":
+                self.next()
+                self.next()
+                has_nulls = True
         self.expect(")")
+        if has_nulls and self.word != "over":
+            raise self.unexpected("OVER, which IGNORE NULLS and RESPECT NULLS need")
 
     def _argument(self, named: bool) -> None:
         if named and self.peek(1) in (":=", "=>", "="):

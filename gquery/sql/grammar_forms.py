@@ -14,6 +14,8 @@ from gquery.sql.keywords import COLUMN_NAMES, RESERVED
 from gquery.sql.lexer import NUMBER, QUOTED, STRING, WORD
 from gquery.sql.precedence import COMPARE, OR
 
+_FRAMES = ("rows", "range", "groups")
+_SIDES = ("preceding", "following")
 _SINGULAR = (
     "year",
     "month",
@@ -46,6 +48,10 @@ class FormReader(TokenReader, ABC):
     @abstractmethod
     def expressions(self, trailing: bool = False) -> int:
         """Expressions with commas between them; how many."""
+
+    @abstractmethod
+    def order(self) -> None:
+        """ORDER BY."""
 
     def _end_typed(self, first: int) -> None:
         """The end of a constant whose type stands before it."""
@@ -123,6 +129,67 @@ class FormReader(TokenReader, ABC):
         self.expect("in")
         self.expression(COMPARE, is_simple=True)
         self.end(start)
+
+    def windows_and_qualify(self) -> None:
+        """``[WINDOW name AS (...), ...] [QUALIFY predicate]``."""
+        is_next = self.word == "window"
+        while is_next:
+            self.next()
+            start = self.begin()
+            self.name(leaf=True)
+            self.expect("as")
+            self.window()
+            self.end(start)
+            is_next = self.word == ","
+        if self.take("qualify"):
+            self.expression()
+
+    def window(self) -> None:
+        """``([name] [PARTITION BY ...] [ORDER BY ...] [frame])``, what stands behind OVER and in a WINDOW clause."""
+        self.expect("(")
+        if self.word not in (")", "order") and self.word not in _FRAMES and not self._is_partition():
+            self.name(leaf=True)
+        if self._is_partition():
+            self.next()
+            self.next()
+            self.expressions()
+        if self.word == "order":
+            self.order()
+        if self.word in _FRAMES:
+            self._frame()
+        self.expect(")")
+
+    def _is_partition(self) -> bool:
+        return self.word == "partition" and self.peek(1) == "by"
+
+    def _frame(self) -> None:
+        """``ROWS bound``, ``ROWS BETWEEN bound AND bound``, with what is excluded."""
+        self.reading.frames.add(self.starts[self.at])
+        self.next()
+        if self.take("between"):
+            self._bound()
+            self.expect("and")
+        self._bound()
+        if self.take("exclude"):
+            if self.take("current"):
+                self.expect("row")
+            elif self.take("no"):
+                self.expect("others")
+            elif not self.take("group"):
+                self.expect("ties", "CURRENT ROW, GROUP, TIES or NO OTHERS")
+
+    def _bound(self) -> None:
+        if self.word == "current" and self.peek(1) == "row":
+            self.next()
+            self.next()
+            return
+        if self.word == "unbounded" and self.peek(1) in _SIDES:
+            self.next()
+        else:
+            self.expression()
+        if self.word not in _SIDES:
+            raise self.unexpected("PRECEDING or FOLLOWING")
+        self.next()
 
     def _is_interval(self) -> bool:
         at = self.at + 1

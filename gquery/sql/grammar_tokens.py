@@ -19,12 +19,14 @@ class Reading:
     """What a statement consists of: where its names and constants begin and end, by their order, and the pairs of the
     first and last of them for all that belongs together. ``calls`` are where the names of functions begin that are called
     as any other; ``pluses`` where a plus stands before a value, and where that ends; ``typed`` where a constant with its
-    type before it begins and ends, where a cast or the like stands behind it."""
+    type before it begins and ends, where a cast or the like stands behind it; ``frames`` where the word begins with which a
+    window's frame does."""
 
     leaves: list[tuple[int, int]] = field(default_factory=list)
     calls: set[int] = field(default_factory=set)
     pluses: dict[int, int] = field(default_factory=dict)
     typed: dict[int, int] = field(default_factory=dict)
+    frames: set[int] = field(default_factory=set)
     spans: list[tuple[int, int]] = field(default_factory=list)
 
 

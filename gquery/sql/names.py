@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from gquery.sql.keywords import KEYWORDS
+from gquery.sql.window_names import keys_name, window_name
 
 _BINARY: dict[type[exp.Expr], str] = {
     exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.IntDiv: "//", exp.Mod: "%", exp.EQ: "=", exp.NEQ: "!=",
@@ -85,8 +86,12 @@ def _call(node: exp.Expr) -> str | None:
     match node:
         case exp.Count() if node.this is None or isinstance(node.this, exp.Star):
             return "count_star()"
-        case exp.IgnoreNulls():
-            return column_name(node.this)
+        case exp.Window():
+            return window_name(node, column_name)
+        case exp.IgnoreNulls() | exp.RespectNulls():
+            return f"{column_name(node.this)} {'IGNORE' if isinstance(node, exp.IgnoreNulls) else 'RESPECT'} NULLS"
+        case exp.Order() if node.this is not None:
+            return f"{column_name(node.this)} ORDER BY {keys_name(node, column_name)}"
         case exp.Filter():
             return f"{column_name(node.this)} FILTER (WHERE {column_name(node.expression.this)})"
         case exp.Extract():

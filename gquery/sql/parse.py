@@ -118,6 +118,7 @@ def _trees(text: str, tokens: Lexed, readings: Sequence[Reading | ParseError]) -
     that says it, else sqlglot's own message."""
     read = [r for r in readings if isinstance(r, Reading)]
     calls = {start for r in read for start in r.calls}
+    frames = {start for r in read for start in r.frames}
     names: dict[int, tuple[int, str]] = {}
     for r in read:
         names |= {start: (end, f"{_CALL}+") for start, end in r.pluses.items()}
@@ -125,7 +126,7 @@ def _trees(text: str, tokens: Lexed, readings: Sequence[Reading | ParseError]) -
 
     def parsed() -> list[exp.Expr | None]:
         with _quiet:
-            prepared = _prepared(tokens_of(text, tokens), tokens, calls)
+            prepared = _prepared(tokens_of(text, tokens), tokens, calls, frames)
             return dialect().parser().parse(_in_parentheses(prepared, names) if names else prepared, text)
 
     try:
@@ -158,10 +159,11 @@ def parse_one(sql: str) -> Parsed:
     return statements[0]
 
 
-def _prepared(given: list[Token], tokens: Lexed, calls: set[int]) -> list[Token]:
+def _prepared(given: list[Token], tokens: Lexed, calls: set[int], frames: set[int]) -> list[Token]:
     """sqlglot's tokens as its parser shall see them: every ``?`` written as ``$1``, ``$2``, ... (the tree does not keep
-    their order), numbers as DuckDB reads them, and names of functions that it does not know: it would put their arguments
-    in places of its own, give other names to some, and drop what it does not expect. `_restore` gives the names back."""
+    their order), numbers as DuckDB reads them, GROUPS before a frame as a keyword, and names of functions that it does not
+    know: it would put their arguments in places of its own, give other names to some, and drop what it does not expect.
+    `_restore` gives the names back."""
     numbers = {start: n for n, start in enumerate(tokens.starts) if tokens.kinds[n] == NUMBER}
     result: list[Token] = []
     count, read = 0, -1
@@ -176,6 +178,8 @@ def _prepared(given: list[Token], tokens: Lexed, calls: set[int]) -> list[Token]
             continue
         if t.start in calls:
             t = Token(TokenType.VAR, _CALL + t.text, t.line, t.col, t.start, t.end)
+        elif t.start in frames:
+            t = Token(TokenType.ROWS, t.text, t.line, t.col, t.start, t.end)
         elif kind == TokenType.PLACEHOLDER and t.text == "?":
             count += 1
             result.append(Token(TokenType.PARAMETER, "$", t.line, t.col, t.start, t.end))

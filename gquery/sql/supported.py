@@ -10,8 +10,6 @@ from gquery.sql.bind_files import is_option
 from gquery.sql.parse import position
 
 _NODES: dict[type[exp.Expr], str] = {
-    exp.Window: "window functions (OVER)",
-    exp.Qualify: "QUALIFY",
     exp.GroupingSets: "GROUPING SETS",
     exp.Rollup: "ROLLUP",
     exp.Cube: "CUBE",
@@ -44,6 +42,7 @@ _LOOKED_AT = (
     exp.Array, exp.Struct, exp.Unnest, exp.Order, exp.Distinct, exp.Limit, exp.Join, exp.Intersect, exp.Except, exp.Create,
     exp.Drop,
 )  # fmt: skip
+_CALLS = (exp.Func, exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
 _LIST_ARGUMENTS = (exp.ReadParquet, exp.ReadCSV)
 
 
@@ -85,6 +84,14 @@ def _is_plain(kind: type[exp.Expr]) -> bool:
     return found
 
 
+def _is_over_window(node: exp.Expr) -> bool:
+    """Whether what stands among the arguments of a call stands in one with OVER."""
+    above = node.parent
+    while isinstance(above, _CALLS):
+        above = above.parent
+    return isinstance(above, exp.Window)
+
+
 def _is_table(call: exp.Expr) -> bool:
     """Whether a function is called for a table: of files, say."""
     return isinstance(call.parent, exp.Table)
@@ -98,7 +105,7 @@ def _reason(node: exp.Expr) -> str | None:
             return None
         case exp.Unnest() if isinstance(node.parent, exp.In):
             return None
-        case exp.Order() if node.this is not None:
+        case exp.Order() if isinstance(node.parent, _CALLS) and not _is_over_window(node):
             return "ORDER BY within an aggregate"
         case exp.Distinct() if node.args.get("on") is not None:
             return "DISTINCT ON"

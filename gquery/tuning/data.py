@@ -166,6 +166,12 @@ class Memory(Record):
     sorted_row: int = number(
         28, "bytes", "a row that sorting takes: two words, of which one is a copy, and two numbers of rows", _LIMITS
     )
+    windowed_value: int = number(
+        16,
+        "bytes",
+        "a row and window function: where its frame begins and ends, and the value before it is narrowed",
+        _LIMITS,
+    )
     disk_share: float = number(0.9, "share of the free disk", "that files of arrays may take where no limit is set")
     written_bytes: int = number(1 << 20, "bytes", "written at once to a file whose room cannot be asked for")
     plans: int = number(256, "plans", "that a connection keeps")

@@ -26,7 +26,8 @@ from gquery.expression.types import BIGINT, VARCHAR, Bounds, PhysicalType
 from gquery.kernels.builtin import gathers
 from gquery.kernels.values import ValueProperties
 from gquery.operators.base import Frame
-from gquery.operators.breakers import extreme_codes, rank
+from gquery.operators.breakers import extreme_codes
+from gquery.operators.value_ranks import rank
 from gquery.planner.physical import Stored
 
 HOST, HERE = cpu_device(), Device("cpu", 1)

@@ -16,6 +16,7 @@ import gquery
 from gquery.errors import BindError, ConversionError, NotSupportedError, OutOfRangeError
 from gquery.functions import AGGREGATES, EXAMPLES, FUNCTIONS, call
 from gquery.functions.registry import SIGNATURES
+from gquery.functions.windows import WINDOWS
 from gquery.sql.types import python_literal
 from tests.support.paths import TESTS
 
@@ -83,6 +84,17 @@ def test_example(
 def test_aggregate_example(engine: gquery.Connection, oracle: duckdb.DuckDBPyConnection, name: str) -> None:
     sql, expected = AGGREGATES[name].example
     query = f"SELECT {sql} FROM (VALUES (1), (2), (3)) v(x)"
+    assert same(engine.sql(query).fetchall()[0][0], expected)
+    row = oracle.sql(query).fetchone()
+    assert row is not None
+    assert same(row[0], expected)
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_window_example(engine: gquery.Connection, oracle: duckdb.DuckDBPyConnection, name: str) -> None:
+    """An example gives the value of the row in which x is 1."""
+    sql, expected = WINDOWS[name].example
+    query = f"SELECT {sql} FROM (VALUES (1), (2), (3)) v(x) QUALIFY x = 1"
     assert same(engine.sql(query).fetchall()[0][0], expected)
     row = oracle.sql(query).fetchone()
     assert row is not None

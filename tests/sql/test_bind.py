@@ -152,10 +152,10 @@ def test_caret(tables: Catalog, sql: str, place: str) -> None:
 
 
 def test_every_unsupported_construct_is_named_at_once(tables: Catalog) -> None:
-    sql = "SELECT sum(x) OVER (), [1] FROM u TABLESAMPLE 10% QUALIFY row_number() OVER () = 1 EXCEPT ALL SELECT 1, [2]"
+    sql = "SELECT [1] FROM u TABLESAMPLE 10% EXCEPT ALL SELECT [2]"
     with pytest.raises(NotSupportedError) as caught:
         bind(sql, tables)
-    for reason in ("window functions", "lists", "TABLESAMPLE", "QUALIFY", "EXCEPT ALL"):
+    for reason in ("lists", "TABLESAMPLE", "EXCEPT ALL"):
         assert reason in str(caught.value)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from gquery.expression import expr as ex
+from gquery.expression.windows import FrameBound, WindowCall
 from gquery.planner.logical import nodes
 from gquery.planner.logical.shared import definitions
 from gquery.profile.explain import literal
@@ -63,12 +64,13 @@ def _select(plan: nodes.Plan) -> str:
             made = [f"{sql(e)} AS c{c.id}" for c, e in keys] + [f"{_call(a)} AS c{c.id}" for c, a in calls]
             by = f" GROUP BY {', '.join(sql(e) for _, e in keys)}" if keys else ""
             return f"SELECT {', '.join(made) or '1 AS none'} FROM {plan_sql(s)}{by}"
+        case nodes.Window(source=s, partition=partition, order=sort_keys, calls=windows):
+            by = f"PARTITION BY {', '.join(map(sql, partition))} " if partition else ""
+            over = by + (f"ORDER BY {_keys(sort_keys)} " if sort_keys else "")
+            values = ", ".join(f"{_window(call, over)} AS c{c.id}" for c, call in windows)
+            return f"SELECT *, {values} FROM {plan_sql(s)}"
         case nodes.Sort(source=s, keys=sort_keys, limit=limit, offset=offset):
-            order = ", ".join(
-                f"{sql(k.expr)} {'DESC' if k.descending else 'ASC'} NULLS {'FIRST' if k.nulls_first else 'LAST'}"
-                for k in sort_keys
-            )
-            return f"SELECT * FROM {plan_sql(s)} ORDER BY {order}{_limit(limit, offset)}"
+            return f"SELECT * FROM {plan_sql(s)} ORDER BY {_keys(sort_keys)}{_limit(limit, offset)}"
         case nodes.Limit(source=s, limit=limit, offset=offset):
             return f"SELECT * FROM {plan_sql(s)}{_limit(limit, offset)}"
         case nodes.Join():
@@ -83,6 +85,29 @@ def _select(plan: nodes.Plan) -> str:
             raise AssertionError("an Apply is left")
         case _:
             assert_never(plan)
+
+
+def _keys(keys: tuple[ex.SortKey, ...]) -> str:
+    return ", ".join(
+        f"{sql(k.expr)} {'DESC' if k.descending else 'ASC'} NULLS {'FIRST' if k.nulls_first else 'LAST'}" for k in keys
+    )
+
+
+def _window(call: WindowCall, over: str) -> str:
+    args = ", ".join(map(sql, call.args)) or "*" * (call.function == "count")
+    inner = f" ORDER BY {_keys(call.order)}" if call.order else ""
+    nulls = " IGNORE NULLS" if call.ignore_nulls else ""
+    where = f" FILTER (WHERE {sql(call.filter)})" if call.filter is not None else ""
+    frame = call.frame
+
+    def bound(b: FrameBound) -> str:
+        if b.amount is None:
+            return b.kind
+        return f"{sql(b.amount)} {b.kind}"
+
+    ends = f"{frame.unit} BETWEEN {bound(frame.start)} AND {bound(frame.end)} EXCLUDE {frame.exclude}"
+    distinct = "DISTINCT " if call.distinct else ""
+    return f"{call.function}({distinct}{args}{inner}{nulls}){where} OVER ({over}{ends})"
 
 
 def _limit(limit: int | None, offset: int) -> str:

@@ -17,7 +17,7 @@ from gquery.expression.types import PhysicalType
 from gquery.expression.windows import WindowCall
 from gquery.kernels.builtin import wide_arrays
 from gquery.operators.base import make_column, narrow
-from gquery.operators.breakers import rank
+from gquery.operators.value_ranks import rank
 from gquery.operators.window.aggregates import difference
 from gquery.operators.window.combine import combined
 from gquery.operators.window.frames import frame_ranges, without_excluded

@@ -18,8 +18,7 @@ from gquery.expression.types import VARCHAR, PhysicalType
 from gquery.functions.vectors import characters_of, offsets_of
 from gquery.kernels.builtin import gathers, wide_arrays
 from gquery.kernels.builtin.order import signed
-from gquery.operators.base import make_column, narrow, words_a_row
-from gquery.operators.breakers import null_column
+from gquery.operators.base import make_column, narrow, null_column, words_a_row
 from gquery.operators.window.positions import Work
 from gquery.planner.physical import Stored
 from gquery.runtime.records import dataclass

@@ -18,7 +18,7 @@ from gquery.device.buffer import Buffer
 from gquery.expression.facts import UNBOUNDED
 from gquery.expression.windows import WindowCall
 from gquery.kernels.builtin import gathers, scans
-from gquery.operators.breakers import null_column
+from gquery.operators.base import null_column
 from gquery.operators.window.frames import Ranges, frame_ranges, without_excluded
 from gquery.operators.window.positions import (
     PARTITION,

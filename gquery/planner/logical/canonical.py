@@ -21,6 +21,7 @@ from gquery.expression.expr import (
     Or,
     ScalarSubquery,
 )
+from gquery.expression.windows import shape
 from gquery.planner.logical.nodes import (
     Aggregate,
     Apply,
@@ -35,6 +36,7 @@ from gquery.planner.logical.nodes import (
     Sort,
     UnionAll,
     Values,
+    Window,
 )
 from gquery.planner.logical.tree import cached, expressions
 
@@ -86,6 +88,9 @@ class _Canonical:
                     len(p.keys),
                     tuple((a.function, a.dtype, a.distinct, a.filter is None, len(a.args)) for _, a in p.aggregates),
                 )
+            case Window():
+                order = tuple((k.descending, k.nulls_first) for k in p.order)
+                own = (len(p.partition), order, tuple(shape(call) for _, call in p.calls))
             case Filter() | Project():
                 own = ()
             case _:

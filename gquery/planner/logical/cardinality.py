@@ -45,6 +45,7 @@ from gquery.planner.logical.nodes import (
     Sort,
     UnionAll,
     Values,
+    Window,
     sources,
 )
 from gquery.planner.logical.properties import key_pair
@@ -162,6 +163,11 @@ class Estimator:
                 return rows
             case Aggregate():
                 return self._groups(plan)
+            case Window(source=s, calls=calls):
+                rows = self.rows(s)
+                for c, _ in calls:
+                    self._column_rows[c.id] = rows
+                return rows
             case Sort(source=s, limit=limit, offset=offset) | Limit(source=s, limit=limit, offset=offset):
                 rows = max(0.0, self.rows(s) - offset)
                 return rows if limit is None else min(rows, float(limit))

@@ -15,6 +15,7 @@ from gquery.columns.table import TableSource
 from gquery.expression.expr import AggregateCall, Column, Expr, SortKey
 from gquery.expression.frozen import frozen_open
 from gquery.expression.types import BOOLEAN
+from gquery.expression.windows import WindowCall
 from gquery.runtime.records import dataclass
 
 
@@ -169,6 +170,21 @@ class Aggregate(_OverOne):
 
 
 @frozen_open
+class Window(_OverOne):
+    """The rows of its source, and for each the values of window functions. All calls have one partition (without: all rows;
+    NULLs are equal) and one order in it; rows that agree on both come in the source's order. Keeps the order."""
+
+    source: Plan
+    partition: tuple[Expr, ...]
+    order: tuple[SortKey, ...]
+    calls: tuple[tuple[Column, WindowCall], ...]
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        return self.source.columns + tuple(c for c, _ in self.calls)
+
+
+@frozen_open
 class Sort(_Passing):
     """The rows in order of the keys, stable; with ``limit`` only the first ``limit`` rows after ``offset`` (top-k)."""
 
@@ -227,7 +243,7 @@ class Shared:
         return tuple(self.definition.outputs[f] for f in self.fields)
 
 
-Plan = Scan | Values | Range | Shared | Filter | Project | Join | Apply | Aggregate | Sort | Limit | UnionAll
+Plan = Scan | Values | Range | Shared | Filter | Project | Join | Apply | Aggregate | Window | Sort | Limit | UnionAll
 
 
 @frozen_open

@@ -27,6 +27,7 @@ from gquery.planner.logical.nodes import (
     Sort,
     UnionAll,
     Values,
+    Window,
 )
 from gquery.planner.logical.shared import definitions
 from gquery.planner.logical.tree import cached, column_ids, used_columns
@@ -92,7 +93,7 @@ def one_row_exactly(plan: Plan) -> bool:
             return not keys
         case Values(rows=rows):
             return len(rows) == 1
-        case Project(source=s) | Sort(source=s, limit=None, offset=0):
+        case Project(source=s) | Window(source=s) | Sort(source=s, limit=None, offset=0):
             return one_row_exactly(s)
         case Shared(definition=d):
             return one_row_exactly(d.plan)
@@ -136,6 +137,11 @@ def _unique_keys(plan: Plan) -> list[frozenset[int]]:
                 if isinstance(e.args[i], Column) and isinstance(e.args[1 - i], Literal)
             }
             return [key - fixed for key in unique_keys(s)]
+        case Window(source=s, partition=partition, calls=calls):
+            numbers = [c.id for c, call in calls if call.function == "row_number"]
+            ids = [e.id for e in partition if isinstance(e, Column)]
+            of_numbers = [frozenset((*ids, n)) for n in numbers] if len(ids) == len(partition) else []
+            return [*unique_keys(s), *of_numbers]
         case Sort(source=s, limit=limit) | Limit(source=s, limit=limit):
             return [frozenset()] if limit is not None and limit <= 1 else list(unique_keys(s))
         case Project(source=s, exprs=exprs):
@@ -220,7 +226,7 @@ def _dependencies(plan: Plan, equal: list[tuple[int, int]], relations: list[tupl
         case Filter(source=s, predicate=p):
             equal.extend((a.id, b.id) for e in conjuncts(p) if (pair := equality(e)) for a, b in (pair,))
             _dependencies(s, equal, relations)
-        case Sort(source=s) | Limit(source=s):
+        case Sort(source=s) | Limit(source=s) | Window(source=s):
             _dependencies(s, equal, relations)
         case Project(source=s, exprs=exprs):
             equal.extend((c.id, e.id) for c, e in exprs if isinstance(e, Column) and e.id != c.id)

@@ -22,6 +22,7 @@ from gquery.expression.expr import (
     same_objects,
 )
 from gquery.expression.traverse import transform as transform_expr
+from gquery.expression.windows import with_parts
 from gquery.planner.logical.nodes import (
     Aggregate,
     Apply,
@@ -36,6 +37,7 @@ from gquery.planner.logical.nodes import (
     Sort,
     UnionAll,
     Values,
+    Window,
 )
 from gquery.runtime.records import replace
 
@@ -69,6 +71,8 @@ def with_sources(plan: Plan, new: tuple[Plan, ...]) -> Plan:
             return Project(new[0], plan.exprs)
         case Aggregate():
             return Aggregate(new[0], plan.keys, plan.aggregates)
+        case Window():
+            return Window(new[0], plan.partition, plan.order, plan.calls)
         case Sort():
             return Sort(new[0], plan.keys, plan.limit, plan.offset)
         case Limit():
@@ -105,6 +109,8 @@ def expressions(plan: Plan) -> tuple[Expr, ...]:
                 if call.filter is not None:
                     out.append(call.filter)
             return tuple(out)
+        case Window(partition=partition, order=order, calls=windows):
+            return (*partition, *(k.expr for k in order), *(e for _, call in windows for e in call.expressions))
         case _:
             assert_never(plan)
 
@@ -132,6 +138,10 @@ def with_expressions(plan: Plan, new: tuple[Expr, ...]) -> Plan:
             group = tuple((c, next(it)) for c, _ in plan.keys)
             calls = tuple((c, _with_args(call, it)) for c, call in plan.aggregates)
             return Aggregate(plan.source, group, calls)
+        case Window():
+            partition = tuple(next(it) for _ in plan.partition)
+            keys = tuple(SortKey(next(it), k.descending, k.nulls_first) for k in plan.order)
+            return Window(plan.source, partition, keys, tuple((c, with_parts(call, it)) for c, call in plan.calls))
         case _:
             assert_never(plan)
 
@@ -268,6 +278,8 @@ def made_columns(plan: Plan) -> tuple[Column, ...]:
             return tuple(c for c, e in exprs if not (isinstance(e, Column) and e.id == c.id))
         case Aggregate():
             return plan.columns
+        case Window(calls=calls):
+            return tuple(c for c, _ in calls)
         case Join(mark=mark) | Apply(mark=mark):
             return () if mark is None else (mark,)
         case Filter() | Sort() | Limit():
@@ -324,6 +336,8 @@ def remap_node(node: Plan, columns: dict[int, Column]) -> Plan:
         case Aggregate():
             keys = tuple((name(c), e) for c, e in node.keys)
             return Aggregate(node.source, keys, tuple((name(c), a) for c, a in node.aggregates))
+        case Window():
+            return replace(node, calls=tuple((name(c), call) for c, call in node.calls))
         case Join() | Apply():
             if node.mark is None:
                 return node

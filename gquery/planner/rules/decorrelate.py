@@ -41,8 +41,10 @@ from gquery.planner.logical.nodes import (
     Project,
     Sort,
     Values,
+    Window,
 )
-from gquery.planner.logical.tree import column_ids, free_columns, transform_up, used_columns
+from gquery.planner.logical.properties import key_pair
+from gquery.planner.logical.tree import column_ids, expressions, free_columns, transform_up, used_columns
 from gquery.planner.rules.decorrelate_domain import by_domain, empty_group, inner_column
 from gquery.runtime.records import dataclass, replace
 
@@ -145,6 +147,8 @@ def _lift(plan: Plan, outer: frozenset[int]) -> _Lifted | None:
                 return None
             below = _lift(plan.left, outer)
             return below and _Lifted(replace(plan, left=below.plan), below.terms)
+        case Window():
+            return _lift_through_window(plan, outer)
         case Aggregate(keys=keys) if keys:
             return _lift_through_aggregate(plan, outer)
         case _:
@@ -177,6 +181,21 @@ def _lift_through_aggregate(plan: Aggregate, outer: frozenset[int]) -> _Lifted |
         keys.append((key, b))
         terms.append(Call(term.function, (a, key), BOOLEAN, term.nullable))
     return _Lifted(Aggregate(below.plan, plan.keys + tuple(keys), plan.aggregates), tuple(terms))
+
+
+def _lift_through_window(plan: Window, outer: frozenset[int]) -> _Lifted | None:
+    """Predicates ``inner = outer`` over a window: the inner expressions become part of the partition."""
+    below = _lift(plan.source, outer)
+    if below is None or any(used_columns(e) & outer for e in expressions(plan)):
+        return None
+    inside = column_ids(below.plan)
+    inner: list[Expr] = []
+    for term in below.terms:
+        pair = key_pair(term, outer, inside)
+        if pair is None:
+            return None
+        inner.append(pair[1])
+    return _Lifted(Window(below.plan, (*plan.partition, *inner), plan.order, plan.calls), below.terms)
 
 
 def _aggregate_inputs(plan: Aggregate) -> tuple[Expr, ...]:

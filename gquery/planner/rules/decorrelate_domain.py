@@ -34,8 +34,16 @@ from gquery.planner.logical.nodes import (
     Sort,
     UnionAll,
     Values,
+    Window,
 )
-from gquery.planner.logical.tree import column_ids, free_columns, fresh_copy, remap_expr
+from gquery.planner.logical.tree import (
+    column_ids,
+    free_columns,
+    fresh_copy,
+    map_expressions,
+    remap_expr,
+    with_sources,
+)
 from gquery.planner.rules.limit_into_sort import limit_into_sort
 from gquery.runtime.records import replace
 
@@ -98,6 +106,11 @@ class _Domain:
                 return self.push(s)  # only the order within one outer row could matter, and nothing here asks for it
             case Aggregate():
                 return self._aggregate(plan)
+            case Window(source=s):
+                new, names = self.push(s)
+                plan = map_expressions(with_sources(plan, (new,)), lambda e: remap_expr(e, names))
+                assert isinstance(plan, Window)
+                return replace(plan, partition=(*plan.partition, *names.values())), names
             case Join():
                 return self._join(plan)
             case UnionAll():

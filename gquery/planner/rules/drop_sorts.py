@@ -22,6 +22,7 @@ from gquery.planner.logical.nodes import (
     Query,
     Shared,
     Sort,
+    Window,
     sources,
 )
 from gquery.planner.logical.properties import is_unique
@@ -62,7 +63,7 @@ def _drop(plan: Plan, seen: bool, shown: set[int]) -> Plan:
             return Sort(source, keys, plan.limit, plan.offset)
         case Aggregate(source=s):
             return with_sources(plan, (_drop(s, False, shown),))
-        case Limit(source=s):
+        case Limit(source=s) | Window(source=s):  # rows that a window's order does not tell apart come as they come
             return with_sources(plan, (_drop(s, True, shown),))
         case Join(left=a, right=b) | Apply(left=a, right=b):
             return with_sources(plan, (_drop(a, seen, shown), _drop(b, False, shown)))

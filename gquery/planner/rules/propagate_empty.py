@@ -21,6 +21,7 @@ from gquery.planner.logical.nodes import (
     Sort,
     UnionAll,
     Values,
+    Window,
 )
 from gquery.planner.logical.tree import transform_up
 
@@ -37,7 +38,7 @@ def _empty(plan: Plan) -> bool:
 
 def _node(plan: Plan) -> Plan:
     match plan:
-        case Filter(source=s) | Project(source=s) | Sort(source=s) | Limit(source=s) if _empty(s):
+        case Filter(source=s) | Project(source=s) | Window(source=s) | Sort(source=s) | Limit(source=s) if _empty(s):
             return Values(plan.columns, ())
         case Aggregate(source=s, keys=keys) if keys and _empty(s):
             return Values(plan.columns, ())

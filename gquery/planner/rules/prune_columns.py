@@ -28,10 +28,11 @@ from gquery.planner.logical.nodes import (
     Sort,
     UnionAll,
     Values,
+    Window,
 )
 from gquery.planner.logical.properties import many_to_one
 from gquery.planner.logical.shared import definitions, rebuilt, uses
-from gquery.planner.logical.tree import column_ids, free_columns, used_columns, with_sources
+from gquery.planner.logical.tree import column_ids, expressions, free_columns, used_columns, with_sources
 from gquery.runtime.records import replace
 
 Ids = frozenset[int]
@@ -106,6 +107,8 @@ def _prune(plan: Plan, needed: Ids) -> Plan:
             return with_sources(plan, (_prune(s, needed),))
         case Aggregate():
             return _aggregate(plan, needed)
+        case Window():
+            return _window(plan, needed)
         case Join() | Apply():
             return _join(plan, needed)
         case UnionAll():
@@ -130,6 +133,16 @@ def _aggregate(plan: Aggregate, needed: Ids) -> Plan:
     if below is plan.source and len(kept) == len(plan.aggregates):
         return plan
     return Aggregate(below, plan.keys, kept)
+
+
+def _window(plan: Window, needed: Ids) -> Plan:
+    kept = tuple((c, call) for c, call in plan.calls if c.id in needed)
+    if not kept:
+        return _prune(plan.source, needed)
+    if len(kept) < len(plan.calls):
+        plan = replace(plan, calls=kept)
+    needed = (needed - {c.id for c, _ in kept}) | _used(expressions(plan))
+    return with_sources(plan, (_prune(plan.source, needed),))
 
 
 def _join(plan: Join | Apply, needed: Ids) -> Plan:

@@ -31,6 +31,7 @@ from gquery.planner.logical.nodes import (
     Sort,
     UnionAll,
     Values,
+    Window,
 )
 from gquery.planner.logical.tree import column_ids, used_columns, with_sources
 from gquery.planner.rules.infer_predicates import implied, of_side
@@ -60,6 +61,8 @@ def _push(plan: Plan, terms: Terms) -> Plan:
             return with_sources(plan, (_push(s, terms),))
         case Aggregate():
             return _aggregate(plan, terms)
+        case Window():
+            return _window(plan, terms)
         case Join():
             return _join(plan, terms)
         case UnionAll():
@@ -110,6 +113,14 @@ def _aggregate(plan: Aggregate, terms: Terms) -> Plan:
     over_keys = tuple(t for t in terms if keys and used_columns(t) <= keys.keys())
     down, large = _through((*over_keys, *_of_keys(terms, frozenset(keys))), keys)
     stay = tuple(t for t in terms if t not in over_keys or t in large)
+    return _filter(with_sources(plan, (_push(plan.source, down),)), stay)
+
+
+def _window(plan: Window, terms: Terms) -> Plan:
+    """What a predicate drops below a window must be whole partitions."""
+    partition = frozenset(e.id for e in plan.partition if isinstance(e, Column))
+    down = tuple(t for t in terms if used_columns(t) <= partition)
+    stay = tuple(t for t in terms if t not in down)
     return _filter(with_sources(plan, (_push(plan.source, down),)), stay)
 
 

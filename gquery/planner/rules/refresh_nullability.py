@@ -27,6 +27,7 @@ from gquery.expression.expr import (
 from gquery.expression.traverse import transform
 from gquery.expression.types import Kind
 from gquery.functions import FUNCTIONS
+from gquery.functions.windows import with_nullability
 from gquery.planner.logical.nodes import (
     Aggregate,
     Apply,
@@ -43,6 +44,7 @@ from gquery.planner.logical.nodes import (
     Sort,
     UnionAll,
     Values,
+    Window,
 )
 from gquery.planner.logical.shared import nodes
 from gquery.planner.logical.tree import Subquery, expressions, map_expressions, used_columns, with_sources
@@ -197,6 +199,15 @@ def _columns(plan: Plan, read: Read) -> Plan:
             by = tuple((_as(c, e.nullable), e) for c, e in keys)
             of = tuple((_as(c, _call_nullable(a, bool(keys))), a) for c, a in calls)
             return plan if _same_pairs((*by, *of), (*keys, *calls)) else replace(plan, keys=by, aggregates=of)
+        case Window(calls=windows):
+            found = tuple((c, with_nullability(call)) for c, call in windows)
+            if all(c.nullable == call.nullable for c, call in found):
+                return (
+                    plan
+                    if all(a is b for (_, a), (_, b) in zip(found, windows, strict=True))
+                    else replace(plan, calls=found)
+                )
+            return replace(plan, calls=tuple((_as(c, call.nullable), call) for c, call in found))
         case UnionAll(columns=columns):
             sets = [{c.id: c.nullable for c in s.columns} for s in plan.sources]
             new = tuple(

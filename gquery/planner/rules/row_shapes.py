@@ -16,6 +16,7 @@ from typing import TypeAlias, assert_never
 
 from gquery.expression.expr import Column, Expr, new_column
 from gquery.expression.frozen import frozen_open
+from gquery.expression.windows import shape
 from gquery.planner.logical.canonical import expression_key
 from gquery.planner.logical.nodes import (
     Aggregate,
@@ -32,6 +33,7 @@ from gquery.planner.logical.nodes import (
     Sort,
     UnionAll,
     Values,
+    Window,
 )
 from gquery.planner.logical.tree import own_subqueries, with_sources
 
@@ -125,6 +127,10 @@ class Shapes:
                     for _, a in calls
                 ]
                 return tuple(_key(e, inside) for _, e in keys), tuple(made)
+            case Window(partition=partition, order=sort_keys, calls=windows):
+                by = tuple(_key(e, inside) for e in partition)
+                order = tuple((_key(k.expr, inside), k.descending, k.nulls_first) for k in sort_keys)
+                return by, order, tuple((shape(c), tuple(_key(e, inside) for e in c.expressions)) for _, c in windows)
             case Sort(keys=sort_keys):
                 order = tuple((_key(k.expr, inside), k.descending, k.nulls_first) for k in sort_keys)
                 return order, plan.limit, plan.offset
@@ -154,6 +160,8 @@ def _origins(plan: Plan, below: list[Shape]) -> Origins:
             return sides if mark is None else {**sides, mark.id: "mark"}
         case Values() | Range() | Aggregate() | UnionAll():
             return {c.id: ("made", n) for n, c in enumerate(plan.columns)}
+        case Window(calls=calls):
+            return {**below[0].origins, **{c.id: ("window", n) for n, (c, _) in enumerate(calls)}}
         case Filter() | Sort() | Limit() | Project() | Apply():
             return below[0].origins
         case _:

@@ -39,6 +39,7 @@ from gquery.planner.logical.nodes import (
     Sort,
     UnionAll,
     Values,
+    Window,
 )
 from gquery.planner.logical.properties import one_row_at_most, one_row_exactly
 from gquery.planner.logical.tree import (
@@ -100,7 +101,7 @@ def _node(plan: Plan) -> Plan:
             return _values(plan)
         case Join() | Apply():
             return _join(plan)
-        case Project() | Aggregate() | Sort():  # the Applies go below
+        case Project() | Aggregate() | Window() | Sort():  # the Applies go below
             new, out = _below_sort(plan.source, expressions(plan))
             return with_expressions(with_sources(plan, (new,)), out)
         case _:
@@ -137,7 +138,7 @@ def _no_order(plan: Plan) -> Plan:
     """What EXISTS asks of a plan, whether it has a row: projections, sorting and a positive limit do not matter."""
     while True:
         match plan:
-            case Project(source=s):
+            case Project(source=s) | Window(source=s):
                 plan = s
             case Sort(source=s, limit=limit, offset=0) | Limit(source=s, limit=limit, offset=0) if limit != 0:
                 plan = s

@@ -1,0 +1,187 @@
+"""Window functions: argument and result types. How each is computed is `operators.window`'s.
+
+`WINDOWS` declares those that are window functions alone; every aggregate of `AGGREGATES` is one too. Types are DuckDB's, save
+that sums of integers are BIGINT as in groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from gquery.errors import BindError, NotSupportedError, did_you_mean
+from gquery.expression.expr import Expr, SortKey
+from gquery.expression.types import BIGINT, DOUBLE, INTEGER, NULL, DType
+from gquery.expression.windows import TO_CURRENT, WindowCall, WindowFrame
+from gquery.functions.aggregates import AGGREGATES, ALIASES, aggregate, declaration, is_aggregate
+from gquery.functions.casts import cast
+from gquery.functions.opaque import refuse_opaque
+from gquery.functions.registry import RESOLVERS, no_match
+from gquery.runtime.records import dataclass, replace
+
+Resolved = tuple[Sequence[DType], DType]
+
+
+@dataclass(frozen=True)
+class WindowFunction:
+    """A function that is only called over a window. ``resolve`` gives (argument types, result type), or None for arguments that
+    it does not take. One that ``reads_frame`` looks at the rows of the frame, others at the whole partition."""
+
+    name: str
+    resolve: Callable[[Sequence[DType]], Resolved | None]
+    signatures: tuple[str, ...]
+    doc: str
+    example: tuple[str, str]
+    reads_frame: bool = False
+
+
+def _rank(dtype: DType) -> Callable[[Sequence[DType]], Resolved | None]:
+    return lambda types: None if types else ((), dtype)
+
+
+def _tile(types: Sequence[DType]) -> Resolved | None:
+    return ((BIGINT,), BIGINT) if len(types) == 1 else None
+
+
+def _other_row(types: Sequence[DType]) -> Resolved | None:
+    if not 1 <= len(types) <= 3:
+        return None
+    return (types[0], BIGINT, types[0])[: len(types)], types[0]
+
+
+def _of_frame(types: Sequence[DType]) -> Resolved | None:
+    return (types, types[0]) if len(types) == 1 else None
+
+
+def _nth(types: Sequence[DType]) -> Resolved | None:
+    return ((types[0], BIGINT), types[0]) if len(types) == 2 else None
+
+
+WINDOWS: dict[str, WindowFunction] = {
+    f.name: f
+    for f in (
+        WindowFunction("row_number", _rank(BIGINT), ("row_number() -> BIGINT",),
+                       "The number of the row in its partition, from 1.", ("row_number() OVER (ORDER BY x DESC)", "3")),
+        WindowFunction("rank", _rank(BIGINT), ("rank() -> BIGINT",),
+                       "The number of the first of the row's peers: equal rows share it, and the next number is left out.",
+                       ("rank() OVER (ORDER BY x DESC)", "3")),
+        WindowFunction("dense_rank", _rank(BIGINT), ("dense_rank() -> BIGINT",),
+                       "How many different rows there are up to the row's peers.",
+                       ("dense_rank() OVER (ORDER BY x DESC)", "3")),
+        WindowFunction("percent_rank", _rank(DOUBLE), ("percent_rank() -> DOUBLE",),
+                       "(rank() - 1) / (rows of the partition - 1); 0 for one row.",
+                       ("percent_rank() OVER (ORDER BY x DESC)", "1.0")),
+        WindowFunction("cume_dist", _rank(DOUBLE), ("cume_dist() -> DOUBLE",),
+                       "The share of the partition's rows that come before the row or are its peers.",
+                       ("cume_dist() OVER (ORDER BY x DESC)", "1.0")),
+        WindowFunction("ntile", _tile, ("ntile(n) -> BIGINT",),
+                       "The part of the row if the partition is cut into n parts, as equal as can be, from 1.",
+                       ("ntile(2) OVER (ORDER BY x DESC)", "2")),
+        WindowFunction("lag", _other_row, ("lag(any)", "lag(any, offset)", "lag(any, offset, default)"),
+                       "The value offset rows before (1); the default (NULL) where there is no such row in the partition.",
+                       ("lag(x) OVER (ORDER BY x DESC)", "2")),
+        WindowFunction("lead", _other_row, ("lead(any)", "lead(any, offset)", "lead(any, offset, default)"),
+                       "The value offset rows behind (1); the default (NULL) where there is no such row in the partition.",
+                       ("lead(x, 1, 0) OVER (ORDER BY x DESC)", "0")),
+        WindowFunction("first_value", _of_frame, ("first_value(any)",), "The value of the frame's first row.",
+                       ("first_value(x) OVER (ORDER BY x DESC)", "3"), True),
+        WindowFunction("last_value", _of_frame, ("last_value(any)",), "The value of the frame's last row.",
+                       ("last_value(x) OVER (ORDER BY x DESC)", "1"), True),
+        WindowFunction("nth_value", _nth, ("nth_value(any, n)",),
+                       "The value of the frame's row number n, from 1; NULL where there is none.",
+                       ("nth_value(x, 2) OVER (ORDER BY x DESC)", "2"), True),
+    )
+}  # fmt: skip
+WINDOW_ALIASES = {"first": "first_value", "last": "last_value"}
+_IGNORING = frozenset(("lag", "lead", "first_value", "last_value", "nth_value"))
+_ANY_ORDER = frozenset(("count", "sum", "avg", "min", "max"))  # aggregates for which the order of rows is the same
+_OF_ANY_ROW = frozenset(("sum", "avg", "min", "max", "any_value"))  # not NULL of rows one of which has a value
+
+
+def is_window_function(name: str) -> bool:
+    """Whether a name can stand before OVER."""
+    return name in WINDOWS or name in WINDOW_ALIASES or is_aggregate(name)
+
+
+@dataclass(frozen=True)
+class Modifiers:
+    """What stands beside the arguments of a call: DISTINCT, FILTER, ORDER BY; ``ignore_nulls`` is None where neither IGNORE NULLS
+    nor RESPECT NULLS is said."""
+
+    distinct: bool = False
+    where: Expr | None = None
+    order: tuple[SortKey, ...] = ()
+    ignore_nulls: bool | None = None
+
+
+PLAIN = Modifiers()
+
+
+def window_call(
+    name: str, args: Sequence[Expr], frame: WindowFrame = TO_CURRENT, said: Modifiers = PLAIN
+) -> WindowCall:
+    """A typed call of a window function or an aggregate over a window; BindError where its arguments do not fit."""
+    function = WINDOWS.get(WINDOW_ALIASES.get(name, name))
+    if function is None:
+        if not is_aggregate(name):
+            raise _unknown(name)
+        if said.ignore_nulls is not None:
+            raise BindError(f"{name} is an aggregate: it takes neither IGNORE NULLS nor RESPECT NULLS")
+        made = aggregate(name, args, said.distinct, said.where)
+        if declaration(made).over_frame not in ("sums", "extremes") and made.function != "any_value":
+            raise NotSupportedError(f"not supported: {name} over a window")
+        order = () if made.function in _ANY_ORDER else said.order
+        call = WindowCall(made.function, made.args, made.dtype, True, frame, made.filter, made.distinct, order)
+        return _checked(call)
+    if said.where is not None or said.distinct:
+        raise BindError(f"{name} is no aggregate: it takes no {'DISTINCT' if said.distinct else 'FILTER'}")
+    args = [cast(a, INTEGER) if n != 1 and a.dtype == NULL else a for n, a in enumerate(args)]
+    refuse_opaque(args, name)
+    resolved = function.resolve([a.dtype for a in args])
+    if resolved is None:
+        raise no_match(name, args, function.signatures)
+    types, dtype = resolved
+    casted = tuple(cast(a, t) for a, t in zip(args, types, strict=True))
+    ignores = bool(said.ignore_nulls) and function.name in _IGNORING
+    frame = frame if function.reads_frame else TO_CURRENT
+    call = WindowCall(function.name, casted, dtype, True, frame, order=said.order, ignore_nulls=ignores)
+    return _checked(call)
+
+
+def _checked(call: WindowCall) -> WindowCall:
+    if call.order:
+        raise NotSupportedError(f"not supported: ORDER BY inside {call.function} over a window")
+    if call.distinct:
+        raise NotSupportedError(f"not supported: DISTINCT inside {call.function} over a window")
+    return with_nullability(call)
+
+
+def with_nullability(call: WindowCall) -> WindowCall:
+    """The call saying that NULL is possible exactly where that follows from its arguments and its frame."""
+    nullable = _may_be_null(call)
+    return call if call.nullable == nullable else replace(call, nullable=nullable)
+
+
+def _may_be_null(call: WindowCall) -> bool:
+    match call.function:
+        case "count" | "row_number" | "rank" | "dense_rank" | "percent_rank" | "cume_dist":
+            return False
+        case "ntile":
+            return call.args[0].nullable
+        case "first_value" | "last_value":
+            return call.args[0].nullable or not _has_a_row(call.frame)
+        case f if f in _OF_ANY_ROW:
+            return call.filter is not None or any(a.nullable for a in call.args) or not _has_a_row(call.frame)
+        case _:
+            return True
+
+
+def _has_a_row(frame: WindowFrame) -> bool:
+    """Whether the row itself is in its frame, or a peer of it, wherever it stands."""
+    is_around = "following" not in frame.start.kind and "preceding" not in frame.end.kind
+    return is_around and frame.exclude in ("no others", "ties")
+
+
+def _unknown(name: str) -> BindError:
+    if name in RESOLVERS:
+        return BindError(f"{name} is no aggregate and no window function: it takes no OVER")
+    return BindError(f"there is no window function {name!r}.{did_you_mean(name, (*WINDOWS, *AGGREGATES, *ALIASES))}")

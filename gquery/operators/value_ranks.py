@@ -1,0 +1,22 @@
+"""Ranks of a column's values: codes that compare as the values do, where no register holds these."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from gquery.columns.table import ColumnData
+from gquery.device.array import Array
+from gquery.device.device import Device
+from gquery.kernels.builtin import gathers, order, scans
+from gquery.operators.sort_keys import key_parts
+
+
+def rank(column: ColumnData, device: Device) -> tuple[Array, ColumnData]:
+    """For each row the rank of its value among the distinct values (int64), and those values as a column."""
+    xp = device.xp
+    rows, starts = order.sort_starts(key_parts(column, device))
+    codes = xp.empty(column.length, np.int64)
+    codes[rows] = xp.cumsum(starts, dtype=np.int64) - 1
+    return codes, gathers.take(replace(column, validity=None), rows[scans.compact(starts)], device)

@@ -1,0 +1,199 @@
+"""Binding of window functions: calls with OVER, the windows that they name, their frames.
+
+A SELECT has one `Windows`. Its `ExprBinder`s hand it the calls that they meet, in the SELECT list, in QUALIFY and in ORDER BY,
+and get columns; behind WHERE, GROUP BY and HAVING it puts nodes that make them, one for all calls of the same partition and
+order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+
+from sqlglot import exp
+
+from gquery.errors import BindError, NotSupportedError
+from gquery.expression.expr import TRUE, Column, Expr, IsNull, Literal, SortKey, new_column
+from gquery.expression.traverse import pinned
+from gquery.expression.windows import WindowCall, WindowFrame, shape
+from gquery.functions import case
+from gquery.functions.windows import Modifiers, is_window_function, window_call
+from gquery.planner.logical.nodes import Plan, Window
+from gquery.planner.logical.tree import has_subquery
+from gquery.runtime.records import dataclass
+from gquery.sql.bind_expr import ExprBinder
+from gquery.sql.bind_frame import bound_frame, without_peers
+from gquery.sql.calls import function_call
+from gquery.sql.order_keys import check_key, sort_key
+from gquery.sql.parse import located
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """A call as it is written: its function, arguments, and what stands beside them."""
+
+    name: str
+    args: list[exp.Expr]
+    distinct: bool
+    where: exp.Expr | None
+    order: exp.Expr | None
+    ignore_nulls: bool | None
+
+
+class Windows:
+    """The window functions of one SELECT. ``lift`` turns an expression over rows into one over groups, in a grouped query."""
+
+    def __init__(self, sql: str, definitions: Iterable[exp.Expr]) -> None:
+        self.sql = sql
+        self.lift: Callable[[Expr, exp.Expr], Expr] = lambda e, _: e
+        self.definitions = self._named(definitions)
+        self._nodes: dict[Hashable, tuple[tuple[Expr, ...], tuple[SortKey, ...]]] = {}
+        self._calls: dict[Hashable, list[tuple[Column, WindowCall]]] = {}
+        self._columns: dict[Hashable, Column] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._nodes)
+
+    def plan(self, plan: Plan) -> Plan:
+        """A plan with the columns of all calls."""
+        for key, (partition, order) in self._nodes.items():
+            plan = Window(plan, partition, order, tuple(self._calls[key]))
+        return plan
+
+    # ---- definitions -------------------------------------------------------------------------------------------------
+
+    def _named(self, definitions: Iterable[exp.Expr]) -> Mapping[str, exp.Expr]:
+        named: dict[str, exp.Expr] = {}
+        for node in definitions:
+            if node.name.lower() in named:
+                raise located(BindError(f"window {node.name!r} is defined twice"), self.sql, node)
+            named[node.name.lower()] = node
+        return named
+
+    def _resolved(
+        self, node: exp.Expr, seen: tuple[exp.Expr, ...] = ()
+    ) -> tuple[list[exp.Expr], exp.Expr | None, exp.Expr | None]:
+        """The partition, order and frame of a window, with those of the window that it extends."""
+        own = node.args.get("partition_by") or [], node.args.get("order"), node.args.get("spec")
+        name = node.args.get("alias")
+        if name is None:
+            return own
+        base = self.definitions.get(name.name.lower())
+        if base is None or any(base is s for s in (node, *seen)):
+            raise located(BindError(f"window {name.name!r} does not exist"), self.sql, name)
+        partition, order, frame = self._resolved(base, (node, *seen))
+        if not any(own) and node.args.get("over") is not None and not _is_in_parentheses(name, self.sql):
+            return partition, order, frame
+        problem = (
+            f"cannot override PARTITION BY of window {name.name!r}" if own[0]
+            else f"cannot override ORDER BY of window {name.name!r}" if own[1] is not None and order is not None
+            else f"cannot extend window {name.name!r}, which has a frame" if frame is not None
+            else None
+        )  # fmt: skip
+        if problem is not None:
+            raise located(BindError(problem), self.sql, node)
+        return partition, own[1] if order is None else order, own[2]
+
+    # ---- calls -------------------------------------------------------------------------------------------------------
+
+    def bind(self, node: exp.Expr, binder: ExprBinder) -> Expr:
+        """The value of a call with OVER."""
+        call = _parts(node.this)
+        if not is_window_function(call.name):
+            window_call(call.name, ())  # which says why
+        inner = ExprBinder(binder.query, binder.scope, "a window function", binder.aggregates, binder.aliases)
+        partition_by, order_by, spec = self._resolved(node)
+        partition = [self._value(inner, n) for n in partition_by]
+        check_key(partition, "PARTITION BY", node, self.sql)
+        order = self._keys(inner, order_by)
+        frame, order = bound_frame(spec, order, lambda n: self._value(inner, n), self.sql)
+        partition = [e for e in dict.fromkeys(partition) if not isinstance(e, Literal)]
+        if not (frame.start.amount is not None or frame.end.amount is not None) or frame.unit != "range":
+            order = tuple(k for k in order if not isinstance(k.expr, Literal) and k.expr not in partition)
+        frame = frame if order else without_peers(frame)
+        args = [self._value(inner, a) for a in call.args]
+        kept = None if call.where is None else self.lift(inner.condition(call.where), call.where)
+        said = Modifiers(call.distinct, kept, self._keys(inner, call.order), call.ignore_nulls)
+        return self._made(call.name, args, frame, said, (tuple(partition), order))
+
+    def _made(
+        self,
+        name: str,
+        args: list[Expr],
+        frame: WindowFrame,
+        said: Modifiers,
+        over: tuple[tuple[Expr, ...], tuple[SortKey, ...]],
+    ) -> Expr:
+        call = window_call(name, args, frame, said)
+        if len(call.args) < 3:
+            return self._column(call, name, over)
+        # lag and lead with a default: it is the row's own where there is no other
+        value, offset, default = call.args
+        found = self._column(window_call(name, (value, offset), frame, said), name, over)
+        other: Expr = found
+        if value.nullable and not call.ignore_nulls:
+            other = self._column(window_call(name, (TRUE, offset), frame, said), name, over)
+        branches: list[tuple[Expr, Expr]] = [(IsNull(other), default)]
+        if offset.nullable:
+            branches.insert(0, (IsNull(offset), Literal(None, call.dtype)))
+        return case(branches, found)
+
+    def _value(self, binder: ExprBinder, node: exp.Expr) -> Expr:
+        e = self.lift(binder.bind(node), node)
+        return pinned(e) if isinstance(e, Literal) else e
+
+    def _keys(self, binder: ExprBinder, order: exp.Expr | None) -> tuple[SortKey, ...]:
+        keys: dict[Expr, SortKey] = {}
+        for node in order.expressions if order is not None else ():
+            if isinstance(node.this, exp.Var) and node.this.name.upper() == "ALL":
+                raise located(BindError("a window has no ORDER BY ALL"), self.sql, node)
+            key = sort_key(self._value(binder, node.this), node, self.sql)
+            keys.setdefault(key.expr, key)
+        return tuple(keys.values())
+
+    def _column(self, call: WindowCall, name: str, over: tuple[tuple[Expr, ...], tuple[SortKey, ...]]) -> Column:
+        """The column of a call; equal calls share one, unless they have subqueries, whose plans are never equal."""
+        over_exprs = (*over[0], *(k.expr for k in over[1]))
+        node: Hashable = object() if any(map(has_subquery, over_exprs)) else over
+        exprs = tuple(call.expressions)
+        key: Hashable = object() if any(map(has_subquery, exprs)) else (node, shape(call), exprs)
+        column = self._columns.get(key)
+        if column is None:
+            column = self._columns[key] = new_column(name, call.dtype, call.nullable)
+            self._nodes.setdefault(node, over)
+            self._calls.setdefault(node, []).append((column, call))
+        return column
+
+
+def _parts(node: exp.Expr) -> _Parts:
+    """A call taken apart: FILTER stands around it, the rest around its first or last argument."""
+    where: exp.Expr | None = None
+    ignore: bool | None = None
+    order: exp.Expr | None = None
+    while isinstance(node, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
+        if isinstance(node, exp.Filter):
+            where = node.expression.this
+        else:
+            ignore = isinstance(node, exp.IgnoreNulls)
+        node = node.this
+    if not isinstance(node, exp.Func):
+        raise NotSupportedError(f"not supported: {node.sql('duckdb')} OVER")
+    name, args = function_call(node)
+    while args and isinstance(args[-1], exp.IgnoreNulls | exp.RespectNulls | exp.Order):
+        last = args.pop()
+        if isinstance(last, exp.Order):
+            order = last
+        else:
+            ignore = isinstance(last, exp.IgnoreNulls)
+        if last.this is not None:
+            args.append(last.this)
+    distinct = bool(args) and isinstance(args[0], exp.Distinct)
+    if distinct:
+        args = [*args[0].expressions, *args[1:]]
+    if name == "count" and len(args) == 1 and isinstance(args[0], exp.Star):
+        args = []
+    return _Parts(name, args, distinct, where, order, ignore)
+
+
+def _is_in_parentheses(name: exp.Expr, sql: str) -> bool:
+    """Whether a window is named as ``OVER (name)``, which copies it, and not as ``OVER name``."""
+    return sql[: name.meta["start"]].rstrip().endswith("(")

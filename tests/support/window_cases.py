@@ -238,8 +238,9 @@ def _call(r: random.Random, function: str, frame: WindowFrame, keys: tuple[SortK
     keep, tail = None, ""
     if function in ("sum", "avg", "count", "min", "max", "bool_and", "bool_or", "any_value") and r.random() < 0.3:
         keep, tail = expression("b"), " filter (where b)"
-    text = f"{function}({', '.join(texts)}{' ignore nulls' if ignores else ''}){tail}"
-    return WindowCall(function, args, dtype, True, frame, keep, False, (), ignores), text
+    distinct = function in ("sum", "avg", "count") and bool(args) and r.random() < 0.25
+    text = f"{function}({'distinct ' * distinct}{', '.join(texts)}{' ignore nulls' if ignores else ''}){tail}"
+    return WindowCall(function, args, dtype, True, frame, keep, distinct, (), ignores), text
 
 
 def _amount(r: random.Random, pool: tuple[int, ...]) -> tuple[Expr, str]:

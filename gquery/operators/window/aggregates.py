@@ -20,6 +20,7 @@ from gquery.expression.types import INT64, INT128, Bounds, Kind, PhysicalType, t
 from gquery.expression.windows import WindowCall
 from gquery.kernels.builtin import wide_arrays
 from gquery.operators.window.combine import combined
+from gquery.operators.window.distinct import distinct_mask, distinct_sums
 from gquery.operators.window.frames import Ranges, frame_ranges, without_excluded
 from gquery.operators.window.positions import (
     PositionKernel,
@@ -40,19 +41,34 @@ def aggregate_values(stored: Stored, call: WindowCall, work: Work) -> tuple[Arra
     keep = None if call.filter is None else work.column(call.filter)
     present = present_by_position(column, keep, work)
     ranges = without_excluded(call.frame, frame_ranges(call.frame, work), work)
+    adds = call.function != "count"
+    if call.distinct and column is not None:
+        mask = distinct_mask(column, present, call.frame, work)
+        if mask is None:
+            words = _words(column, present, work) if adds else []
+            counts, sums = distinct_sums(column, words, present, ranges, work)
+            return _result(stored, call, column, counts, sums) if adds else (counts, None)
+        present = mask
     counts = difference(None if present is None else prefix(present, work.device), ranges, work)
-    if call.function == "count":
+    if not adds:
         return counts, None
     assert column is not None
-    validity = (counts > 0).astype(np.uint8)
+    words = _words(column, present, work)
     if column.dtype.is_float:
-        values = values_by_position(column, "f64", present, 0.0, work)
-        total = combined(values, "add", call.frame, ranges, work)
+        sums = [combined(words[0], "add", call.frame, ranges, work)]
     else:
-        total = _exact_sums(stored, call, column, present, ranges, work)
+        sums = [difference(prefix(word, work.device), ranges, work) for word in words]
+    return _result(stored, call, column, counts, sums)
+
+
+def _result(
+    stored: Stored, call: WindowCall, column: ColumnData, counts: Array, sums: list[Array]
+) -> tuple[Array, Array | None]:
+    """Sums or averages by row from the sums of each word of the values, and their validity."""
+    total = sums[0] if column.dtype.is_float else _exact_sums(stored, call, column, sums)
     if call.function == "avg":
         total = _averages(total, counts, column)
-    return total, validity
+    return total, (counts > 0).astype(np.uint8)
 
 
 @cache
@@ -76,19 +92,19 @@ def difference(sums: Array | None, ranges: Sequence[Ranges], work: Work) -> Arra
     return made
 
 
-def _exact_sums(
-    stored: Stored, call: WindowCall, column: ColumnData, present: Array | None, ranges: Sequence[Ranges], work: Work
-) -> Array:
-    """Sums of integers by row: int64, or 128 bits as two words."""
+def _exact_sums(stored: Stored, call: WindowCall, column: ColumnData, words: list[Array]) -> Array:
+    """Sums of integers by row: int64, or 128 bits as two words. OutOfRangeError where one does not fit its type."""
     limit = type_bounds(stored.properties.dtype) if call.function == "sum" else Bounds(INT128.low + 1, INT128.high - 1)
     assert limit is not None
-    reach = work.ordered.count * _magnitude(column)
-    if column.physical_type is not PhysicalType.I128 and reach <= INT64.high:
-        total = difference(prefix(values_by_position(column, "i64", present, 0, work), work.device), ranges, work)
-        if reach > limit.high and total.size and not limit.low <= int(total.min()) <= int(total.max()) <= limit.high:
+    if len(words) == 1:
+        (total,) = words
+        if (
+            INT64.high > limit.high
+            and total.size
+            and not limit.low <= int(total.min()) <= int(total.max()) <= limit.high
+        ):
             raise OutOfRangeError(_overflow(stored, call))
         return total
-    words = [difference(prefix(word, work.device), ranges, work) for word in _words(column, present, work)]
     wide = wide_arrays.multiword_to_i128(words, SUM_WORD_BITS)
     if wide.size and not wide_arrays.i128_within(wide, limit.low, limit.high):
         raise OutOfRangeError(_overflow(stored, call))
@@ -111,11 +127,15 @@ def _magnitude(column: ColumnData) -> int:
 
 
 def _words(column: ColumnData, present: Array | None, work: Work) -> list[Array]:
-    """Integers in words of 32 bits (int64, by position), low first; the last one carries the sign."""
+    """What is added up by position: doubles, integers where all together fit 64 bits, else words of 32 bits of them (int64), low
+    first; the last one carries the sign. 0 where a row does not count."""
+    if column.dtype.is_float:
+        return [values_by_position(column, "f64", present, 0.0, work)]
     mask = 2**SUM_WORD_BITS - 1
     if column.physical_type is not PhysicalType.I128:
         values = values_by_position(column, "i64", present, 0, work)
-        return [values & mask, values >> SUM_WORD_BITS]
+        is_one_word = work.ordered.count * _magnitude(column) <= INT64.high
+        return [values] if is_one_word else [values & mask, values >> SUM_WORD_BITS]
     pairs = work.ordered.take(column.data.on(work.device), 2).reshape(-1, 2)
     if present is not None:
         pairs = pairs * present[:, None].astype(np.int64)

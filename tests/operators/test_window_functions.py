@@ -1,21 +1,98 @@
-"""Window functions over frames made by hand: random calls beside DuckDB's answers."""
+"""Window functions over frames made by hand: random calls beside DuckDB's answers, interpreted and compiled."""
 
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 
-from gquery.device.device import cpu_device
-from tests.support.window_cases import arrow_of, found_of, frame_of, random_case, random_rows, same, wanted_of
+from gquery import tuning
+from gquery.device.device import Device, cpu_device, cuda_device
+from gquery.errors import DataError, Error, OutOfRangeError
+from gquery.expression.expr import Literal, SortKey
+from gquery.expression.types import BIGINT
+from gquery.expression.windows import TO_CURRENT, FrameBound, WindowCall, WindowFrame
+from tests.support.tuned import Tune
+from tests.support.window_cases import (
+    Case,
+    arrow_of,
+    expression,
+    found_of,
+    frame_of,
+    random_case,
+    random_rows,
+    same,
+    wanted_of,
+)
+
+SIZES = (0, 1, 2, 7, 20, 60)
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_random_calls(seed: int) -> None:
+def _compare(seed: int, count: int, device: Device, workers: int = 1) -> None:
     r = random.Random(seed)
-    for _ in range(20):
-        rows = random_rows(r, r.choice((0, 1, 2, 7, 20, 60)))
-        case = random_case(r)
-        found = found_of(case, frame_of(rows, cpu_device()), cpu_device())
+    for _ in range(count):
+        rows, case = random_rows(r, r.choice(SIZES)), random_case(r)
+        found = found_of(case, frame_of(rows, device), device, workers)
         wanted = wanted_of(case, arrow_of(rows))
         assert len(found) == len(wanted) and all(map(same, found, wanted)), f"{case.sql}\n{rows}\n{found}\n{wanted}"
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_calls(seed: int) -> None:
+    _compare(seed, 20, cpu_device())
+
+
+def test_compiled_by_threads(tune: Tune) -> None:
+    """Tiles of four rows: scans are completed by those before them, and by those of tiles."""
+    tune(tuning.built_in_kernels, interpreted_rows=0)
+    tune(tuning.window_functions, thread_tile=4, least_width=2)
+    _compare(1000, 20, cpu_device(), 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2000, 2040))
+def test_many_calls(seed: int) -> None:
+    _compare(seed, 500, cpu_device())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3000, 3010))
+def test_many_compiled_calls(seed: int, tune: Tune) -> None:
+    tune(tuning.built_in_kernels, interpreted_rows=0)
+    tune(tuning.window_functions, thread_tile=8, least_width=2)
+    _compare(seed, 50, cpu_device(), 2)
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("seed", range(4000, 4010))
+def test_calls_on_a_gpu(seed: int, tune: Tune) -> None:
+    tune(tuning.window_functions, lane_tile=4, least_width=2)
+    _compare(seed, 50, cuda_device())
+
+
+ROWS: dict[str, list[Any]] = random_rows(random.Random(0), 6) | {"n": [1, -1, 2, None, 0, 3], "o": [1, 2, 3, 4, 5, 6]}
+KEY = SortKey(expression("o"))
+
+
+def _fails(call: WindowCall, error: type[Error], text: str) -> None:
+    with pytest.raises(error, match=text):
+        found_of(Case((), (KEY,), call, ""), frame_of(ROWS, cpu_device()), cpu_device())
+
+
+@pytest.mark.parametrize("buckets", [Literal(0, BIGINT), Literal(-1, BIGINT), expression("n")])
+def test_parts_of_no_rows(buckets: Any) -> None:
+    _fails(WindowCall("ntile", (buckets,), BIGINT, True), DataError, "ntile takes a number of parts greater than zero")
+
+
+@pytest.mark.parametrize("unit", ["groups", "range"])
+def test_negative_amounts(unit: Any) -> None:
+    frame = WindowFrame(unit, FrameBound("preceding", Literal(-1, BIGINT)), TO_CURRENT.end)
+    _fails(WindowCall("count", (), BIGINT, False, frame), OutOfRangeError, f"{unit.upper()} ... PRECEDING is negative")
+
+
+@pytest.mark.parametrize("unit", ["rows", "groups", "range"])
+def test_amounts_that_are_null(unit: Any) -> None:
+    for amount in (Literal(None, BIGINT), expression("n")):
+        frame = WindowFrame(unit, FrameBound("preceding", amount), TO_CURRENT.end)
+        _fails(WindowCall("count", (), BIGINT, False, frame), DataError, f"{unit.upper()} ... PRECEDING is NULL")

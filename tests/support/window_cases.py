@@ -7,6 +7,7 @@ import random
 import struct
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 import duckdb
@@ -275,10 +276,14 @@ def found_of(case: Case, frame: Frame, device: Device, workers: int = 1) -> list
     return found
 
 
+@cache
+def _connection() -> duckdb.DuckDBPyConnection:
+    return duckdb.connect(config={"threads": "1"})
+
+
 def wanted_of(case: Case, table: pa.Table) -> list[Any]:
     """The values that DuckDB gives, in the order of ``id``."""
-    connection = duckdb.connect()
-    connection.execute("SET threads = 1")
+    connection = _connection()
     connection.register("t", table)
     found = [row[0] for row in connection.execute(f"SELECT {case.sql} FROM t ORDER BY id").fetchall()]
     # a frame whose end lies before its start has -2 rows to DuckDB's count(*), and none to its other functions

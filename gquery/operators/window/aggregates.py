@@ -16,7 +16,7 @@ from gquery.columns.table import ColumnData
 from gquery.device.array import Array
 from gquery.errors import OutOfRangeError
 from gquery.expression.facts import BYTE_BITS, SUM_WORD_BITS, power_of_ten
-from gquery.expression.types import INT64, INT128, Bounds, Kind, PhysicalType, type_bounds
+from gquery.expression.types import INT64, INT128, Bounds, PhysicalType, type_bounds
 from gquery.expression.windows import WindowCall
 from gquery.kernels.builtin import wide_arrays
 from gquery.operators.window.combine import combined
@@ -30,13 +30,14 @@ from gquery.operators.window.positions import (
     present_by_position,
     values_by_position,
 )
+from gquery.operators.window.results import column_of, result_column
 from gquery.planner.physical import Stored
 
 AGGREGATES = ("count", "sum", "avg")
 
 
-def aggregate_values(stored: Stored, call: WindowCall, work: Work) -> tuple[Array, Array | None]:
-    """The values of a count, sum or average by row, and their validity."""
+def aggregate_column(stored: Stored, call: WindowCall, work: Work) -> ColumnData:
+    """A count, sum or average of each frame; of no values a count is 0, and the others are NULL."""
     column = work.column(call.args[0]) if call.args else None
     keep = None if call.filter is None else work.column(call.filter)
     present = present_by_position(column, keep, work)
@@ -47,28 +48,53 @@ def aggregate_values(stored: Stored, call: WindowCall, work: Work) -> tuple[Arra
         if mask is None:
             words = _words(column, present, work) if adds else []
             counts, sums = distinct_sums(column, words, present, ranges, work)
-            return _result(stored, call, column, counts, sums) if adds else (counts, None)
+            return _result(stored, call, column, counts, sums, work) if adds else column_of(stored, counts, None, work)
         present = mask
     counts = difference(None if present is None else prefix(present, work.device), ranges, work)
     if not adds:
-        return counts, None
+        return column_of(stored, counts, None, work)
     assert column is not None
     words = _words(column, present, work)
     if column.dtype.is_float:
         sums = [combined(words[0], "add", call.frame, ranges, work)]
     else:
         sums = [difference(prefix(word, work.device), ranges, work) for word in words]
-    return _result(stored, call, column, counts, sums)
+    return _result(stored, call, column, counts, sums, work)
 
 
 def _result(
-    stored: Stored, call: WindowCall, column: ColumnData, counts: Array, sums: list[Array]
-) -> tuple[Array, Array | None]:
-    """Sums or averages by row from the sums of each word of the values, and their validity."""
-    total = sums[0] if column.dtype.is_float else _exact_sums(stored, call, column, sums)
+    stored: Stored, call: WindowCall, column: ColumnData, counts: Array, sums: list[Array], work: Work
+) -> ColumnData:
+    """Sums or averages by row from the sums of each word of the values."""
     if call.function == "avg":
-        total = _averages(total, counts, column)
-    return total, (counts > 0).astype(np.uint8)
+        power = float(power_of_ten(column.dtype.scale)) if column.dtype.is_decimal else 1.0
+        if column.dtype.is_float or len(sums) > 1:
+            total = (
+                sums[0] if column.dtype.is_float else wide_arrays.f64_from_i128(_exact(sums, _TOTAL, _AVERAGE_OVERFLOW))
+            )
+            return result_column(stored, total, counts, "mean of doubles", work, power)
+        return result_column(stored, sums[0], counts, "mean of integers", work, power)
+    if column.dtype.is_float:
+        return result_column(stored, sums[0], counts, "double", work)
+    if len(sums) == 1 and stored.physical_type is not PhysicalType.I128:
+        return result_column(stored, sums[0], counts, "integer", work)
+    limit = type_bounds(stored.properties.dtype)
+    assert limit is not None
+    overflow = f"Overflow in sum: the result does not fit {stored.properties.dtype}. Cast its argument to a wider type."
+    total = sums[0] if len(sums) == 1 else _exact(sums, limit, overflow)
+    return column_of(stored, total, (counts > 0).astype(np.uint8), work)
+
+
+_TOTAL = Bounds(INT128.low + 1, INT128.high - 1)  # of a sum that is divided: the ends stand for what is beyond 128 bits
+_AVERAGE_OVERFLOW = "Overflow in avg: the sum of its values has more than 128 bits. Cast its argument to DOUBLE."
+
+
+def _exact(words: Sequence[Array], limit: Bounds, overflow: str) -> Array:
+    """Sums of integers by row from those of their words: 128 bits as two words. OutOfRangeError where one is beyond the limit."""
+    wide = wide_arrays.multiword_to_i128(words, SUM_WORD_BITS)
+    if wide.size and not wide_arrays.i128_within(wide, limit.low, limit.high):
+        raise OutOfRangeError(overflow)
+    return wide
 
 
 @cache
@@ -90,31 +116,6 @@ def difference(sums: Array | None, ranges: Sequence[Ranges], work: Work) -> Arra
     kernel = _difference(len(ranges), sums is not None)
     kernel.run(work.ordered, work.workers, wide, made, *[end for r in ranges for end in r])
     return made
-
-
-def _exact_sums(stored: Stored, call: WindowCall, column: ColumnData, words: list[Array]) -> Array:
-    """Sums of integers by row: int64, or 128 bits as two words. OutOfRangeError where one does not fit its type."""
-    limit = type_bounds(stored.properties.dtype) if call.function == "sum" else Bounds(INT128.low + 1, INT128.high - 1)
-    assert limit is not None
-    if len(words) == 1:
-        (total,) = words
-        if (
-            INT64.high > limit.high
-            and total.size
-            and not limit.low <= int(total.min()) <= int(total.max()) <= limit.high
-        ):
-            raise OutOfRangeError(_overflow(stored, call))
-        return total
-    wide = wide_arrays.multiword_to_i128(words, SUM_WORD_BITS)
-    if wide.size and not wide_arrays.i128_within(wide, limit.low, limit.high):
-        raise OutOfRangeError(_overflow(stored, call))
-    return wide
-
-
-def _overflow(stored: Stored, call: WindowCall) -> str:
-    if call.function == "avg":
-        return "Overflow in avg: the sum of its values has more than 128 bits. Cast its argument to DOUBLE."
-    return f"Overflow in sum: the result does not fit {stored.properties.dtype}. Cast its argument to a wider type."
 
 
 def _magnitude(column: ColumnData) -> int:
@@ -141,10 +142,3 @@ def _words(column: ColumnData, present: Array | None, work: Work) -> list[Array]
         pairs = pairs * present[:, None].astype(np.int64)
     low, high = pairs[:, 0], pairs[:, 1]
     return [low & mask, low >> SUM_WORD_BITS & mask, high & mask, high >> SUM_WORD_BITS]
-
-
-def _averages(total: Array, counts: Array, column: ColumnData) -> Array:
-    sums = wide_arrays.f64_from_i128(total) if total.ndim == 2 else total.astype(np.float64)
-    average: Array = sums / counts.clip(1).astype(np.float64)
-    scale = column.dtype.scale if column.dtype.kind is Kind.DECIMAL else 0
-    return average / float(power_of_ten(scale)) if scale else average

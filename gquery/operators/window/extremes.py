@@ -12,16 +12,15 @@ from typing import Literal
 import numpy as np
 
 from gquery.columns.table import ColumnData
-from gquery.device.array import Array
 from gquery.expression.types import PhysicalType
 from gquery.expression.windows import WindowCall
-from gquery.kernels.builtin import wide_arrays
-from gquery.operators.base import make_column, narrow
+from gquery.operators.base import make_column
 from gquery.operators.value_ranks import rank
 from gquery.operators.window.aggregates import difference
 from gquery.operators.window.combine import combined
 from gquery.operators.window.frames import frame_ranges, without_excluded
 from gquery.operators.window.positions import Work, prefix, present_by_position, values_by_position
+from gquery.operators.window.results import result_column
 from gquery.operators.window.segment_scans import identity
 from gquery.operators.window.taking import take_or_null
 from gquery.planner.physical import Stored
@@ -43,11 +42,7 @@ def extreme_column(stored: Stored, call: WindowCall, work: Work) -> ColumnData:
     form: Literal["ordered", "i64"] = "ordered" if column.dtype.is_float else "i64"
     values = values_by_position(compared, form, present, identity(op, "i64"), work)
     found = combined(values, op, call.frame, ranges, work)
-    validity = (counts > 0).astype(np.uint8)
     if ranked is not None:
+        validity = (counts > 0).astype(np.uint8)
         return take_or_null(replace(ranked, validity=None), found * validity, validity, stored, work)
-    data: Array = wide_arrays.f64_unorder(found) if column.dtype.is_float else found
-    data = device.xp.where(validity, data, 0)
-    return make_column(
-        stored.properties, stored.physical_type, narrow(data, stored.physical_type), validity, column.length, device
-    )
+    return result_column(stored, found, counts, "ordered" if form == "ordered" else "integer", work)

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from gquery.columns.table import ColumnData
-from gquery.device.array import Array
 from gquery.device.device import Device
 from gquery.errors import NotSupportedError
-from gquery.expression.types import PhysicalType
 from gquery.expression.windows import WindowCall
-from gquery.kernels.builtin import wide_arrays
-from gquery.operators.base import Frame, make_column, narrow
+from gquery.operators.base import Frame
 from gquery.operators.ordered import order_frame
-from gquery.operators.window.aggregates import AGGREGATES, aggregate_values
+from gquery.operators.window.aggregates import AGGREGATES, aggregate_column
 from gquery.operators.window.extremes import EXTREMES, extreme_column
 from gquery.operators.window.positions import Work
 from gquery.operators.window.ranks import RANKS, rank_values
+from gquery.operators.window.results import column_of
 from gquery.operators.window.values import VALUES, value_column
 from gquery.planner.physical import Stored, WindowRows
 
@@ -40,21 +36,7 @@ def _column(stored: Stored, call: WindowCall, work: Work) -> ColumnData:
     if call.function in EXTREMES:
         return extreme_column(stored, call, work)
     if call.function in AGGREGATES:
-        values, validity = aggregate_values(stored, call, work)
-    elif call.function in RANKS or call.function == "ntile":
-        values, validity = rank_values(call, work)
-    else:
-        raise NotSupportedError(f"{call.function} over a window")
-    return column_of(stored, values, validity, work)
-
-
-def column_of(stored: Stored, values: Array, validity: Array | None, work: Work) -> ColumnData:
-    """A column of numbers by row; 128-bit integers are rows of two words."""
-    if stored.physical_type is PhysicalType.I128:
-        wide = values if values.ndim == 2 else wide_arrays.i128_from_i64(values)
-        data = wide.reshape(-1)
-    elif values.ndim == 2:
-        data = narrow(work.device.xp.ascontiguousarray(values[:, 0]), stored.physical_type)
-    else:
-        data = narrow(values.astype(np.int64) if values.dtype == np.bool_ else values, stored.physical_type)
-    return make_column(stored.properties, stored.physical_type, data, validity, work.ordered.count, work.device)
+        return aggregate_column(stored, call, work)
+    if call.function in RANKS or call.function == "ntile":
+        return column_of(stored, *rank_values(call, work), work)
+    raise NotSupportedError(f"{call.function} over a window")

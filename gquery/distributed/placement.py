@@ -58,6 +58,7 @@ from gquery.planner.physical import (
     HostRows,
     JoinTable,
     Materialize,
+    OrderedGroups,
     Pipeline,
     PipelineBreaker,
     Probe,
@@ -344,7 +345,10 @@ class _Placing:
             case UnmatchedRows(table=table):
                 rows = self.rows[table.stage]
                 return StagePlacement(rows, rows), NOWHERE
-            case SortRows() | SliceRows() | ConcatRows() | RankEncode() | RankDecode() | WindowRows() | DistinctRows():
+            case (
+                SortRows() | SliceRows() | ConcatRows() | RankEncode() | RankDecode() | WindowRows() | DistinctRows()
+                | OrderedGroups()
+            ):  # fmt: skip
                 gathers = self._gathered(stage_inputs(work))
                 return StagePlacement("part" if gathers else "whole", "whole", gathers=gathers), NOWHERE
             case _:

@@ -23,6 +23,7 @@ from gquery.planner.physical import (
     ConcatRows,
     DistinctRows,
     HostRows,
+    OrderedGroups,
     Pipeline,
     PipelineBreaker,
     Probe,
@@ -191,6 +192,8 @@ def _needed(state: Run, work: PipelineBreaker, number: int) -> Frame:
             | UnmatchedRows()
             | HostRows()
         ):
+            return frame
+        case OrderedGroups():
             return frame
 
 

@@ -17,6 +17,7 @@ from gquery.planner.physical import (
     ConcatRows,
     DistinctRows,
     HostRows,
+    OrderedGroups,
     PipelineBreaker,
     RankDecode,
     RankEncode,
@@ -37,7 +38,7 @@ def scratch_of(work: PipelineBreaker, frames: Mapping[int, Frame]) -> int:
             return frames[stage].rows * tuning.memory.sorted_row + gathered
         case WindowRows(stage=stage, calls=calls):
             return frames[stage].rows * (tuning.memory.sorted_row + tuning.memory.windowed_value * len(calls))
-        case SortRows(stage=stage) | DistinctRows(stage=stage) | RankEncode(stage=stage):
+        case SortRows(stage=stage) | DistinctRows(stage=stage) | RankEncode(stage=stage) | OrderedGroups(stage=stage):
             return frames[stage].rows * tuning.memory.sorted_row
         case ConcatRows(stages=stages):
             return sum(c.nbytes for n in stages for c in frames[n].columns.values())

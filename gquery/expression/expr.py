@@ -286,28 +286,42 @@ FALSE = Literal(0, BOOLEAN)
 
 
 @frozen
-class AggregateCall:
-    """An aggregate of `gquery.functions` over a group; ``args`` is empty for ``count(*)``. ``filter`` keeps rows where it
-    is TRUE."""
-
-    function: str
-    args: tuple[Expr, ...]
-    dtype: DType
-    distinct: bool = False
-    filter: Expr | None = None
-
-    @property
-    def nullable(self) -> bool:
-        return self.function != "count"
-
-
-@frozen
 class SortKey:
     """One key of an ORDER BY."""
 
     expr: Expr
     descending: bool = False
     nulls_first: bool = False
+
+
+@frozen
+class AggregateCall:
+    """An aggregate of `gquery.functions` over a group; ``args`` is empty for ``count(*)``. ``filter`` keeps rows where it
+    is TRUE. ``order``: the order in which rows are looked at, in place of the input's."""
+
+    function: str
+    args: tuple[Expr, ...]
+    dtype: DType
+    distinct: bool = False
+    filter: Expr | None = None
+    order: tuple[SortKey, ...] = ()
+
+    @property
+    def nullable(self) -> bool:
+        return self.function != "count"
+
+    @property
+    def expressions(self) -> tuple[Expr, ...]:
+        """What a call reads: arguments, filter, keys of its order."""
+        only = () if self.filter is None else (self.filter,)
+        return (*self.args, *only, *(k.expr for k in self.order))
+
+    def mapped(self, f: Callable[[Expr], Expr]) -> AggregateCall:
+        """The call over what ``f`` makes of its expressions, in their order."""
+        args = tuple([f(e) for e in self.args])
+        only = None if self.filter is None else f(self.filter)
+        order = tuple([SortKey(f(k.expr), k.descending, k.nulls_first) for k in self.order])
+        return AggregateCall(self.function, args, self.dtype, self.distinct, only, order)
 
 
 def _remembering_hash(generated: Callable[[Any], int]) -> Callable[[Any], int]:

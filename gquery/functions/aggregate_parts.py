@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gquery.expression.expr import AggregateCall, Call, Column, Expr, IsNull, Not, new_column
+from gquery.expression.expr import AggregateCall, Call, Column, Expr, IsNull, Not, SortKey, new_column
 from gquery.expression.traverse import conjunction
 from gquery.expression.types import BIGINT, BOOLEAN, DOUBLE, DType
 
@@ -21,11 +21,12 @@ Calls = dict[AggregateCall, Column]
 
 
 class Parts:
-    """The aggregates that one call, or several of a group, are made of; equal ones are the same column. ``where`` is the FILTER
-    of the call that is taken apart now."""
+    """The aggregates that one call, or several of a group, are made of; equal ones are the same column. ``where`` and
+    ``order`` are the FILTER and the ORDER BY of the call that is taken apart now."""
 
     def __init__(self) -> None:
         self.where: Expr | None = None
+        self.order: tuple[SortKey, ...] = ()
         self.calls: Calls = {}
         self.pivot_calls: Calls = {}
         self.pivots: dict[tuple[Expr, ...], Column] = {}
@@ -40,9 +41,10 @@ class Parts:
         kept = () if self.where is None else (self.where,)
         self.where = conjunction((*kept, *tests)) if kept or tests else None
 
-    def part(self, function: str, dtype: DType, *args: Expr) -> Column:
-        """The column of an aggregate over the rows."""
-        return _column(self.calls, AggregateCall(function, args, dtype, False, self.where))
+    def part(self, function: str, dtype: DType, *args: Expr, in_order: bool = False) -> Column:
+        """The column of an aggregate over the rows, which it looks at in the call's order if it is told so."""
+        order = self.order if in_order else ()
+        return _column(self.calls, AggregateCall(function, args, dtype, False, self.where, order))
 
     def count(self) -> Column:
         """How many rows there are."""
@@ -64,16 +66,13 @@ class Parts:
 
     # ---- over the values of a group ----------------------------------------------------------------------------------
 
-    def regrouped(
-        self, values: Sequence[Expr], function: str, dtype: DType, *args: Expr
-    ) -> tuple[list[Column], Column]:
-        """Groups the rows by ``values`` too: the columns of those, and of an aggregate over the rows of each. What is asked for
-        from now on is over these rows."""
-        made = [new_column("value", e.dtype, e.nullable) for e in values]
-        self.values = tuple(zip(made, values, strict=True))
+    def regrouped(self, values: Sequence[Expr], function: str, dtype: DType, *args: Expr) -> Column:
+        """Groups the rows by ``values`` too: the column of an aggregate over the rows of each. What is asked for from now on is
+        over these rows."""
+        self.values = tuple((new_column("value", e.dtype, e.nullable), e) for e in values)
         found = _column(self.value_calls, AggregateCall(function, args, dtype, False, self.where))
         self.where = None
-        return made, found
+        return found
 
     @property
     def is_plain(self) -> bool:

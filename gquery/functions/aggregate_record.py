@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from gquery.expression.expr import Expr
+from gquery.expression.expr import Expr, SortKey
 from gquery.expression.types import INTEGER, DType
 from gquery.runtime.records import dataclass
 
 Resolved = tuple[Sequence[DType], DType]
+Checked = tuple[tuple[Expr, ...], tuple[Expr, ...], tuple[SortKey, ...]]
+"""Arguments, constants and an order, as they are computed."""
 OverFrame = Literal["sums", "extremes", "ordered", "parts"]
 
 
@@ -28,7 +30,10 @@ class AggregateFunction:
     ``repeats_count``: it matters how often a value is there, so DISTINCT changes the result. ``null_type``: what an argument
     NULL of no type is. ``over_frame``: how windows may compute it: *sums* as differences of running ones, *extremes* as least
     or greatest of parts of a frame, *ordered* over its rows in order, *parts* from those of its parts. ``skips_null``: rows
-    without a value are none to it."""
+    without a value are none to it. ``is_ordered``: it is computed over the rows of a group in an order
+    (`operators.ordered_groups`), which is that of its argument where it ``orders_itself``. ``takes_order``: an ORDER BY in the
+    call changes its result. ``checked``: takes apart arguments, constants and the order. ``picks``: it is the value of the row
+    with the least or the greatest number."""
 
     name: str
     resolve: Callable[[Sequence[DType]], Resolved | None]
@@ -43,4 +48,9 @@ class AggregateFunction:
     repeats_count: bool = True
     null_type: DType = INTEGER
     skips_null: bool = True
+    is_ordered: bool = False
+    orders_itself: bool = False
+    takes_order: bool = False
+    checked: Callable[[str, Sequence[Expr], tuple[SortKey, ...]], Checked] | None = None
+    picks: Literal["min", "max"] | None = None
     over_frame: OverFrame = "parts"

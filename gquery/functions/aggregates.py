@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from gquery.errors import BindError, did_you_mean
-from gquery.expression.expr import AggregateCall, Expr
-from gquery.expression.types import BIGINT, BOOLEAN, DOUBLE, NULL, DType, Kind, decimal
+from gquery.expression.expr import AggregateCall, Expr, SortKey
+from gquery.expression.types import BIGINT, BOOLEAN, DOUBLE, NULL, VARCHAR, DType, Kind, decimal
 from gquery.functions import moments
+from gquery.functions import ordered_aggregates as ordered
 from gquery.functions.aggregate_record import AggregateFunction, Resolved
 from gquery.functions.casts import cast
 from gquery.functions.opaque import refuse_opaque
@@ -95,6 +96,14 @@ def _sum_of_doubles(name: str, function: str, doc: str, value: str, *aliases: st
                              stands_for=function, null_type=DOUBLE, over_frame="sums")  # fmt: skip
 
 
+def _at_extreme(name: str, extreme: str, takes_null: bool, value: str, *aliases: str) -> AggregateFunction:
+    which = "least" if extreme == "min" else "greatest"
+    doc = f"The value of x where y is {which}{'; it may be NULL' if takes_null else ', of rows where both are there'}."
+    return AggregateFunction(name, ordered.by_another, (f"{name}(x any, y any)",), doc, (f"{name}(x, 2 * x)", value), aliases,
+                             ordered.at_extreme(extreme, takes_null), repeats_count=False, takes_order=True,
+                             over_frame="ordered")  # fmt: skip
+
+
 _UINTEGER = DType(Kind.UINTEGER)
 _ROWS = (
     AggregateFunction("count", _count, ("count(*)", "count(any) -> BIGINT"),
@@ -111,7 +120,14 @@ _ROWS = (
     AggregateFunction("max", _same, ("max(any)",), "The greatest value (NaN is the greatest).", ("max(x)", "3"),
                       merged_by="max", repeats_count=False, over_frame="extremes"),
     AggregateFunction("any_value", _same, ("any_value(any)",), "The first value that is not NULL.",
-                      ("any_value(7)", "7"), ("arbitrary",), repeats_count=False, over_frame="ordered"),
+                      ("any_value(7)", "7"), ("arbitrary",), repeats_count=False, over_frame="ordered", takes_order=True,
+                      picks="min"),
+    AggregateFunction("first", _same, ("first(any)",), "The value of the first row, which may be NULL.",
+                      ("first(7)", "7"), (), repeats_count=False, over_frame="ordered", takes_order=True,
+                      skips_null=False, picks="min"),
+    AggregateFunction("last", _same, ("last(any)",), "The value of the last row, which may be NULL.",
+                      ("last(7)", "7"), (), repeats_count=False, over_frame="ordered", takes_order=True,
+                      skips_null=False, picks="max"),
     AggregateFunction("count_if", _count_of_truth, ("count_if(BOOLEAN) -> BIGINT",),
                       "How many values are TRUE; NULL where no value is there.", ("count_if(x > 1)", "2"),
                       ("countif",), stands_for="sum", null_type=BOOLEAN, over_frame="sums"),
@@ -121,6 +137,38 @@ _ROWS = (
     AggregateFunction("bool_or", _truth, ("bool_or(BOOLEAN) -> BOOLEAN",), "Whether some value is TRUE.",
                       ("bool_or(x > 1)", "True"), ("logical_or",), stands_for="max", null_type=BOOLEAN,
                       repeats_count=False, over_frame="extremes"),
+    _at_extreme("arg_min", "min", False, "1", "argmin", "min_by"),
+    _at_extreme("arg_max", "max", False, "3", "argmax", "max_by"),
+    _at_extreme("arg_min_null", "min", True, "1"),
+    _at_extreme("arg_max_null", "max", True, "3"),
+    AggregateFunction("median", ordered.median_type, ("median(any)",), "The middle value, or what lies between two.",
+                      ("median(x)", "2.0"), parts=ordered.median, null_type=DOUBLE),
+    AggregateFunction("quantile_cont", ordered.continuous, ("quantile_cont(number or time, fraction)",),
+                      "What lies at a fraction of the sorted values, between two of them if need be.",
+                      ("quantile_cont(x, 0.25)", "1.5"), ("percentile_cont",), is_ordered=True, orders_itself=True,
+                      takes_order=True, checked=ordered.quantile_constants, over_frame="ordered"),
+    AggregateFunction("quantile_disc", _same, ("quantile_disc(any, fraction)",),
+                      "The value at a fraction of the sorted values.", ("quantile_disc(x, 0.5)", "2"),
+                      ("quantile", "percentile_disc"), is_ordered=True, orders_itself=True, takes_order=True,
+                      checked=ordered.quantile_constants, over_frame="ordered"),
+    AggregateFunction("approx_quantile", _same, ("approx_quantile(number or time, fraction)",),
+                      "As quantile_disc: it is exact.", ("approx_quantile(x, 0.5)", "2"), stands_for="quantile_disc",
+                      checked=ordered.quantile_constants, over_frame="ordered"),
+    AggregateFunction("mode", _same, ("mode(any)",), "The most frequent value, of several the first one.",
+                      ("mode(x // 2)", "1"), is_ordered=True, takes_order=True, checked=ordered.own_order,
+                      over_frame="ordered"),
+    AggregateFunction("mad", ordered.deviation, ("mad(number)",), "The median of the distances from the median.",
+                      ("mad(x)", "1.0"), parts=ordered.mad, null_type=DOUBLE),
+    AggregateFunction("string_agg", ordered.text, ("string_agg(any, separator)",),
+                      "The texts of all values, with a separator between them.", ("string_agg(x, '-')", "1-2-3"),
+                      ("listagg", "group_concat"), is_ordered=True, takes_order=True, checked=ordered.separator,
+                      null_type=VARCHAR, over_frame="ordered"),
+    AggregateFunction("entropy", ordered.of_any(DOUBLE), ("entropy(any) -> DOUBLE",),
+                      "The bits that tell which value a row has.", ("entropy(x > 1)", "0.9182958340544896"),
+                      parts=ordered.entropy),
+    AggregateFunction("approx_count_distinct", ordered.of_any(BIGINT), ("approx_count_distinct(any) -> BIGINT",),
+                      "How many different values there are: it is exact.", ("approx_count_distinct(x)", "3"),
+                      parts=ordered.distinct_count, of_nothing=0, repeats_count=False),
     _sum_of_doubles("fsum", "sum", "The sum of the values as doubles.", "6.0", "kahan_sum", "sumkahan"),
     _sum_of_doubles("favg", "avg", "The mean of the values as doubles.", "2.0"),
     _of_value("stddev_samp", moments.stddev_samp, "The standard deviation of a sample; NULL of one value.", "1.0",
@@ -162,12 +210,28 @@ def declaration(call: AggregateCall) -> AggregateFunction:
     return INTERNAL[call.function] if found is None else found
 
 
+def is_ordered(call: AggregateCall) -> bool:
+    """Whether an aggregate needs the rows of a group in an order."""
+    return bool(call.order) or declaration(call).is_ordered
+
+
+def has_result(call: AggregateCall) -> bool:
+    """Whether an aggregate of a group that has a row is surely not NULL."""
+    return declaration(call).parts is None and call.filter is None and not any(a.nullable for a in call.args)
+
+
 def is_aggregate(name: str) -> bool:
     """Whether a name is that of an aggregate."""
     return name in AGGREGATES or name in ALIASES
 
 
-def aggregate(name: str, args: Sequence[Expr], distinct: bool = False, where: Expr | None = None) -> AggregateCall:
+def aggregate(
+    name: str,
+    args: Sequence[Expr],
+    distinct: bool = False,
+    where: Expr | None = None,
+    order: Sequence[SortKey] = (),
+) -> AggregateCall:
     """A typed call of an aggregate; BindError with the candidates where its arguments do not fit."""
     function = AGGREGATES.get(ALIASES.get(name, name))
     if function is None:
@@ -175,15 +239,24 @@ def aggregate(name: str, args: Sequence[Expr], distinct: bool = False, where: Ex
     args = [cast(a, function.null_type) if a.dtype == NULL else a for a in args]
     if distinct or function.name != "count":
         refuse_opaque(args, f"{name}(DISTINCT)" if distinct else name)
-    resolved = function.resolve([a.dtype for a in args])
+    kept, keys = tuple(args), tuple(order)
+    constants: tuple[Expr, ...] = ()
+    if function.checked is not None and args:
+        kept, constants, keys = function.checked(name, args, keys)
+    resolved = function.resolve([a.dtype for a in kept]) if bool(constants) == _has_constants(function) else None
     if resolved is None or (distinct and not args):
         raise no_match(name, args, tuple(s.replace(function.name, name, 1) for s in function.signatures))
     types, dtype = resolved
-    casted = tuple(cast(a, t) for a, t in zip(args, types, strict=True))
+    casted = tuple(cast(a, t) for a, t in zip(kept, types, strict=True))
     return AggregateCall(
         function.stands_for or function.name,
-        casted,
+        (*casted, *constants),
         dtype,
         distinct and function.repeats_count,
         None if where is None else cast(where, BOOLEAN),
+        keys if function.takes_order else (),
     )
+
+
+def _has_constants(function: AggregateFunction) -> bool:
+    return function.checked in (ordered.quantile_constants, ordered.separator)

@@ -21,6 +21,7 @@ from gquery.kernels.builtin.text_extremes import text_extremes
 from gquery.kernels.readback import Count, validate
 from gquery.kernels.values import ValueProperties
 from gquery.operators.base import Frame, JoinIndex, make_column, narrow, null_column
+from gquery.operators.ordered_groups import ordered_groups
 from gquery.operators.sort_keys import key_parts, sort_keys
 from gquery.operators.value_ranks import rank
 from gquery.operators.window import run_window
@@ -29,6 +30,7 @@ from gquery.planner.physical import (
     ConcatRows,
     DistinctRows,
     HostRows,
+    OrderedGroups,
     PipelineBreaker,
     RankDecode,
     RankEncode,
@@ -73,6 +75,8 @@ def run_breaker(
             return _unmatched(joins[table.stage].frame, matched[table.stage], columns, device)
         case DistinctRows():
             return _distinct(work, frames[work.stage], device)
+        case OrderedGroups():
+            return _ordered_groups(work, frames[work.stage], device)
         case HostRows():
             raise AssertionError("see `operators.host_rows`")
         case _:
@@ -142,6 +146,13 @@ def _distinct(work: DistinctRows, frame: Frame, device: Device) -> Frame:
         },
         rows,
     )
+
+
+def _ordered_groups(work: OrderedGroups, frame: Frame, device: Device) -> Frame:
+    if frame.rows:
+        return ordered_groups(work, frame, device)
+    rows = 0 if work.keys else 1
+    return Frame({s.column.id: null_column(s, rows, device) for s in work.columns}, rows)
 
 
 # ---- concatenation --------------------------------------------------------------------------------------------------
@@ -282,7 +293,7 @@ def _rank_decode(
     for code, source, new in pairs:
         codes = columns.pop(code.id)
         ranked = ranked_frame.rank_values.get(source.id)
-        values = ranked if ranked is not None else replace(ranked_frame.columns[source.id], validity=None)
+        values = ranked if ranked is not None else ranked_frame.columns[source.id]
         rows = codes.data.on(device).astype(np.int64)
         if codes.validity is not None:
             rows = rows * codes.validity.on(device)
@@ -291,7 +302,10 @@ def _rank_decode(
             columns[new.id] = null_column(stored, frame.rows, device)
             continue
         taken = gathers.take(values, rows, device)
-        columns[new.id] = replace(taken, validity=codes.validity)
+        validity = codes.validity
+        if taken.validity is not None and validity is not None:
+            validity = Buffer(taken.validity.on(device) * validity.on(device), device)
+        columns[new.id] = replace(taken, validity=taken.validity if validity is None else validity)
     return Frame(columns, frame.rows, frame.rank_values)
 
 

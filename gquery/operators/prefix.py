@@ -21,6 +21,7 @@ from gquery.operators.materialize import materialize_mode
 from gquery.planner.physical import (
     DistinctRows,
     Materialize,
+    OrderedGroups,
     Pipeline,
     PipelineBreaker,
     Probe,
@@ -32,7 +33,7 @@ from gquery.planner.physical import (
 )
 from gquery.planner.segments import finds_heads
 
-Takes = SortRows | DistinctRows  # pipeline breakers that take rows out of columns
+Takes = SortRows | DistinctRows | OrderedGroups  # pipeline breakers that take rows out of columns
 
 
 def rows_wanted(pipeline: Pipeline) -> int | None:

@@ -16,6 +16,7 @@ from gquery.expression.expr import AggregateCall, Expr
 from gquery.expression.facts import INT64_BITS, INT128_BITS, LARGE_ROWS, SMALL_SUM_WORD_BITS, SUM_WORD_BITS
 from gquery.expression.frozen import frozen_open
 from gquery.expression.types import BIGINT, DOUBLE, INT64, Bounds, DType, Register, type_bounds
+from gquery.functions import declaration
 from gquery.functions.certain import never_null
 from gquery.kernels.values import ValueProperties
 
@@ -200,7 +201,7 @@ _PLANS: dict[str, Callable[[_Use], AggregatePlan]] = {
 def needs_ranks(call: AggregateCall, arg: ValueProperties | None) -> bool:
     """Whether an aggregate's argument must be replaced by ranks first: minima that no atomic can hold; or by row numbers: the
     first value."""
-    if call.function == "any_value":
+    if declaration(call).picks is not None:
         return True
     if arg is None or call.function not in ("min", "max", "dependent_value"):
         return False

@@ -33,6 +33,7 @@ from gquery.planner.physical import (
     FilterRows,
     HostRows,
     JoinTable,
+    OrderedGroups,
     Pipeline,
     PipelineBreaker,
     Probe,
@@ -280,7 +281,7 @@ def with_stages(work: Pipeline | PipelineBreaker, number: Callable[[int], int]) 
             if isinstance(source, ReadStage):
                 source = replace(source, stage=number(source.stage))
             return replace(work, source=source)
-        case SortRows() | SliceRows() | RankEncode() | WindowRows() | DistinctRows():
+        case SortRows() | SliceRows() | RankEncode() | WindowRows() | DistinctRows() | OrderedGroups():
             return replace(work, stage=number(work.stage))
         case ConcatRows():
             return replace(work, stages=tuple([number(n) for n in work.stages]))

@@ -27,6 +27,7 @@ from gquery.planner.physical import (
     Group,
     HostRows,
     Materialize,
+    OrderedGroups,
     Pipeline,
     Probe,
     RankDecode,
@@ -79,7 +80,7 @@ def is_in_order(stages: Sequence[Stage], source: Source) -> bool:
             return is_in_order(stages, before)
         case SliceRows() | RankEncode() | RankDecode() | WindowRows() | ConcatRows():
             return any(is_in_order(stages, ReadStage(n, (), ())) for n in stage_inputs(work))
-        case Pipeline() | UnmatchedRows() | DistinctRows():
+        case Pipeline() | UnmatchedRows() | DistinctRows() | OrderedGroups():
             return False
         case _:
             assert_never(work)

@@ -14,7 +14,7 @@ from gquery import tuning
 from gquery.expression.expr import AggregateCall, Column, Expr, IsNull, Literal, Not, new_column
 from gquery.expression.traverse import conjunction
 from gquery.expression.types import BIGINT, BOOLEAN, Bounds, PhysicalType, Register
-from gquery.functions import call, declaration
+from gquery.functions import call, declaration, is_ordered
 from gquery.kernels.bindings import NeedsHostError
 from gquery.kernels.values import ValueProperties, value_properties
 from gquery.planner.aggregates import AggregatePlan, has_plain_count, is_plain, needs_ranks, plan_aggregates
@@ -23,6 +23,7 @@ from gquery.planner.layouts import is_raw_key, key_encoding_of
 from gquery.planner.logical.nodes import Aggregate
 from gquery.planner.logical.tree import used_columns
 from gquery.planner.lower_distinct import distinct
+from gquery.planner.lower_ordered import ordered_groups
 from gquery.planner.lower_segments import aggregate_segments
 from gquery.planner.lower_stream import Stream
 from gquery.planner.lowering import Lowering
@@ -52,6 +53,8 @@ def aggregate(lowering: Lowering, plan: Aggregate, wanted: frozenset[int]) -> St
     below = frozenset(i for e in _read_by(plan.keys, aggregates) for i in used_columns(e))
     stream = lowering.plan(plan.source, below)
     stream, keys, aggregates = _computable(lowering, stream, plan.keys, aggregates)
+    if any(is_ordered(a) for _, a in aggregates):
+        return ordered_groups(lowering, stream, keys, aggregates, max(lowering.estimator.rows(plan), 1.0))
     if (segments := aggregate_segments(lowering, plan, stream, keys, aggregates)) is not None:
         return segments
     known = [_known(stream, a) for _, a in aggregates]
@@ -133,18 +136,16 @@ def _computable(lowering: Lowering, stream: Stream, keys: Keys, aggregates: Call
 
 def _read_by(keys: Keys, aggregates: Calls) -> list[Expr]:
     """What keys and aggregates read."""
-    arguments = [x for _, a in aggregates for x in (*a.args, *((a.filter,) if a.filter else ()))]
-    return [e for _, e in keys] + arguments
+    return [e for _, e in keys] + [e for _, a in aggregates for e in a.expressions]
 
 
 def _over(columns: Mapping[Expr, Column], keys: Keys, aggregates: Calls) -> tuple[Keys, Calls]:
     """Keys and aggregates that read columns in place of what those hold."""
 
-    def of(a: AggregateCall) -> AggregateCall:
-        only = columns.get(a.filter, a.filter) if a.filter else None
-        return replace(a, args=tuple(columns.get(x, x) for x in a.args), filter=only)
+    def of(e: Expr) -> Expr:
+        return columns.get(e, e)
 
-    return tuple((c, columns.get(e, e)) for c, e in keys), tuple((c, of(a)) for c, a in aggregates)
+    return tuple((c, of(e)) for c, e in keys), tuple((c, a.mapped(of)) for c, a in aggregates)
 
 
 def _grouped(
@@ -296,19 +297,18 @@ def _over_ranks(
     and turned back into values behind it."""
     stream, keys, aggregates = _materialised(lowering, stream, keys, aggregates)
     coded = [a for _, a in aggregates if needs_ranks(a, _known(stream, a))]
-    ranked = list(dict.fromkeys(a.args[0] for a in coded if a.function != "any_value"))
+    ranked = list(dict.fromkeys(a.args[0] for a in coded if declaration(a).picks is None))
     number = lowering.renamed_frame(stream)
     ranks: dict[int, Column] = {}
     if ranked:
         extremes = not keys and all(a.filter is None for a in coded)
-        alone = extremes and len(coded) == len(aggregates) and all(a.function != "any_value" for a in coded)
-        number, ranks = lowering.rank_encoded(
-            stream, number, [e for e in ranked if isinstance(e, Column)], extremes, alone
-        )
+        alone = extremes and len(coded) == len(aggregates) and not any(declaration(a).picks for a in coded)
+        columns = [e for e in ranked if isinstance(e, Column)]
+        number, ranks = lowering.rank_encoded(stream, number, columns, extremes, alone)
     made = stage_columns(lowering.stages[number].work)
     stream = lowering.read(number, tuple(s.column for s in made), stream.rows, stream.limit)
     row = new_column("row", BIGINT, False)
-    if any(a.function == "any_value" for a in coded):
+    if any(declaration(a).picks for a in coded):
         stream = _numbered(stream, row)
     inner, back = [], []
     for c, a in aggregates:
@@ -317,9 +317,10 @@ def _over_ranks(
             continue
         source = a.args[0]
         assert isinstance(source, Column)
-        if a.function == "any_value":  # the first row that has a value
+        if (picks := declaration(a).picks) is not None:
             read = row
-            coding = replace(a, function="min", args=(row,), filter=_with_value(source, stream, a.filter), dtype=BIGINT)
+            only = _with_value(source, stream, a.filter) if declaration(a).skips_null else a.filter
+            coding = replace(a, function=picks, args=(row,), filter=only, dtype=BIGINT)
         else:
             read = ranks[source.id]
             function = "max" if a.function == "dependent_value" else a.function
@@ -331,17 +332,19 @@ def _over_ranks(
     grouped = _grouped(lowering, plan, stream, keys, tuple(inner))
     frame_columns = {s.column.id: s for s in stage_columns(lowering.stages[grouped].work)}
     decoded = {code.id: (c, source) for code, _, c, source in back}
+    passing = {c.id for c, a in aggregates if not declaration(a).skips_null}  # NULL, where that is in the row
     stored = []
     for i, s in frame_columns.items():
         if i in decoded:
             c, source_ = decoded[i]
-            stored.append(Stored(c, replace(source_.properties, nullable=s.properties.nullable), source_.physical_type))
+            nullable = s.properties.nullable or (c.id in passing and source_.properties.nullable)
+            stored.append(Stored(c, replace(source_.properties, nullable=nullable), source_.physical_type))
         else:
             stored.append(s)
     pairs = tuple((code, source, c) for code, source, c, _ in back)
     number = lowering.stage(RankDecode(grouped, number, pairs, tuple(stored)), "ranks back to values")
-    columns = tuple(s.column for s in stored if s.column.id in wanted)
-    return lowering.read(number, columns, max(lowering.estimator.rows(plan), 1.0), stream.limit if keys else 1)
+    read_back = tuple(s.column for s in stored if s.column.id in wanted)
+    return lowering.read(number, read_back, max(lowering.estimator.rows(plan), 1.0), stream.limit if keys else 1)
 
 
 def _reading(lowering: Lowering, stream: Stream, keys: Keys, aggregates: Calls) -> Stream:

@@ -13,23 +13,14 @@ from typing import Literal
 from gquery.columns.table import TableSource
 from gquery.expression.expr import Column, Expr, SortKey
 from gquery.expression.frozen import frozen_open
-from gquery.expression.types import PhysicalType
 from gquery.expression.windows import WindowCall
 from gquery.kernels.values import ValueProperties
 from gquery.planner.aggregates import Accumulator, AggregatePlan
 from gquery.planner.late_fetch import LateFetch
 from gquery.planner.layouts import InlinePayload, KeyEncoding, KeyFilter
 from gquery.planner.logical.nodes import JoinKind
-
-
-@frozen_open
-class Stored:
-    """A column of a frame: what the planner knows of its values, and the physical type that holds them."""
-
-    column: Column
-    properties: ValueProperties
-    physical_type: PhysicalType
-
+from gquery.planner.ordered_call import OrderedCall
+from gquery.planner.stored import Stored as Stored
 
 # ---- sources: what a pipeline reads --------------------------------------------------------------------------------
 
@@ -370,9 +361,19 @@ class DistinctRows:
     counted: bool
 
 
-PipelineBreaker = (
-    SortRows | SliceRows | ConcatRows | RankEncode | RankDecode | WindowRows | UnmatchedRows | DistinctRows | HostRows
-)
+@frozen_open
+class OrderedGroups:
+    """The groups of a frame by keys, pairs of a new column and one of the frame, and aggregates over the rows of each in an order
+    (`operators.ordered_groups`). Without keys all rows are one group."""
+
+    stage: int
+    keys: tuple[tuple[Column, Column], ...]
+    calls: tuple[tuple[Stored, OrderedCall], ...]
+    columns: tuple[Stored, ...]
+
+
+PipelineBreaker = (SortRows | SliceRows | ConcatRows | RankEncode | RankDecode | WindowRows | UnmatchedRows | DistinctRows
+                   | HostRows | OrderedGroups)  # fmt: skip
 
 
 @frozen_open

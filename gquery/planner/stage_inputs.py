@@ -8,6 +8,7 @@ from gquery.planner.physical import (
     ConcatRows,
     DistinctRows,
     HostRows,
+    OrderedGroups,
     Pipeline,
     PipelineBreaker,
     Probe,
@@ -29,7 +30,7 @@ def stage_inputs(work: Pipeline | PipelineBreaker) -> list[int]:
             return read + [s.table.stage for s in steps if isinstance(s, Probe)]
         case SortRows(stage=stage) | SliceRows(stage=stage) | RankEncode(stage=stage) | DistinctRows(stage=stage):
             return [stage]
-        case WindowRows(stage=stage):
+        case WindowRows(stage=stage) | OrderedGroups(stage=stage):
             return [stage]
         case ConcatRows(stages=stages):
             return list(stages)

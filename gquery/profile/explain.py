@@ -188,7 +188,8 @@ class Printer:
     def call(self, a: AggregateCall) -> str:
         args = ", ".join(self.expr(e) for e in a.args) or "*"
         where = f" where {self.expr(a.filter)}" if a.filter is not None else ""
-        return f"{a.function}({'distinct ' if a.distinct else ''}{args}){where}"
+        order = f" order by {', '.join(map(self.key, a.order))}" if a.order else ""
+        return f"{a.function}({'distinct ' if a.distinct else ''}{args}{order}){where}"
 
     def window(self, call: WindowCall) -> str:
         """A call over a window, without the partition and order of its node."""

@@ -29,6 +29,7 @@ from gquery.planner.physical import (
     HostRows,
     JoinTable,
     Materialize,
+    OrderedGroups,
     Pipeline,
     PipelineBreaker,
     Probe,
@@ -312,6 +313,9 @@ def _breaker(work: PipelineBreaker, printer: Printer) -> str:
             return f"rows of stage {table.stage} that stage {probe_stage} did not match"
         case DistinctRows(stage, source, _, counted):
             return f"{'count' if counted else 'take'} the different values of {printer.expr(source)} in stage {stage}"
+        case OrderedGroups(stage, keys, made_in_order):
+            by = _names((c for c, _ in keys), printer)
+            return f"group stage {stage} by {by} in order to ({_names((s.column for s, _ in made_in_order), printer)})"
         case HostRows(source, made):
             calls = ", ".join(printer.named(s.column, e) for s, e in made)
             return f"call on the host: {calls}; {_source(source, printer)}"

@@ -9,6 +9,7 @@ from sqlglot import exp
 from gquery.errors import BindError
 from gquery.expression.expr import AggregateCall, Column, Expr, new_column
 from gquery.expression.traverse import with_children
+from gquery.functions import has_result
 from gquery.planner.logical.tree import has_subquery
 from gquery.runtime.records import dataclass
 from gquery.sql.scope import Scope
@@ -71,11 +72,11 @@ class GroupedScope:
 
     def add(self, call: AggregateCall, name: str) -> Column:
         """The column of an aggregate; equal calls share one."""
-        shareable = not any(has_subquery(e) for e in (*call.args, call.filter) if e is not None)
+        shareable = not any(has_subquery(e) for e in call.expressions)
         found = self._by_call.get(call) if shareable else None
         if found is not None:
             return found
-        column = new_column(name, call.dtype, call.nullable and not (self.keys and not _may_be_null(call)))
+        column = new_column(name, call.dtype, call.nullable and not (self.keys and has_result(call)))
         self.aggregates.append((column, call))
         if shareable:
             self._by_call[call] = column
@@ -111,11 +112,6 @@ class GroupedScope:
             return e
         lifted = done[id(e)] = with_children(e, tuple(self._lift(k, done) for k in kids))
         return lifted
-
-
-def _may_be_null(call: AggregateCall) -> bool:
-    """Whether an aggregate of a group that has a row may be NULL."""
-    return call.filter is not None or any(a.nullable for a in call.args)
 
 
 def columns_by_expr(pairs: Iterable[tuple[Expr, Column]]) -> ByExpr:

@@ -170,3 +170,44 @@ select stddev(i32), stddev_pop(i32), corr(i32, i16), regr_slope(i32, i16), regr_
 select count_if(flag), bool_and(flag), bool_or(flag), bool_and(distinct flag) from t
 
 select a.n, (select stddev(b.i16) from t b where b.n = a.n and b.i8 > a.i8) from t a
+
+-- cpu
+select n, median(i32), quantile_cont(f64, 0.25), quantile_disc(i16, 0.3), count(*), sum(i64), median(d9), median(s) from t group by n
+
+select median(f32), quantile_cont(i8, 0.1), quantile_disc(w, 0.6), mad(i16), mad(d9), median(day), quantile_cont(moment, 0.7), median(flag) from t
+
+select n, quantile_cont(i32, -0.25), quantile_disc(i32, 1), quantile_disc(i32, 0), quantile_disc(d38, 0.07), median(d38) from t group by n
+
+select median(distinct i8), quantile_disc(i8, 0.5) filter (where flag), mode(i8) filter (where flag) from t
+
+-- cpu
+select n, first(i32), last(i32), any_value(i32), first(s), last(w), count(*) from t group by n
+
+select first(i32), last(d38), first(f64) filter (where flag), last(s) filter (where i8 > 0), any_value(w) from t
+
+-- cpu
+select n, arg_min(s, i32), arg_max(i64, f64), arg_min_null(i32, d9), arg_max_null(w, i16), min(i8) from t group by n
+
+select arg_min(i32, s), max_by(s, d38), min_by(id, day) filter (where flag), argmax(id, moment) from t
+
+select n, mode(s), mode(i8), entropy(i8), entropy(s) filter (where flag) from t group by n
+
+select mode(f64), mode(d9), entropy(w), mode(w) from t
+
+select n, string_agg(s, '-'), string_agg(i8, ''), listagg(w, ', ') filter (where flag), group_concat(d9, '+') from t group by n
+
+select string_agg(s), string_agg(null, ','), string_agg(s, null) from t
+
+select median(i32), mode(i8), first(i8), last(s), string_agg(s), arg_min(i8, i8), entropy(i8), quantile_disc(s, 0.5), mad(i8) from empty
+
+select n, median(i32), mode(i8), first(i8), string_agg(s), arg_min(i8, i8), entropy(i8), mad(i8) from empty group by n
+
+select n, median(i32), mode(i8), first(i8), string_agg(s), arg_min(i8, i8), entropy(i8), mad(i8) from nulls group by n
+
+select median(i32), mode(s), first(i8), last(s), string_agg(s), arg_min(i8, i8), quantile_cont(i8, 0.3), mad(i8) from one
+
+select n, stddev(i32), median(i32), first(i32), mode(i32), string_agg(s, '-'), count(distinct i8) from dense group by n
+
+select corr(distinct i8, i16), regr_count(distinct i8, i16) filter (where flag), sum(distinct i8), string_agg(distinct flag, '') from t where flag
+
+select n, approx_count_distinct(n), approx_count_distinct(flag), approx_quantile(7, 0.5) from t group by n

@@ -9,7 +9,6 @@ from gquery.expression.traverse import conjunction
 from gquery.expression.types import BOOLEAN
 from gquery.planner.logical.nodes import Aggregate, Join, JoinKind, Plan
 from gquery.planner.logical.tree import fresh_copy, remap_expr
-from gquery.runtime.records import replace
 
 Calls = tuple[tuple[Column, AggregateCall], ...]
 
@@ -37,8 +36,7 @@ def joined_parts(plan: Aggregate, parts: Sequence[Calls], made: Callable[[Aggreg
 
 def moved(a: AggregateCall, names: dict[int, Column]) -> AggregateCall:
     """A call over other columns."""
-    where = None if a.filter is None else remap_expr(a.filter, names)
-    return replace(a, args=tuple(remap_expr(x, names) for x in a.args), filter=where)
+    return a.mapped(lambda e: remap_expr(e, names))
 
 
 def equal_keys(left: Sequence[Expr], right: Sequence[Expr]) -> Expr:

@@ -20,6 +20,7 @@ from gquery.expression.expr import (
     Not,
     Or,
     ScalarSubquery,
+    SortKey,
 )
 from gquery.expression.windows import shape
 from gquery.planner.logical.nodes import (
@@ -78,7 +79,7 @@ class _Canonical:
             case Join() | Apply():
                 own = (p.kind,)
             case Sort():
-                own = (p.limit, p.offset, tuple((k.descending, k.nulls_first) for k in p.keys))
+                own = (p.limit, p.offset, _directions(p.keys))
             case Limit():
                 own = (p.limit, p.offset)
             case UnionAll():
@@ -86,7 +87,10 @@ class _Canonical:
             case Aggregate():
                 own = (
                     len(p.keys),
-                    tuple((a.function, a.dtype, a.distinct, a.filter is None, len(a.args)) for _, a in p.aggregates),
+                    tuple(
+                        (a.function, a.dtype, a.distinct, a.filter is None, len(a.args), _directions(a.order))
+                        for _, a in p.aggregates
+                    ),
                 )
             case Window():
                 order = tuple((k.descending, k.nulls_first) for k in p.order)
@@ -121,3 +125,8 @@ class _Canonical:
                 return (type(e).__name__, below)
             case _:
                 assert_never(e)
+
+
+def _directions(keys: tuple[SortKey, ...]) -> tuple[tuple[bool, bool], ...]:
+    """How keys of an order are sorted by, their expressions left out."""
+    return tuple((k.descending, k.nulls_first) for k in keys)

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar, assert_never
 
 from gquery.expression.expr import (
-    AggregateCall,
     Column,
     Exists,
     Expr,
@@ -105,9 +104,7 @@ def expressions(plan: Plan) -> tuple[Expr, ...]:
         case Aggregate(keys=keys, aggregates=aggregates):
             out = [e for _, e in keys]
             for _, call in aggregates:
-                out.extend(call.args)
-                if call.filter is not None:
-                    out.append(call.filter)
+                out.extend(call.expressions)
             return tuple(out)
         case Window(partition=partition, order=order, calls=windows):
             return (*partition, *(k.expr for k in order), *(e for _, call in windows for e in call.expressions))
@@ -136,7 +133,7 @@ def with_expressions(plan: Plan, new: tuple[Expr, ...]) -> Plan:
             return Sort(plan.source, keys, plan.limit, plan.offset)
         case Aggregate():
             group = tuple((c, next(it)) for c, _ in plan.keys)
-            calls = tuple((c, _with_args(call, it)) for c, call in plan.aggregates)
+            calls = tuple((c, call.mapped(lambda _: next(it))) for c, call in plan.aggregates)
             return Aggregate(plan.source, group, calls)
         case Window():
             partition = tuple(next(it) for _ in plan.partition)
@@ -144,11 +141,6 @@ def with_expressions(plan: Plan, new: tuple[Expr, ...]) -> Plan:
             return Window(plan.source, partition, keys, tuple((c, with_parts(call, it)) for c, call in plan.calls))
         case _:
             assert_never(plan)
-
-
-def _with_args(call: AggregateCall, it: Iterator[Expr]) -> AggregateCall:
-    args = tuple(next(it) for _ in call.args)
-    return AggregateCall(call.function, args, call.dtype, call.distinct, None if call.filter is None else next(it))
 
 
 def map_expressions(plan: Plan, f: Callable[[Expr], Expr]) -> Plan:

@@ -201,8 +201,7 @@ def _lift_through_window(plan: Window, outer: frozenset[int]) -> _Lifted | None:
 def _aggregate_inputs(plan: Aggregate) -> tuple[Expr, ...]:
     return (
         *(e for _, e in plan.keys),
-        *(a for _, call in plan.aggregates for a in call.args),
-        *(call.filter for _, call in plan.aggregates if call.filter is not None),
+        *(e for _, call in plan.aggregates for e in call.expressions),
     )
 
 

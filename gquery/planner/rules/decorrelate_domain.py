@@ -19,6 +19,7 @@ from gquery.expression.expr import (
 from gquery.expression.traverse import conjunction, conjuncts
 from gquery.expression.types import BOOLEAN
 from gquery.functions import declaration
+from gquery.planner.logical.aggregate_joins import moved
 from gquery.planner.logical.nodes import (
     Aggregate,
     Apply,
@@ -127,7 +128,7 @@ class _Domain:
         names = {i: new_column(c.name, c.dtype, c.nullable) for i, c in below.items()}
         by = tuple((names[i], below[i]) for i in below)
         keys = tuple((c, remap_expr(e, below)) for c, e in plan.keys)
-        calls = tuple((c, _remap_call(a, below)) for c, a in plan.aggregates)
+        calls = tuple((c, moved(a, below)) for c, a in plan.aggregates)
         if keys:
             return Aggregate(new, keys + by, calls), names
         # without keys there is a row for every row of D, also where the group is empty
@@ -222,12 +223,6 @@ class _Domain:
 
 def _nulls_lead(key: SortKey) -> bool:
     return key.nulls_first and key.expr.nullable
-
-
-def _remap_call(call: AggregateCall, names: dict[int, Column]) -> AggregateCall:
-    args = tuple(remap_expr(a, names) for a in call.args)
-    where = None if call.filter is None else remap_expr(call.filter, names)
-    return AggregateCall(call.function, args, call.dtype, call.distinct, where)
 
 
 def inner_column(c: Column, call: AggregateCall) -> Column:

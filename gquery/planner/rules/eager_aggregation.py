@@ -96,8 +96,7 @@ def _is_of_right(call: AggregateCall, right: frozenset[int]) -> bool:
     """Whether a call can be made over right rows alone, and over a row of NULLs in their place finds nothing to count."""
     if call.function not in AGGREGATES or not AGGREGATES[call.function].skips_null or call.distinct:
         return False
-    exprs = (*call.args, *((call.filter,) if call.filter else ()))
-    if not all(used_columns(e) <= right and _never_raises(e) for e in exprs):
+    if call.order or not all(used_columns(e) <= right and _never_raises(e) for e in call.expressions):
         return False
     if call.function == "sum" and call.args[0].dtype.kind in (Kind.BIGINT, Kind.UBIGINT):
         return False  # may not fit

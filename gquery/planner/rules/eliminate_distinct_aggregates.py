@@ -10,7 +10,8 @@ they are joined on the keys, NULLs taken as equal. MIN and MAX do not care for D
 
 from __future__ import annotations
 
-from gquery.expression.expr import AggregateCall, Case, Column, Expr, Literal, new_column
+from gquery.expression.expr import TRUE, AggregateCall, Case, Column, Expr, Literal, new_column
+from gquery.expression.types import BOOLEAN
 from gquery.functions import declaration
 from gquery.planner.logical.aggregate_joins import Calls, joined_parts
 from gquery.planner.logical.nodes import Aggregate, Plan
@@ -52,14 +53,25 @@ def _two_groups(plan: Aggregate, calls: Calls) -> Aggregate:
     group, as the group's row is there whatever its filtered values are."""
     args, where = calls[0][1].args, calls[0][1].filter
     keys = tuple((new_column(c.name, c.dtype, c.nullable), e) for c, e in plan.keys)
-    values = tuple((new_column("value", a.dtype, a.nullable or where is not None), _where(a, where)) for a in args)
-    inner = Aggregate(plan.source, keys + values, ())
+    made: dict[Expr, Column] = {}
+    values: list[tuple[Column, Expr]] = []
+    passes: Column | None = None
+    if where is not None and not all(declaration(a).skips_null and len(a.args) == 1 for _, a in calls):
+        passes, where = new_column("passes", BOOLEAN, where.nullable), None
+        values.append((passes, calls[0][1].filter or TRUE))
+    for a in args:
+        if not isinstance(a, Literal) or len(args) == 1:
+            made[a] = new_column("value", a.dtype, a.nullable or where is not None)
+            values.append((made[a], _where(a, where)))
+    inner = Aggregate(plan.source, (*keys, *values), ())
     outer = tuple((c, k) for (c, _), (k, _) in zip(plan.keys, keys, strict=True))
-    return Aggregate(
-        inner,
-        outer,
-        tuple((c, AggregateCall(a.function, tuple(v for v, _ in values), a.dtype)) for c, a in calls),
-    )
+    over = tuple((c, replace(a.mapped(lambda e: made.get(e, e)), distinct=False, filter=passes)) for c, a in calls)
+    return Aggregate(inner, outer, tuple((c, _of_rows(a)) for c, a in over))
+
+
+def _of_rows(a: AggregateCall) -> AggregateCall:
+    """The call over rows of which each is there once: a count of rows of several values counts those with NULL too."""
+    return replace(a, args=()) if a.function == "count" and len(a.args) > 1 else a
 
 
 def _where(e: Expr, where: Expr | None) -> Expr:

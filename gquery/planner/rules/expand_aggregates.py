@@ -16,7 +16,7 @@ keys. Plain aggregates of the node stay beside the parts.
 from __future__ import annotations
 
 from gquery.expression.expr import Column, Expr, new_column
-from gquery.functions import declaration
+from gquery.functions import declaration, is_ordered
 from gquery.functions.aggregate_parts import Parts, centred
 from gquery.planner.logical.aggregate_joins import Calls, equal_keys, joined_parts, moved
 from gquery.planner.logical.nodes import Aggregate, Join, JoinKind, Plan, Project
@@ -31,7 +31,11 @@ def expand_aggregates(plan: Plan) -> Plan | None:
 
 def _expand(plan: Aggregate) -> Plan:
     if not any(declaration(a).parts for _, a in plan.aggregates):
-        return plan
+        in_order = tuple(x for x in plan.aggregates if is_ordered(x[1]))
+        if not in_order or len(in_order) == len(plan.aggregates):
+            return plan
+        others = tuple(x for x in plan.aggregates if not is_ordered(x[1]))
+        return joined_parts(plan, [others, in_order], lambda part: part)
     shared: list[tuple[Column, Expr]] = []
     parts, alone = Parts(), []
     plain = []
@@ -41,12 +45,12 @@ def _expand(plan: Aggregate) -> Plan:
             plain.append((c, a))
             continue
         own = Parts()
-        own.where = a.filter
+        own.where, own.order = a.filter, a.order
         make(own, *a.args)
         if own.values:
             alone.append((c, a))
             continue
-        parts.where = a.filter
+        parts.where, parts.order = a.filter, a.order
         shared.append((c, make(parts, *a.args)))
     if len(alone) + bool(shared or plain) > 1:
         calls = tuple((c, a) for c, a in plan.aggregates if (c, a) not in alone)
@@ -64,7 +68,7 @@ def _by_values(plan: Aggregate) -> Plan:
     ((c, a),) = plan.aggregates
     make, parts = declaration(a).parts, Parts()
     assert make is not None
-    parts.where = a.filter
+    parts.where, parts.order = a.filter, a.order
     result = make(parts, *a.args)
     keys = tuple((new_column(k.name, k.dtype, k.nullable), e) for k, e in plan.keys)
     inner = Aggregate(plan.source, keys + parts.values, tuple((v, call) for call, v in parts.value_calls.items()))

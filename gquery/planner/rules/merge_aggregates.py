@@ -26,12 +26,13 @@ from gquery import tuning
 from gquery.expression.expr import AggregateCall, And, Column, Expr, Or, new_column
 from gquery.expression.traverse import conjunction, conjuncts, disjunction
 from gquery.expression.traverse import walk as walk_expr
-from gquery.functions import declaration
+from gquery.functions import declaration, is_ordered
+from gquery.planner.logical.aggregate_joins import moved
 from gquery.planner.logical.canonical import canonical, expression_key
 from gquery.planner.logical.nodes import Aggregate, Filter, Join, JoinKind, Plan, Scan
 from gquery.planner.logical.tree import remap_expr, walk, with_sources
 from gquery.planner.rules.reduce_outer_joins import null_if_null
-from gquery.runtime.records import dataclass
+from gquery.runtime.records import dataclass, replace
 
 
 def merge_aggregates(plan: Plan) -> Plan | None:
@@ -94,7 +95,7 @@ def _part(node: Join | Aggregate) -> _Part | None:
         return None
     if isinstance(node, Join) and not _drops_null_groups(node, aggregate):
         return None
-    if any(a.distinct for _, a in aggregate.aggregates):
+    if any(a.distinct or is_ordered(a) for _, a in aggregate.aggregates):
         return None
     joins: list[Join] = []
     terms: list[Expr] = []
@@ -170,6 +171,6 @@ def _with_all(part: _Part, parts: list[_Part], alike: list[int]) -> Aggregate:
             where = wheres[like] if rest[like] else None
             if a.filter is not None:
                 where = conjunction((*rest[like], remap_expr(a.filter, n)))
-            call = AggregateCall(a.function, tuple(remap_expr(x, n) for x in a.args), a.dtype, False, where)
+            call = replace(moved(a, n), filter=where)
             calls.append((c if other is part else new_column(c.name, c.dtype, c.nullable), call))
     return Aggregate(plan, part.aggregate.keys, tuple(calls))

@@ -128,7 +128,7 @@ def _aggregate(plan: Aggregate, needed: Ids) -> Plan:
         return Values((), ((),))  # one row, whatever the source holds
     used = _used(tuple(e for _, e in plan.keys))
     for _, call in kept:
-        used |= _used(call.args) | (used_columns(call.filter) if call.filter is not None else frozenset())
+        used |= _used(call.expressions)
     below = _prune(plan.source, used)
     if below is plan.source and len(kept) == len(plan.aggregates):
         return plan

@@ -26,7 +26,7 @@ from gquery.expression.expr import (
 )
 from gquery.expression.traverse import transform
 from gquery.expression.types import Kind
-from gquery.functions import FUNCTIONS
+from gquery.functions import FUNCTIONS, has_result
 from gquery.functions.windows import with_nullability
 from gquery.planner.logical.nodes import (
     Aggregate,
@@ -232,8 +232,8 @@ def _columns(plan: Plan, read: Read) -> Plan:
 
 
 def _call_nullable(a: AggregateCall, grouped: bool) -> bool:
-    """A group has a row, so an aggregate over values that are never NULL is not; without keys there may be no row."""
-    return a.nullable and not (grouped and a.filter is None and not any(x.nullable for x in a.args))
+    """A group has a row, so most aggregates over values that are never NULL are not; without keys there may be no row."""
+    return a.nullable and not (grouped and has_result(a))
 
 
 def _same_pairs(a: tuple[tuple[Column, object], ...], b: tuple[tuple[Column, object], ...]) -> bool:

@@ -123,6 +123,7 @@ class Shapes:
                         a.distinct,
                         tuple(_key(x, inside) for x in a.args),
                         a.filter and _key(a.filter, inside),
+                        tuple((_key(k.expr, inside), k.descending, k.nulls_first) for k in a.order),
                     )
                     for _, a in calls
                 ]

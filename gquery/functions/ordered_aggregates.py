@@ -1,0 +1,154 @@
+"""Aggregates that look for a row, or at rows in an order: what they are made of, and what their constants may be.
+
+The value of an argument where another one is least is the first one among the rows where that has its least value, which is
+known before: a pivot (`aggregate_parts`). The distance from the median, too, needs the median first. Entropy and distinct
+counts look at each value once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from gquery.errors import BindError, NotSupportedError
+from gquery.expression.expr import Call, Case, Expr, IsNull, Literal, SortKey
+from gquery.expression.traverse import conjunction, pinned
+from gquery.expression.types import BIGINT, BOOLEAN, DOUBLE, TIMESTAMP, VARCHAR, DType, Kind
+from gquery.functions.aggregate_parts import Parts, is_there
+from gquery.functions.aggregate_record import Checked, Resolved
+from gquery.functions.casts import cast
+from gquery.functions.registry import call, make
+
+Order = tuple[SortKey, ...]
+# ---- constants -------------------------------------------------------------------------------------------------------
+
+
+def quantile_constants(name: str, args: Sequence[Expr], order: Order) -> Checked:
+    """A fraction from -1 to 1; counted from the greatest value where that comes first."""
+    if len(args) != 2:
+        return tuple(args), (), order
+    value = pinned(args[1])
+    if not isinstance(value, Literal) or not (value.dtype.is_numeric or value.dtype.kind is Kind.NULL):
+        raise BindError(f"the fraction of {name} has to be a constant number")
+    if value.value is None:
+        raise BindError(f"the fraction of {name} is NULL")
+    if value.dtype.is_integer:
+        value = Literal(int(value.value) * 10, DType(Kind.DECIMAL, 3, 1)) if abs(value.value) <= 1 else value
+    share = value.value / 10**value.dtype.scale if value.dtype.is_decimal else float(value.value)
+    if not -1 <= share <= 1:
+        raise BindError(f"the fraction of {name} is not within -1 and 1")
+    if order and order[0].expr == args[0] and order[0].descending:
+        value = Literal(-value.value, value.dtype) if share else Literal(-1.0, DOUBLE)
+    return (args[0],), (value,), ()
+
+
+def separator(name: str, args: Sequence[Expr], order: Order) -> Checked:
+    """A text that comes between others; a comma where none is given."""
+    if len(args) not in (1, 2):
+        return tuple(args), (), order
+    value = pinned(args[1]) if len(args) == 2 else Literal(",", VARCHAR)
+    if not isinstance(value, Literal) or value.dtype not in (VARCHAR, DType(Kind.NULL)):
+        raise BindError(f"the separator of {name} has to be a constant text")
+    if value.value is None:  # then so is all that is joined
+        return (
+            (Case(((IsNull(args[0]), Literal(None, VARCHAR)),), Literal(None, VARCHAR)),),
+            (Literal("", VARCHAR),),
+            (),
+        )
+    return (cast(args[0], VARCHAR),), (value,), order
+
+
+def own_order(name: str, args: Sequence[Expr], order: Order) -> Checked:
+    """No constant; an order can only be that of the argument."""
+    if any(k.expr != args[0] for k in order[:1]):
+        raise NotSupportedError(f"not supported: {name} with an ORDER BY of anything but its argument")
+    return tuple(args), (), order[:1]
+
+
+# ---- types -----------------------------------------------------------------------------------------------------------
+
+
+def continuous(types: Sequence[DType]) -> Resolved | None:
+    match list(types):
+        case [t] if t.is_integer:
+            return [DOUBLE], DOUBLE
+        case [t] if t.is_numeric or t.kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
+            return [t], t
+        case [t] if t.kind is Kind.DATE:
+            return [TIMESTAMP], TIMESTAMP
+        case _:
+            return None
+
+
+def median_type(types: Sequence[DType]) -> Resolved | None:
+    found = continuous(types)
+    if found is None and len(types) == 1 and types[0].kind in (Kind.VARCHAR, Kind.BOOLEAN):
+        return types, types[0]
+    return found
+
+
+def deviation(types: Sequence[DType]) -> Resolved | None:
+    found = continuous(types)
+    return found if found is not None and found[1].is_numeric else None
+
+
+def text(types: Sequence[DType]) -> Resolved | None:
+    return (types, VARCHAR) if list(types) == [VARCHAR] else None
+
+
+def by_another(types: Sequence[DType]) -> Resolved | None:
+    return (types, types[0]) if len(types) == 2 and all(t.kind is not Kind.INTERVAL for t in types) else None
+
+
+def of_any(result: DType) -> Callable[[Sequence[DType]], Resolved | None]:
+    return lambda types: (types, result) if len(types) == 1 else None
+
+
+# ---- what they are made of -------------------------------------------------------------------------------------------
+
+_HALF = Literal(0.5, DOUBLE)
+
+
+def _quantile_of(dtype: DType) -> str:
+    return "quantile_disc" if dtype.kind in (Kind.VARCHAR, Kind.BOOLEAN) else "quantile_cont"
+
+
+def median(p: Parts, x: Expr) -> Expr:
+    return p.part(_quantile_of(x.dtype), x.dtype, x, _HALF)
+
+
+def mad(p: Parts, x: Expr) -> Expr:
+    p.only(x)
+    middle = p.pivot("quantile_cont", x.dtype, x, _HALF)
+    away = call("abs", cast(call("subtract", x, middle), x.dtype))
+    return p.part("quantile_cont", x.dtype, away, _HALF)
+
+
+def at_extreme(extreme: str, takes_null: bool) -> Callable[[Parts, Expr, Expr], Expr]:
+    """The value of x in the first row where y is least or greatest."""
+
+    def result(p: Parts, x: Expr, y: Expr) -> Expr:
+        p.only(*((y,) if takes_null else (x, y)))
+        best = p.pivot(extreme, y.dtype, y)
+        kept = (p.where,) if p.where is not None else ()
+        p.where = conjunction((*kept, Call("eq", (y, best), BOOLEAN, True)))
+        return p.part("first", x.dtype, x, in_order=True)
+
+    return result
+
+
+def entropy(p: Parts, x: Expr) -> Expr:
+    p.only(x)
+    n = p.regrouped((x,), "count", BIGINT)
+    p.where = is_there("gt", n, Literal(0, BIGINT))
+    count = cast(n, DOUBLE)
+    total = p.part("sum", DOUBLE, count)
+    weighted = p.part("sum", DOUBLE, call("multiply", count, make("log2", (count,), DOUBLE)))
+    made = call("subtract", make("log2", (total,), DOUBLE), make("_ratio", (weighted, total), DOUBLE))
+    return Case(((IsNull(total), Literal(0.0, DOUBLE)),), made)
+
+
+def distinct_count(p: Parts, x: Expr) -> Expr:
+    p.only(x)
+    n = p.regrouped((x,), "count", BIGINT)
+    p.where = is_there("gt", n, Literal(0, BIGINT))
+    return p.count()

@@ -1,0 +1,222 @@
+"""Groups whose aggregates look at their rows in an order: quantiles, modes, joined texts, first and last values.
+
+The rows are sorted by their keys once, which numbers the groups. Each order that aggregates ask for is one sort more, by group,
+then rows that count before those that do not, then the order: what is asked for stands at a place that is known from where a
+group begins and how many of its rows count. Aggregates of the same order share its sort. Nothing is moved but row numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+
+from gquery.columns.table import ColumnData
+from gquery.device.array import Array
+from gquery.device.buffer import Buffer
+from gquery.device.device import Device
+from gquery.expression.expr import Column, Literal, SortKey
+from gquery.expression.facts import ROW_ID_BITS
+from gquery.expression.types import Bounds, PhysicalType
+from gquery.kernels.builtin import gathers, grouping, order, scans
+from gquery.operators.base import Frame
+from gquery.operators.quantiles import interpolated, positions_between, positions_of
+from gquery.operators.sort_keys import key_parts, sort_keys
+from gquery.planner.ordered_call import OrderedCall
+from gquery.planner.physical import OrderedGroups, Stored
+from gquery.runtime.records import dataclass
+
+_ROW_MASK = (1 << ROW_ID_BITS) - 1
+
+
+def ordered_groups(work: OrderedGroups, frame: Frame, device: Device) -> Frame:
+    """The frame of the groups of one that has rows: their keys, and the results of aggregates."""
+    groups = _groups(work, frame, device)
+    made: dict[int, ColumnData] = {}
+    for (new, source), stored in zip(work.keys, work.columns, strict=False):
+        assert new.id == stored.column.id
+        made[new.id] = gathers.take(frame.columns[source.id], groups.first_rows, device)
+    orders: dict[tuple[tuple[SortKey, ...], Column | None], InOrder] = {}
+    for stored, call in work.calls:
+        key = (call.order, call.kept)
+        if key not in orders:
+            orders[key] = InOrder(groups, call.order, call.kept)
+        made[stored.column.id] = _result(call, stored, orders[key])
+    return Frame(made, groups.count)
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """The groups of a frame: of each row its number (uint32; None: there is one), and where each would begin if rows lay by
+    group, with the end of the last (int64)."""
+
+    frame: Frame
+    device: Device
+    numbers: Array | None
+    starts: Array
+    first_rows: Array
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return int(self.starts.size) - 1
+
+
+def _groups(work: OrderedGroups, frame: Frame, device: Device) -> Groups:
+    xp, rows = device.xp, frame.rows
+    if not work.keys:
+        ends = device.from_host(np.array([0, rows], np.int64))
+        return Groups(frame, device, None, ends, xp.zeros(0, np.uint32))
+    sorted_rows, flags = order.sort_starts(sort_keys([SortKey(c) for _, c in work.keys], frame, device))
+    numbers = xp.empty(rows, np.uint32)
+    numbers[sorted_rows] = xp.cumsum(flags, dtype=np.uint32) - np.uint32(1)
+    positions = scans.compact(flags)
+    starts = xp.empty(positions.size + 1, np.int64)
+    starts[:-1] = positions
+    starts[-1:] = rows
+    return Groups(frame, device, numbers, starts, gathers.gather(sorted_rows, positions))
+
+
+class InOrder:
+    """The rows of groups in an order; of each group those that count come first."""
+
+    def __init__(self, groups: Groups, keys: Sequence[SortKey], kept: Column | None) -> None:
+        self.groups, self.device, self.frame = groups, groups.device, groups.frame
+        self.keys = keys
+        self.kept = None if kept is None else self.frame.columns[kept.id].data.on(self.device)
+
+    @property
+    def _before(self) -> list[order.OrderKey]:
+        """What rows are sorted by before their order."""
+        found: list[order.OrderKey] = []
+        if self.groups.numbers is not None:
+            found.append(order.Integers(self.groups.numbers, Bounds(0, max(self.groups.count - 1, 0))))
+        if self.kept is not None:
+            found.append(order.Integers(self.kept, Bounds(0, 1), True))
+        return found
+
+    @cached_property
+    def rows(self) -> Array:
+        """The row at each place (uint32)."""
+        keys = [*self._before, *sort_keys(self.keys, self.frame, self.device)]
+        if not keys:
+            rows: Array = self.device.xp.arange(self.frame.rows, dtype=np.uint32)
+            return rows
+        return order.sort_order(keys)
+
+    def by_value(self, column: ColumnData) -> tuple[Array, Array]:
+        """The rows by group, those that count before others, and then by the values of a column; and where neighbours differ."""
+        return order.sort_starts([*self._before, *key_parts(column, self.device)])
+
+    @cached_property
+    def sizes(self) -> Array:
+        """How many rows of each group count (int64)."""
+        xp, starts = self.device.xp, self.groups.starts
+        if self.kept is None:
+            sizes: Array = starts[1:] - starts[:-1]
+            return sizes
+        before = xp.zeros(self.frame.rows + 1, np.int64)
+        xp.cumsum(gathers.gather(self.kept, self.rows), dtype=np.int64, out=before[1:])
+        counted: Array = before[starts[1:]] - before[starts[:-1]]
+        return counted
+
+    def rows_at(self, positions: Array) -> Array:
+        """The rows (uint32) at positions within their groups, counted from 0; any where a group has none."""
+        at = self.groups.starts[:-1] + positions * (self.sizes > 0)
+        return gathers.gather(self.rows, self.device.xp.minimum(at, self.frame.rows - 1).astype(np.uint32))
+
+
+def _result(call: OrderedCall, stored: Stored, rows: InOrder) -> ColumnData:
+    device = rows.device
+    there = (rows.sizes > 0).astype(np.uint8)
+    columns: Mapping[int, ColumnData] = rows.frame.columns
+    (first, *more) = call.args
+    assert isinstance(first, Column)
+    column, sizes = columns[first.id], rows.sizes
+    constants = [e for e in more if isinstance(e, Literal)]
+    match call.function:
+        case "first" | "any_value":
+            return _taken(column, rows.rows_at(device.xp.zeros_like(sizes)), there, device)
+        case "last":
+            return _taken(column, rows.rows_at(device.xp.maximum(sizes - 1, 0)), there, device)
+        case "quantile_disc":
+            return _taken(column, rows.rows_at(positions_of(constants[0], sizes)), there, device)
+        case "quantile_cont":
+            low, high, weight = positions_between(constants[0], sizes)
+            ends = [gathers.take(column, rows.rows_at(p), device) for p in (low, high)]
+            return interpolated(ends[0], ends[1], weight, there, stored, device)
+        case "mode":
+            return _taken(column, _modes(column, call.order, rows), there, device)
+        case "string_agg":
+            return _joined(column, constants[0].value, there, rows)
+        case _:
+            raise AssertionError(call.function)
+
+
+def _taken(column: ColumnData, rows: Array, there: Array, device: Device) -> ColumnData:
+    taken = gathers.take(column, rows, device)
+    validity = there if taken.validity is None else taken.validity.on(device) * there
+    return ColumnData(
+        taken.dtype, taken.physical_type, taken.length, taken.data, Buffer(validity, device), taken.characters,
+        taken.dictionary, owners=taken.owners,
+    )  # fmt: skip
+
+
+def _modes(column: ColumnData, keys: Sequence[SortKey], rows: InOrder) -> Array:
+    """A row with the most frequent value of each group: of several such values the one that comes first in the order, which is
+    that of the values, or of the rows where there is none."""
+    xp, device = rows.device.xp, rows.device
+    ordered, flags = rows.by_value(column)
+    at = scans.compact(flags)
+    ends = xp.empty_like(at)
+    ends[:-1] = at[1:]
+    ends[-1:] = ordered.size
+    found = gathers.gather(ordered, at)
+    if not keys:
+        precedence = _ROW_MASK - found.astype(np.int64)
+    elif keys[0].descending:
+        precedence = at.astype(np.int64)
+    else:
+        precedence = _ROW_MASK - at.astype(np.int64)
+    scores = (ends.astype(np.int64) - at) << ROW_ID_BITS | precedence
+    if rows.kept is not None:
+        scores = xp.where(gathers.gather(rows.kept, found) > 0, scores, np.int64(-1))
+    numbers = rows.groups.numbers
+    best = xp.full(rows.groups.count, -1, np.int64)
+    own = xp.zeros(found.size, np.uint32) if numbers is None else gathers.gather(numbers, found)
+    grouping.accumulate_at(best, own, scores, "max")
+    best = xp.maximum(best, 0) & _ROW_MASK
+    if not keys:
+        picked = _ROW_MASK - best
+    else:
+        positions = best if keys[0].descending else _ROW_MASK - best
+        picked = gathers.gather(ordered, xp.minimum(positions, ordered.size - 1).astype(np.uint32)).astype(np.int64)
+    picked = xp.minimum(picked, rows.frame.rows - 1)
+    result: Array = picked.astype(np.uint32)
+    return result if device.is_cuda else np.ascontiguousarray(result)
+
+
+def _joined(column: ColumnData, separator: str, there: Array, rows: InOrder) -> ColumnData:
+    """The texts of each group one behind another: of every row that counts first a separator, of no bytes where it is the first
+    of its group, then its text."""
+    device, xp = rows.device, rows.device.xp
+    count = rows.frame.rows
+    encoded = np.frombuffer(separator.encode(), np.uint8)
+    characters = device.from_host(encoded.copy()) if encoded.size else device.zeros(1, "uint8")
+    offsets = device.from_host(np.array([0, encoded.size], np.int64))
+    between = ColumnData(
+        column.dtype, PhysicalType.STRING64, 1, Buffer(offsets, device), None, Buffer(characters, device)
+    )
+    views = xp.zeros((count, 2, 2), np.int64)
+    views[:, 0, :] = gathers.string_views(between, device).reshape(1, 2)
+    views[:, 1, :] = gathers.string_views(column, device, rows.rows).reshape(-1, 2)
+    starts = rows.groups.starts
+    views[starts[:-1], 0, 1] = 0  # a group of a frame has a row
+    if rows.kept is not None:
+        views[:, :, 1] *= gathers.gather(rows.kept, rows.rows).astype(np.int64)[:, None]
+    ends, text = gathers.gather_strings(views.reshape(-1), device=device)
+    return ColumnData(
+        column.dtype, PhysicalType.STRING64, rows.groups.count, Buffer(ends[2 * starts], device), Buffer(there, device),
+        Buffer(text, device),
+    )  # fmt: skip

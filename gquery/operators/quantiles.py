@@ -1,0 +1,104 @@
+"""Which of the sorted values of a group a quantile is, or lies between, and what lies there: DuckDB's rules.
+
+A fraction is a constant: of a decimal the position is exact. A negative one counts from the greatest value.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import numpy as np
+
+from gquery.columns.table import ColumnData
+from gquery.device.array import Array
+from gquery.device.buffer import Buffer
+from gquery.device.device import Device
+from gquery.expression.expr import Literal
+from gquery.expression.facts import INT64_BITS, power_of_ten
+from gquery.expression.types import Kind, PhysicalType
+from gquery.kernels.builtin import wide_arrays
+from gquery.kernels.builtin.define import namespace
+from gquery.operators.base import narrow
+from gquery.planner.physical import Stored
+
+
+def positions_of(fraction: Literal, sizes: Array) -> Array:
+    """The place of the discrete quantile among so many sorted values (int64)."""
+    xp, part = namespace(sizes), abs(float_of(fraction))
+    if fraction.dtype.is_decimal:
+        scale, whole = power_of_ten(fraction.dtype.scale), abs(int(fraction.value))
+        rest = (sizes * scale - sizes * whole) // scale
+    else:
+        rest = xp.floor(sizes - sizes * part).astype(np.int64)
+    positions = xp.maximum(sizes - rest, 1) - 1
+    return _from_the_end(fraction, positions, sizes)
+
+
+def positions_between(fraction: Literal, sizes: Array) -> tuple[Array, Array, Array]:
+    """The positions next to the continuous quantile among so many sorted values (int64), and how far it is from the first to the
+    second (float64)."""
+    xp = namespace(sizes)
+    position = xp.maximum(sizes - 1, 0) * abs(float_of(fraction))
+    low, high = (f(position).astype(np.int64) for f in (xp.floor, xp.ceil))
+    weight: Array = position - low
+    return _from_the_end(fraction, low, sizes), _from_the_end(fraction, high, sizes), weight
+
+
+def float_of(fraction: Literal) -> float:
+    """The value of a fraction."""
+    return fraction.value / power_of_ten(fraction.dtype.scale) if fraction.dtype.is_decimal else float(fraction.value)
+
+
+def _from_the_end(fraction: Literal, positions: Array, sizes: Array) -> Array:
+    if float_of(fraction) >= 0:
+        return positions
+    turned: Array = namespace(sizes).maximum(sizes - 1 - positions, 0)
+    return turned
+
+
+def interpolated(
+    low: ColumnData, high: ColumnData, weight: Array, there: Array, stored: Stored, device: Device
+) -> ColumnData:
+    """What lies so far between values; NULL where none is ``there``."""
+    xp = device.xp
+    if stored.physical_type is PhysicalType.I128:
+        data = _between_wide(low, high, weight, there, device)
+    else:
+        a, b = low.data.on(device), high.data.on(device)
+        data = narrow(_between(a, b, weight, stored, xp), stored.physical_type)
+        data = xp.where(there > 0, data, xp.zeros_like(data))
+    return ColumnData(
+        stored.properties.dtype, stored.physical_type, int(there.size), Buffer(data, device), Buffer(there, device)
+    )
+
+
+def _between(a: Array, b: Array, weight: Array, stored: Stored, xp: ModuleType) -> Array:
+    made: Array
+    match stored.properties.dtype.kind:
+        case Kind.DOUBLE:
+            made = xp.where(weight > 0, a * (1.0 - weight) + b * weight, a)
+        case Kind.REAL:
+            made = xp.where(weight > 0, a + (b - a) * weight, a)
+        case Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
+            moment = a.astype(np.float64) * (1.0 - weight) + b.astype(np.float64) * weight
+            moment = xp.copysign(xp.floor((2 * xp.abs(moment) + 1) / 2), moment)
+            made = xp.where(weight > 0, moment.astype(np.int64), a)
+        case _:
+            a, b = a.astype(np.int64), b.astype(np.int64)
+            made = xp.where(weight > 0, a + xp.trunc((b - a) * weight).astype(np.int64), a)
+    return made
+
+
+def _between_wide(low: ColumnData, high: ColumnData, weight: Array, there: Array, device: Device) -> Array:
+    """The same of numbers of 128 bits, which meet as doubles where they are not the same."""
+    xp = device.xp
+    a, b = (c.data.on(device).reshape(-1, 2) for c in (low, high))
+    value = wide_arrays.f64_from_i128(a) * (1.0 - weight) + wide_arrays.f64_from_i128(b) * weight
+    value = xp.trunc(value)
+    upper = xp.floor(value / 2.0**INT64_BITS)
+    lower = (value - upper * 2.0**INT64_BITS).astype(np.uint64).view(np.int64)
+    made = xp.stack((lower, upper.astype(np.int64)), axis=1)
+    is_between = (weight > 0) & (a != b).any(axis=1)
+    made = xp.where(is_between[:, None], made, a)
+    result: Array = xp.ascontiguousarray(xp.where(there[:, None] > 0, made, 0)).reshape(-1)
+    return result

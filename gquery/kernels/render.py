@@ -343,8 +343,10 @@ def _nested(args: tuple[Term, ...], code: Code, stops_at: bool) -> Value:
 def _case(e: Case, code: Code) -> Value:
     """CASE as nested ifs. What is known of the result is the union of what is known of its branches."""
     results = [value for _, value in e.branches] + [e.otherwise]
-    known = [described(r, code) for r in results]
-    what = merge(known)
+    there = [r for r in results if not (isinstance(r, Literal) and r.is_null)]
+    what = merge([described(r, code) for r in there or results])
+    if len(there) < len(results) and not what.nullable:  # a NULL tells of no value: codes of texts stay codes
+        what = replace(what, nullable=True)
     var, ok = code.let(code.zero(what.register)), code.let(ir.FALSE) if what.nullable else None
 
     def assign(result: Expr) -> None:

@@ -23,6 +23,7 @@ from gquery.planner.rules.eager_aggregation import eager_aggregation
 from gquery.planner.rules.eliminate_distinct_aggregates import eliminate_distinct_aggregates
 from gquery.planner.rules.exists_by_extremes import exists_by_extremes
 from gquery.planner.rules.expand_aggregates import expand_aggregates
+from gquery.planner.rules.expand_grouping_sets import expand_grouping_sets
 from gquery.planner.rules.filter_shared import filter_shared
 from gquery.planner.rules.fold_constants import Evaluate
 from gquery.planner.rules.inline_shared import inline_shared
@@ -54,6 +55,7 @@ class Rule:
     required: bool = False  # what comes later does not work without it
     whole: bool = False  # takes the query with its definitions; others take each definition and the query by themselves
     for_uses: bool = False  # has nothing to do where no definition is used
+    makes_uses: bool = False  # of definitions that it makes
 
 
 def _on_plan(rule: Callable[[Plan], Plan | None]) -> Rewrite:
@@ -70,7 +72,9 @@ def _simplify(query: Query, evaluate: Evaluate | None) -> Query | None:
 
 
 RULES: tuple[Rule, ...] = (
-    # before all others, which see through what is in place
+    # before all others, which know no grouping sets
+    Rule("expand_grouping_sets", _on_plan(expand_grouping_sets), required=True, makes_uses=True),
+    # before those that see through what is in place
     Rule("inline_shared", lambda query, _: inline_shared(query), whole=True, for_uses=True),
     # NOT IN is an ANTI join where there are no NULLs
     Rule("refresh_nullability", lambda query, _: refresh_nullability(query)),
@@ -133,7 +137,7 @@ def steps(
         out.append(RuleStep(rule.name, perf_counter() - start, new or query, new is not None))
         if new is not None:
             query = new
-            has_uses = has_uses and bool(uses(query.plan))  # no rule makes uses but the last
+            has_uses = (has_uses or rule.makes_uses) and bool(uses(query.plan))  # others make none, but the last
             if not has_uses:
                 without_uses(query.plan)
             if check:

@@ -156,8 +156,10 @@ class Printer:
                 where = "" if on == TRUE else f" on {self.expr(on)}"
                 made = f" -> {self.column(mark)}" if mark is not None else ""
                 return f"{type(plan).__name__} {kind.value}{made}{where}"
-            case Aggregate(keys=keys, aggregates=calls):
+            case Aggregate(keys=keys, aggregates=calls, sets=sets):
                 by = f" by {', '.join(self.named(c, e) for c, e in keys)}" if keys else ""
+                if sets is not None:
+                    by += f" in sets {', '.join(f'({self.in_set(plan, s)})' for s in sets.sets)}"
                 of = ", ".join(f"{self.column(c)} = {self.call(a)}" for c, a in calls)
                 return f"Aggregate{by}" + (f": {of}" if of else "")
             case Window(partition=partition, order=order, calls=windows):
@@ -184,6 +186,9 @@ class Printer:
     def key(self, k: SortKey) -> str:
         nulls = (" nulls first" if k.nulls_first else "") if k.expr.nullable else ""
         return self.expr(k.expr) + (" desc" if k.descending else "") + nulls
+
+    def in_set(self, plan: Aggregate, positions: tuple[int, ...]) -> str:
+        return ", ".join(self.column(plan.keys[n][0]) for n in positions)
 
     def call(self, a: AggregateCall) -> str:
         args = ", ".join(self.expr(e) for e in a.args) or "*"

@@ -55,6 +55,8 @@ class AggregateCollector(Protocol):
 
     def add(self, call: AggregateCall, name: str) -> Column: ...
 
+    def grouping(self, keys: Sequence[Expr]) -> Expr: ...
+
 
 class WindowCollector(Protocol):
     """Where a SELECT keeps its window functions."""
@@ -166,6 +168,8 @@ class ExprBinder(SubqueryBinder):
             return call("regexp_full_match", self.bind(node.this), self.bind(node.expression))
         if isinstance(node, exp.Func):
             name, args = function_call(node)
+            if name in ("grouping", "grouping_id"):
+                return self._grouping(args)
             if is_aggregate(name) or is_foreign_aggregate(name):
                 return self._aggregate(node)
             function = self.query.function(name) if name not in RESOLVERS else None
@@ -346,6 +350,12 @@ class ExprBinder(SubqueryBinder):
         used = {x.id for e in bound for x in walk(e) if isinstance(x, Column)}
         if used and self.scope.parent is not None and used.isdisjoint(self.scope.own_ids()):
             raise NotSupportedError(f"not supported: {name} in a subquery over columns of the query around it alone")
+
+    def _grouping(self, args: Sequence[exp.Expr]) -> Expr:
+        if self.aggregates is None:
+            raise BindError(f"{self.clause} cannot contain GROUPING")
+        binder = ExprBinder(self.query, self.scope, "the argument of GROUPING", None, self.aliases)
+        return self.aggregates.grouping([binder.bind(a) for a in args])
 
     def _aggregate(self, node: exp.Expr) -> Expr:
         condition: exp.Expr | None = None

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from sqlglot import exp
 
 from gquery.errors import BindError
-from gquery.expression.expr import AggregateCall, Column, Expr, new_column
+from gquery.expression.expr import AggregateCall, Case, Column, Expr, Literal, new_column
 from gquery.expression.traverse import with_children
-from gquery.functions import has_result
+from gquery.expression.types import BIGINT
+from gquery.functions import call, has_result
+from gquery.planner.logical.nodes import GroupingSets
 from gquery.planner.logical.tree import has_subquery
 from gquery.runtime.records import dataclass
 from gquery.sql.scope import Scope
@@ -65,6 +67,7 @@ class GroupedScope:
         self.scope = scope
         self.keys: list[tuple[Column, Expr]] = []
         self.aggregates: list[tuple[Column, AggregateCall]] = []
+        self.sets: GroupingSets | None = None
         self._by_expr = ByExpr()
         self._by_call: dict[AggregateCall, Column] = {}
         self._own = scope.own_ids()
@@ -76,23 +79,51 @@ class GroupedScope:
         found = self._by_call.get(call) if shareable else None
         if found is not None:
             return found
-        column = new_column(name, call.dtype, call.nullable and not (self.keys and has_result(call)))
+        column = new_column(name, call.dtype, call.nullable and not (self._has_rows and has_result(call)))
         self.aggregates.append((column, call))
         if shareable:
             self._by_call[call] = column
         self._made.add(column.id)
         return column
 
-    def add_key(self, expr: Expr, name: str) -> Column:
-        """The column of a key; equal keys share one."""
+    @property
+    def _has_rows(self) -> bool:
+        """Whether each group has a row."""
+        return bool(self.keys) and (self.sets is None or () not in self.sets.sets)
+
+    def add_key(self, expr: Expr, name: str, nullable: bool = False) -> Column:
+        """The column of a key; equal keys share one. ``nullable``: it is missing from some grouping set."""
         found = self._by_expr.get(expr)
         if found is not None:
             return found
-        column = new_column(name, expr.dtype, expr.nullable)
+        column = new_column(name, expr.dtype, nullable or expr.nullable)
         self.keys.append((column, expr))
         self._by_expr.put(expr, column)
         self._made.add(column.id)
         return column
+
+    def set_sets(self, sets: Sequence[Sequence[Column]]) -> None:
+        """Groups by each of these sets of keys."""
+        place = {c.id: n for n, (c, _) in enumerate(self.keys)}
+        positions = tuple(tuple(sorted({place[c.id] for c in s})) for s in sets)
+        mask = new_column("grouping", BIGINT, False)
+        self.sets = GroupingSets(positions, mask)
+        self._made.add(mask.id)
+
+    def grouping(self, keys: Sequence[Expr]) -> Expr:
+        """GROUPING(keys): a bit for each key, the last the lowest: 1 where it is not in the set of the group."""
+        place = {c.id: n for n, (c, _) in enumerate(self.keys)}
+        result: Expr = Literal(0, BIGINT)
+        for weight, key in enumerate(reversed(keys)):
+            column = self._by_expr.get(key)
+            if column is None or column.id not in place:
+                raise BindError("an argument of GROUPING must be a key of GROUP BY")
+            if self.sets is not None:
+                bit = call("bit_and", self.sets.mask, Literal(1 << place[column.id], BIGINT))
+                test = call("ne", bit, Literal(0, BIGINT))
+                one = Case(((test, Literal(1 << weight, BIGINT)),), Literal(0, BIGINT))
+                result = one if weight == 0 else call("add", one, result)
+        return result
 
     def lift(self, e: Expr) -> Expr:
         """``e`` over the groups' columns; BindError for a column that is neither a key nor inside an aggregate."""

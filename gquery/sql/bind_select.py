@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from gquery.errors import BindError, Error, did_you_mean
+from gquery import tuning
+from gquery.errors import BindError, Error, NotSupportedError, did_you_mean
 from gquery.expression.expr import Column, Expr, Literal, SortKey, new_column
 from gquery.functions import is_aggregate
 from gquery.planner.logical.nodes import Aggregate, Filter, Plan, Project, Query, Sort
@@ -20,6 +21,7 @@ from gquery.sql.bind_groups import ByExpr, GroupedScope, Item, columns_by_expr
 from gquery.sql.bind_windows import Windows
 from gquery.sql.calls import function_call, is_foreign_aggregate
 from gquery.sql.ctes import Ctes, Queries
+from gquery.sql.grouping_sets import has_sets, keys_of, sets_of
 from gquery.sql.names import column_name
 from gquery.sql.order_keys import check_key, ordinal, sort_key
 from gquery.sql.parse import located
@@ -140,8 +142,7 @@ class SelectBinder:
         self.key_nodes: list[tuple[exp.Expr, Column]] = []
         group = self.node.args.get("group")
         if group is not None:
-            for node in self._key_expressions(group):
-                self._add_key(groups, node)
+            self._add_keys(groups, group)
         self.scope.grouped = groups.lift
         self.windows.lift = lambda e, node: self._lifted(groups, e, node)
         for item in self.items:
@@ -154,18 +155,39 @@ class SelectBinder:
         self.sort_keys = self._order_by(groups)
         self.qualify = self._qualify(groups)
         self.scope.grouped = None
-        plan = Aggregate(plan, tuple(groups.keys), tuple(groups.aggregates))
+        plan = Aggregate(plan, tuple(groups.keys), tuple(groups.aggregates), groups.sets)
         return plan if predicate is None else Filter(plan, predicate)
 
-    def _key_expressions(self, group: exp.Group) -> list[exp.Expr | Item]:
+    def _add_keys(self, groups: GroupedScope, group: exp.Group) -> None:
         if group.args.get("all"):
-            return [i for i in self.items if i.node is None or not _has_aggregate(i.node)]
-        nodes: list[exp.Expr | Item] = []
-        for node in group.expressions:
-            nodes += node.expressions if isinstance(node, exp.Tuple) else [node]
-        return nodes
+            for item in self.items:
+                if item.node is None or not _has_aggregate(item.node):
+                    self._add_key(groups, item)
+        elif has_sets(group.expressions):
+            self._add_sets(groups, group)
+        else:
+            for node in group.expressions:
+                for key in keys_of(node):
+                    self._add_key(groups, key)
 
-    def _add_key(self, groups: GroupedScope, key: exp.Expr | Item) -> None:
+    def _add_sets(self, groups: GroupedScope, group: exp.Group) -> None:
+        try:
+            sets = sets_of(group.expressions)
+        except NotSupportedError as error:
+            raise located(error, self.query.sql, group) from None
+        nodes = list({id(n): n for s in sets for n in s}.values())
+        trial = GroupedScope(self.scope)  # which keys are the same, before it is said which may be NULL
+        self.key_nodes, known = [], self.key_nodes
+        keys = {id(n): self._add_key(trial, n) for n in nodes}
+        self.key_nodes = known
+        if len(trial.keys) > tuning.rewrites.most_set_keys:
+            text = f"not supported: grouping sets of more than {tuning.rewrites.most_set_keys} keys"
+            raise located(NotSupportedError(text), self.query.sql, group)
+        inside = [{keys[id(n)].id for n in s} for s in sets]
+        columns = {id(n): self._add_key(groups, n, any(keys[id(n)].id not in s for s in inside)) for n in nodes}
+        groups.set_sets([[columns[id(n)] for n in s] for s in sets])
+
+    def _add_key(self, groups: GroupedScope, key: exp.Expr | Item, nullable: bool = False) -> Column:
         """A key: a column, an ordinal or alias of the SELECT list, or any expression."""
         if isinstance(key, exp.Expr):
             index = ordinal(key, len(self.items), "GROUP BY", self.query.sql)
@@ -174,17 +196,17 @@ class SelectBinder:
         if isinstance(key, Item):
             if key.node is None:
                 check_key((key.bound,), "GROUP BY", self.node, self.query.sql)
-                groups.add_key(key.bound, key.name)
-                return
+                return groups.add_key(key.bound, key.name, nullable)
             key = key.node.this if isinstance(key.node, exp.Alias) else key.node
         e = self._binder("GROUP BY").bind(key)
         check_key((e,), "GROUP BY", key, self.query.sql)
         name = key.name if isinstance(key, exp.Column) else column_name(key)
-        column = groups.add_key(e, name)
+        column = groups.add_key(e, name, nullable)
         self.key_nodes.append((key, column))
         alias = self.aliases.get(name.lower()) if isinstance(key, exp.Column) and not key.table else None
         if alias is not None and self.scope.find(name, None) is None:
             self.key_nodes.append((alias, column))
+        return column
 
     def _key_of_node(self, node: exp.Expr) -> Expr | None:
         """The key that is written the same way: needed for keys with subqueries, which are never equal when bound."""

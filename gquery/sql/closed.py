@@ -33,6 +33,7 @@ _READ: dict[type[exp.Expr], frozenset[str]] = {
     exp.Lateral: frozenset(("this", "alias")),
     exp.Where: _ONE,
     exp.Group: frozenset(("expressions", "all")),
+    **dict.fromkeys((exp.GroupingSets, exp.Rollup, exp.Cube), _LIST),
     exp.Having: _ONE,
     exp.Qualify: _ONE,
     exp.Window: frozenset(("this", "partition_by", "order", "spec", "alias", "over")),

@@ -214,11 +214,32 @@ class Reader(ExpressionReader):
         self.windows_and_qualify()
 
     def _keys(self) -> None:
-        """The keys of GROUP BY."""
-        self.expression()
+        """The keys of GROUP BY, or the sets of GROUPING SETS."""
+        self._key()
         while self.take(","):
             if not self.can_begin():
                 return  # DuckDB takes a comma at the end
+            self._key()
+
+    def _key(self) -> None:
+        start = self.begin()
+        if self.word == "grouping" and self.peek(1) == "sets":
+            self.next()
+            self.next()
+            self.expect("(")
+            self._keys()
+            self.expect(")")
+            self.end(start)
+        elif self.word in ("rollup", "cube") and self.peek(1) == "(":
+            self.next()
+            self.next()
+            self.expressions(trailing=True)
+            self.expect(")")
+            self.end(start)
+        elif self.word == "(" and self.peek(1) == ")":
+            self.next()
+            self.next()
+        else:
             self.expression()
 
     def _targets(self) -> None:

@@ -68,4 +68,5 @@ UNRESERVED = _words(
 )
 KEYWORDS = RESERVED | COLUMN_NAMES | FUNCTION_NAMES | UNRESERVED
 CONSTANTS = ("null", "true", "false")
-CALLED_COLUMN_NAMES = frozenset(("coalesce", "nullif", "row", "exists"))  # names of columns that are functions, too
+# names of columns that are functions, too
+CALLED_COLUMN_NAMES = frozenset(("coalesce", "nullif", "row", "exists", "grouping", "grouping_id"))

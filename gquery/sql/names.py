@@ -120,6 +120,8 @@ def _called(name: str, args: list[exp.Expr]) -> str:
         return "count_star()"
     names = [column_name(a) for a in args]
     match name:
+        case "grouping" | "grouping_id":
+            return f"GROUPING({', '.join(names)})"
         case "coalesce" | "ifnull":
             return f"COALESCE({', '.join(names)})"
         case "if" if len(names) == 3:

@@ -10,9 +10,6 @@ from gquery.sql.bind_files import is_option
 from gquery.sql.parse import position
 
 _NODES: dict[type[exp.Expr], str] = {
-    exp.GroupingSets: "GROUPING SETS",
-    exp.Rollup: "ROLLUP",
-    exp.Cube: "CUBE",
     exp.Pivot: "PIVOT and UNPIVOT",
     exp.TableSample: "TABLESAMPLE",
     exp.Array: "lists",

@@ -83,6 +83,14 @@ class Rewrites(Record):
         32, "aggregates", "of one table that are computed in one pass: each holds registers"
     )
     most_merged_parts: int = number(16, "expression nodes", "of a filter that is tested beside others in one pass")
+    most_sets: int = number(65_535, "sets", "of keys that one GROUP BY may have, as in DuckDB")
+    most_set_keys: int = number(62, "keys", "of grouping sets: which are missing from a set is said in a BIGINT")
+    sets_by_themselves: int = number(
+        10, "grouping sets", "that are grouped each for itself, from the smallest that holds it; more are one group by"
+    )
+    sets_at_once: int = number(
+        32, "grouping sets", "of one group by; more are made in two steps, the first of which knows half of the keys"
+    )
     sharing_rounds: int = number(4, "rounds", "of deciding which subplans are shared, each over what the last one left")
     least_in_list: int = number(6, "constants", "that a value differs from, from which on they become a NOT IN list")
 

@@ -113,7 +113,8 @@ class Grammar:
             items = [self.value(kind, names, (), 1, 0) for kind in kinds[:keys]]
             items += [self.aggregate(kind, names) for kind in kinds[keys:]]
             if keys:
-                group = " GROUP BY " + ", ".join(str(n + 1) for n in range(keys))
+                listed = ", ".join(str(n + 1) for n in range(keys))
+                group = f" GROUP BY {listed if not tape.chance(20) else self._grouping_sets(listed)}"
             if tape.chance(25):
                 having = f" HAVING {self.aggregate(INT, names)} {tape.one(_COMPARE)} {tape.count(0, 5)}"
         else:
@@ -129,6 +130,11 @@ class Grammar:
             if outer == () and depth < 2:
                 text = f"SELECT * FROM ({text}) AS {self.fresh('o')}"
         return text, kinds
+
+    def _grouping_sets(self, keys: str) -> str:
+        return self.tape.one(
+            (f"ROLLUP ({keys})", f"CUBE ({keys})", f"GROUPING SETS (({keys}), (), 1)", f"1, CUBE ({keys})")
+        )
 
     # ---- FROM ----------------------------------------------------------------------------------------------------
 

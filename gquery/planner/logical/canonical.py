@@ -87,6 +87,7 @@ class _Canonical:
             case Aggregate():
                 own = (
                     len(p.keys),
+                    p.sets and p.sets.sets,
                     tuple(
                         (a.function, a.dtype, a.distinct, a.filter is None, len(a.args), _directions(a.order))
                         for _, a in p.aggregates

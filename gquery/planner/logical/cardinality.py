@@ -51,7 +51,7 @@ from gquery.planner.logical.nodes import (
 from gquery.planner.logical.properties import key_pair
 from gquery.planner.logical.selectivity import RangeEnd, factor, selectivity_of
 from gquery.planner.logical.shared import definitions
-from gquery.planner.logical.tree import column_ids
+from gquery.planner.logical.tree import column_ids, used_columns
 
 UNKNOWN = ColumnStatistics()
 
@@ -140,7 +140,11 @@ class Estimator:
                         self.columns[c.id] = source.statistics(f)
                         self._column_rows[c.id] = rows
                 return rows
-            case Values(rows=values):
+            case Values(columns=columns, rows=values):
+                for n, c in enumerate(columns):
+                    if len(values) > 1 and all(isinstance(row[n], Literal) for row in values):
+                        self.columns[c.id] = ColumnStatistics(distinct=len({row[n] for row in values}))
+                        self._column_rows[c.id] = float(len(values))
                 return float(len(values))
             case Range():
                 self.columns[plan.column.id] = ColumnStatistics(None, 0, plan.rows, plan.step > 0, True)
@@ -190,8 +194,9 @@ class Estimator:
     def _groups(self, plan: Aggregate) -> float:
         rows = self.rows(plan.source)
         groups = 1.0
+        told = _told_by_nulls([e for _, e in plan.keys])
         for _, e in plan.keys:
-            groups *= self.distinct(e, rows)
+            groups *= 1.0 if isinstance(e, Column) and e.id in told else self.distinct(e, rows)
         groups = min(groups, rows) if plan.keys else 1.0
         for c, e in plan.keys:
             self._describe(c, e, groups)
@@ -383,3 +388,10 @@ def distinct_counts(rows: float, groups: float) -> int:
 def weight(raw: float, filtered: float) -> float:
     """How strongly a relation asks to be the one that is streamed: large before and after its filters."""
     return sqrt(max(raw, 1.0) * max(filtered, 1.0))
+
+
+def _told_by_nulls(keys: list[Expr]) -> set[int]:
+    """The columns that say which of other keys are NULL (CASE WHEN test THEN key END): groups by those are groups by these, but
+    for NULLs of the data."""
+    tests = (e.branches[0][0] for e in keys if isinstance(e, Case) and len(e.branches) == 1 and e.otherwise.nullable)
+    return {i for test in tests for i in used_columns(test)}

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from gquery.columns.table import TableSource
 from gquery.expression.expr import AggregateCall, Column, Expr, SortKey
-from gquery.expression.frozen import frozen_open
+from gquery.expression.frozen import frozen, frozen_open
 from gquery.expression.types import BOOLEAN
 from gquery.expression.windows import WindowCall
 from gquery.runtime.records import dataclass
@@ -156,17 +156,29 @@ def _nullable(columns: tuple[Column, ...]) -> tuple[Column, ...]:
     return tuple(c if c.nullable else Column(c.id, c.name, c.dtype, True) for c in columns)
 
 
+@frozen
+class GroupingSets:
+    """The sets of keys by which the rows are grouped, each for itself: positions of keys. A set may come twice. ``mask`` is made
+    for each group: bit i is 1 where key i is not in its set. Such a key is NULL there."""
+
+    sets: tuple[tuple[int, ...], ...]
+    mask: Column
+
+
 @frozen_open
 class Aggregate(_OverOne):
-    """One row a group of equal keys (NULLs are equal). Without keys one row, also for no input. Promises no order."""
+    """One row a group of equal keys (NULLs are equal). Without keys one row, also for no input. Promises no order. With
+    ``sets`` the groups of each set; gone after `expand_grouping_sets`."""
 
     source: Plan
     keys: tuple[tuple[Column, Expr], ...]
     aggregates: tuple[tuple[Column, AggregateCall], ...]
+    sets: GroupingSets | None = None
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
-        return tuple(c for c, _ in self.keys) + tuple(c for c, _ in self.aggregates)
+        made = tuple(c for c, _ in self.keys) + tuple(c for c, _ in self.aggregates)
+        return made if self.sets is None else (*made, self.sets.mask)
 
 
 @frozen_open

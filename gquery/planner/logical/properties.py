@@ -89,8 +89,8 @@ def one_row_at_most(plan: Plan) -> bool:
 def one_row_exactly(plan: Plan) -> bool:
     """Whether the plan has one row whatever the data: an aggregate without keys, or a constant row."""
     match plan:
-        case Aggregate(keys=keys):
-            return not keys
+        case Aggregate(keys=keys, sets=sets):
+            return not keys and sets is None
         case Values(rows=rows):
             return len(rows) == 1
         case Project(source=s) | Window(source=s) | Sort(source=s, limit=None, offset=0):
@@ -154,8 +154,8 @@ def _unique_keys(plan: Plan) -> list[frozenset[int]]:
                 if all(c in names for c in key):
                     out.extend(frozenset(choice) for choice in product(*(names[c][:2] for c in sorted(key))))
             return out
-        case Aggregate(keys=keys):
-            return [frozenset(c.id for c, _ in keys)]
+        case Aggregate(keys=keys, sets=sets):
+            return [frozenset(c.id for c, _ in keys)] if sets is None else []
         case Join():
             return _join_keys(plan)
         case Apply() | UnionAll():

@@ -26,6 +26,7 @@ from gquery.planner.logical.nodes import (
     Aggregate,
     Apply,
     Filter,
+    GroupingSets,
     Join,
     Limit,
     Plan,
@@ -69,7 +70,7 @@ def with_sources(plan: Plan, new: tuple[Plan, ...]) -> Plan:
         case Project():
             return Project(new[0], plan.exprs)
         case Aggregate():
-            return Aggregate(new[0], plan.keys, plan.aggregates)
+            return Aggregate(new[0], plan.keys, plan.aggregates, plan.sets)
         case Window():
             return Window(new[0], plan.partition, plan.order, plan.calls)
         case Sort():
@@ -134,7 +135,7 @@ def with_expressions(plan: Plan, new: tuple[Expr, ...]) -> Plan:
         case Aggregate():
             group = tuple((c, next(it)) for c, _ in plan.keys)
             calls = tuple((c, call.mapped(lambda _: next(it))) for c, call in plan.aggregates)
-            return Aggregate(plan.source, group, calls)
+            return Aggregate(plan.source, group, calls, plan.sets)
         case Window():
             partition = tuple(next(it) for _ in plan.partition)
             keys = tuple(SortKey(next(it), k.descending, k.nulls_first) for k in plan.order)
@@ -327,7 +328,8 @@ def remap_node(node: Plan, columns: dict[int, Column]) -> Plan:
             return Project(node.source, tuple((name(c), e) for c, e in node.exprs))
         case Aggregate():
             keys = tuple((name(c), e) for c, e in node.keys)
-            return Aggregate(node.source, keys, tuple((name(c), a) for c, a in node.aggregates))
+            sets = None if node.sets is None else GroupingSets(node.sets.sets, name(node.sets.mask))
+            return Aggregate(node.source, keys, tuple((name(c), a) for c, a in node.aggregates), sets)
         case Window():
             return replace(node, calls=tuple((name(c), call) for c, call in node.calls))
         case Join() | Apply():

@@ -139,6 +139,8 @@ def _node(plan: Plan) -> list[str]:
             return ["a MARK join without a mark, or a mark on another join"]
         case Project(exprs=exprs) if any(isinstance(e, Column) and e.nullable and not c.nullable for c, e in exprs):
             return ["Project calls a nullable column NOT NULL"]
+        case Aggregate(sets=sets) if sets is not None and len(sets.sets) == 0:
+            return ["grouping sets without a set"]
         case Aggregate(aggregates=calls):
             return [f"{a.function} with a filter of {a.filter.dtype}" for _, a in calls
                     if a.filter is not None and a.filter.dtype.kind.value != "BOOLEAN"]  # fmt: skip

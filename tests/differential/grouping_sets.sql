@@ -1,0 +1,85 @@
+-- tables: shared
+
+-- cpu
+select x, w, sum(y), count(*), grouping(x, w), grouping_id(w) from t group by rollup(x, w)
+
+-- cpu
+select x, w, min(y), max(w), avg(y), avg(x * 0.5), avg(y / 2), count(y) from t group by cube(x, w)
+
+select x, w, sum(y), count(*), grouping(x) from t where false group by rollup(x, w)
+
+select sum(y), count(*), grouping_id(x) from t where false group by grouping sets ((), (x), ())
+
+select sum(y) from t where false group by cube(x, w)
+
+select x, count(*) from t where false group by grouping sets ((x))
+
+select x + 1, w, count(*) from t group by rollup(1, 2)
+
+select x as k, y % 2 as p, count(*), grouping(k, p) from t group by cube(k, p)
+
+select x, w, y % 20 as p, count(*) from t group by x, rollup(w), cube(p)
+
+select x, w, y, count(*) from t group by rollup((x, w), y)
+
+-- cpu
+select x, w, count(*) from t group by grouping sets (x, (w), rollup(x, w), cube(x), grouping sets ((x, w), ()))
+
+select x, x, count(*) from t group by grouping sets ((x, x), (x))
+
+select x, w, count(*), grouping(x, w) from t group by grouping sets ((x, w), (w, x), w, w, (), ())
+
+select x, count(*) from t group by rollup(x, x)
+
+select x, w from t group by rollup(x), rollup(w)
+
+select x, count(*) from t group by x, grouping sets (w, ())
+
+select x, count(*) from t group by rollup(x) having grouping(x) = 1 or count(*) > 1
+
+-- ordered
+select x, w, sum(y) from t group by rollup(x, w) order by grouping(x, w), x desc nulls last, w nulls first limit 9
+
+-- cpu
+select x, w, count(distinct y), sum(y), sum(distinct y) from t group by cube(x, w)
+
+select x, count(*) filter (where w = 'a') as n, sum(y) filter (where w = 'a') from t group by rollup(x)
+
+select x, w, any_value(y) is null, bool_and(y > 10), bool_or(y > 30) from t group by rollup(x, w)
+
+select x, w, stddev_pop(y), count(*) from t group by rollup(x, w)
+
+select distinct grouping(x) from t group by cube(x, w)
+
+select x, case when x is null then 1 else 2 end as c, sum(x) from t group by rollup(x)
+
+select x, (select count(*) from s where s.x = t.x) as n from t group by rollup(x)
+
+select s.x, (select sum(n) from (select t.x, count(*) as n from t where t.y > s.x group by rollup(t.x)) u) as m from s
+
+select s.x, (select sum(n) from (select count(distinct w) as n from t where t.y > s.x group by cube(t.x, w)) u) as m from s
+
+with u as (select x, w, count(*) n from t group by rollup(x, w)) select * from u a join u b on a.x = b.x and a.n < b.n
+
+select * from (select x, w, count(*) n, grouping(w) g from t group by rollup(x, w)) where x = 3 and g = 1
+
+select x from t group by rollup(x) union all select x from s group by cube(x, z)
+
+-- cpu
+select x, w, y % 2 as p, y % 3 as q, y // 10 as r, count(*), avg(y), grouping(x, w, p, q, r) from t group by cube(x, w, p, q, r)
+
+select x, w, y % 2 as p, y % 3 as q, count(distinct y), grouping(x, w, p, q) from t group by cube(x, w, p, q)
+
+-- cpu
+select x, w, y % 2 as p, count(*), min(w), grouping(x, w, p) from t group by rollup(x, w), cube(p), grouping sets (x, x, w, ())
+
+select count(*) from t group by ()
+
+select count(*), sum(y) from t where false group by ()
+
+select x, w, count(*), grouping(x, w) from t group by x, w
+
+-- cpu
+select a.x, b.z, count(*), sum(y) from t a left join s b using (x) group by rollup(a.x, b.z)
+
+select case when x > 2 then w end as k, count(*) from t group by k

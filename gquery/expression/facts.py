@@ -9,6 +9,7 @@ INT64_BYTES = 8
 UINT64_MAX = 2**64 - 1
 INT128_BITS = 128
 INT64_DIGITS = 18  # decimal digits that an int64 always holds
+MOST_PRECISION = 38  # the most that a DECIMAL has
 BITMAP_BITS = 32  # of a word of a bitmap, and of the words that hold the errors of kernels
 ROW_ID_BITS = 32
 ROW_ID_BYTES = 4

@@ -25,6 +25,7 @@ from collections.abc import Sequence
 
 from gquery import tuning
 from gquery.expression.expr import TRUE, AggregateCall, Case, Cast, Column, Expr, Literal, new_column
+from gquery.expression.facts import MOST_PRECISION
 from gquery.expression.traverse import transform as transform_expr
 from gquery.expression.types import BIGINT, DOUBLE, decimal
 from gquery.functions import aggregate, call, cast, declaration
@@ -155,7 +156,7 @@ class _Sets:
             self.inner.append(((new_column(a.function, a.dtype, a.nullable), moved),))
         return _Groups(Project(self.old.source, tuple(exprs)), named, {c.id: c for c in values.values()})
 
-    def _calls(self, names: dict[int, Column], is_keyed: bool) -> tuple[Calls, dict[int, Column]]:
+    def _calls(self, names: dict[int, Column], has_keys: bool) -> tuple[Calls, dict[int, Column]]:
         """The aggregates over what is called ``names``, and the columns that they make by what those of the finest groups are
         called, or by the aggregate."""
         calls: list[tuple[Column, AggregateCall]] = []
@@ -163,7 +164,7 @@ class _Sets:
         for c, part in (pair for own in self.inner for pair in own):
             if self.merges:
                 again = aggregate(declaration(part).merged_by or "", (names[c.id],))
-                nullable = again.nullable and (names[c.id].nullable or not is_keyed)
+                nullable = again.nullable and (names[c.id].nullable or not has_keys)
             else:
                 again = part.mapped(lambda e: remap_expr(e, names))
                 nullable = again.nullable
@@ -232,7 +233,7 @@ class _Sets:
         for n, c in columns.items():
             there = call("eq", call("bit_and", mask, Literal(1 << n, BIGINT)), Literal(0, BIGINT))
             masked.append((new_column(c.name, c.dtype, True), Case(((there, c),), Literal(None, c.dtype))))
-        calls, parts = self._calls(names, is_keyed=True)
+        calls, parts = self._calls(names, has_keys=True)
         made = new_column("mask", BIGINT, False)
         again = ((new_column("number", BIGINT, False), number),) if any(n for _, _, n in rows) else ()
         grouped = Aggregate(both, ((made, mask), *again, *masked), calls)
@@ -263,7 +264,7 @@ def _parts(a: AggregateCall) -> tuple[AggregateCall, ...]:
     if a.function != "avg":
         return (a,)
     (value,) = a.args
-    exact = value if value.dtype.is_float else cast(value, decimal(38, value.dtype.scale))
+    exact = value if value.dtype.is_float else cast(value, decimal(MOST_PRECISION, value.dtype.scale))
     return aggregate("sum", (exact,), where=a.filter), aggregate("count", (value,), where=a.filter)
 
 

@@ -1,0 +1,159 @@
+"""FROM in DuckDB's grammar: tables, subqueries, table functions, VALUES, and the joins between them.
+
+The base of `sql.grammar`, which says what this is for.
+"""
+
+from __future__ import annotations
+
+from gquery.sql.grammar_expr import ExpressionReader
+from gquery.sql.lexer import STRING
+
+_QUERY = frozenset(("select", "with", "values", "from", "table"))
+_JOIN_SIDES = frozenset(("left", "right", "full"))
+_JOINS = _JOIN_SIDES | {"join", "inner", "semi", "anti", "asof", "cross", "natural", "positional"}
+
+
+class FromReader(ExpressionReader):
+    """Reads FROM clauses; `query` is for who reads statements."""
+
+    def starts_query(self) -> bool:
+        """Whether a query begins here, in parentheses or not."""
+        at = self.at
+        while self.words[at] == "(" and at < self.behind:
+            at += 1
+        return self.kinds[at] == "word" and self.words[at] in _QUERY
+
+    def _table_name(self) -> None:
+        """``name``, ``schema.name``, ``catalog.schema.name``."""
+        self.name(leaf=True)
+        while self.take("."):
+            self.label(leaf=True)
+
+    def _rows(self) -> None:
+        """The rows of VALUES."""
+        while True:
+            self.expect("(")
+            start = self.begin()
+            self.expressions(trailing=True)
+            self.end(start)
+            self.expect(")")
+            if not self.take(",") or self.word != "(":
+                return
+
+    def _from(self, is_first: bool = False) -> None:
+        """``is_first``: FROM stands before SELECT, or there is none; else DuckDB takes a comma at the end."""
+        self._item()
+        while self.take(","):
+            if not is_first and not self._can_begin_item():
+                return
+            self._item()
+
+    def _can_begin_item(self) -> bool:
+        begins = self.kind == STRING or self.word in ("(", "values", "lateral")
+        return begins or self.is_column_name() or self.is_function_name()
+
+    def _item(self, nested: bool = False) -> bool:
+        """A table and its joins; ``nested``: in parentheses, or behind a JOIN whose ON comes later, where they are one in
+        the tree, too. Whether there was a join."""
+        start = self.begin()
+        joined = self._primary()
+        if not (nested and self._is_join()):
+            self.end(start)
+        while self._is_join():
+            joined = True
+            self._join()
+        if nested:
+            self.end(start)
+        return joined
+
+    def _is_join(self) -> bool:
+        return self.kind == "word" and self.word in _JOINS
+
+    def _join(self) -> None:
+        start = self.begin()
+        if self.take("cross") or self.take("positional"):
+            self.expect("join")
+            self._primary()
+        else:
+            is_natural = self.take("natural")
+            if not is_natural:
+                self.take("asof")
+            if self.word in _JOIN_SIDES:
+                self.next()
+                self.take("outer")
+            elif self.word in ("inner", "semi", "anti"):
+                self.next()
+            self.expect("join")
+            if is_natural:
+                self._primary()
+            else:
+                self._item(nested=True)
+                self._condition()
+        self.end(start)
+
+    def _condition(self) -> None:
+        if self.take("on"):
+            self.expression()
+        else:
+            self.expect("using", "ON or USING")
+            self.expect("(")
+            self.names(trailing=True)
+            self.expect(")")
+
+    def _primary(self) -> bool:
+        """One entry of FROM without its joins. Whether it is a join in parentheses."""
+        joined = False
+        if self.take("lateral"):
+            if self.word == "(":
+                self._subquery()
+            else:
+                self.function_name()
+                self.arguments(named=True)
+            self._alias()
+        elif self.word == "(" and self.kind != STRING:
+            mark = self.mark()
+            if self.starts_query() and self.tries(self._subquery, mark):
+                self._alias()
+            else:
+                self.next()
+                if not self._item(nested=True):
+                    raise self.unexpected()
+                self.expect(")")
+                self._alias()
+                joined = True
+        elif self.take("values"):
+            self._rows()
+            if not self._alias():
+                raise self.unexpected()
+        elif self.kind == STRING:
+            self.leaf()
+            self._alias()
+        elif self.peek(1) == "(" and self.is_function_name():
+            self.function_name()
+            self.arguments(named=True)
+            self._alias()
+        else:
+            self._table_name()
+            self._alias()
+        return joined
+
+    def _subquery(self) -> None:
+        self.expect("(")
+        self.query()
+        self.expect(")")
+
+    def _alias(self) -> bool:
+        """``[AS] name [(columns)]``."""
+        if self.take("as"):
+            if self.kind == STRING:
+                self.leaf()
+            else:
+                self.name(leaf=True)
+        elif self.is_column_name():
+            self.leaf()
+        else:
+            return False
+        if self.take("("):
+            self.names()
+            self.expect(")")
+        return True

@@ -132,8 +132,9 @@ def _estimate(table: JoinTable, work: Pipeline) -> JoinIndex:
     """Stands for the join table that a pipeline will build."""
     selectivity = min((s.selectivity for s in work.steps if not isinstance(s, Compute | SegmentRows)), default=1.0)
     entered = max(1, int(work.rows * selectivity))
-    several = entered if table.layout == "loop" else tuning.interpreting.rows_of_a_key
-    longest = 1 if table.layout == "one" or (table.unique and table.layout != "loop") else several
+    is_whole = table.layout in ("loop", "sorted")
+    several = entered if is_whole else tuning.interpreting.rows_of_a_key
+    longest = 1 if table.layout == "one" or (table.unique and not is_whole) else several
     return JoinIndex(JoinArrays(), Frame({}, entered), table, entered, longest)
 
 

@@ -32,7 +32,10 @@ JoinName = OneOf[
     "null_keys",
     "order",
     "pairs",
+    "reach_leaves",
+    "reach_tree",
     "slots",
+    "sorted_keys",
     "starts",
 ]
 """The fields of `operators.base.JoinArrays`, and ``matched`` of the run."""

@@ -110,7 +110,7 @@ def units(pipeline: Pipeline, target: str, counted: bool = False) -> tuple[Unit,
     """The kernels of a pipeline on a target, in the order in which they run. With ``counted`` they also count the rows that
     get past each step, for EXPLAIN ANALYZE."""
     sink = pipeline.sink
-    if isinstance(sink, Build) and sink.table.layout in ("one", "loop"):
+    if isinstance(sink, Build) and sink.table.layout in ("one", "loop", "sorted"):
         return ()
     behind = behind_selection(pipeline)
     made = passes(behind, target)

@@ -9,12 +9,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gquery import tuning
+from gquery.columns.table import ColumnData
 from gquery.device.array import Array
 from gquery.device.buffer import Buffer
 from gquery.device.recording import CannotRecordError
 from gquery.errors import OperationalError
+from gquery.expression.expr import Column
 from gquery.expression.facts import BITMAP_BITS, MOST_ROW_IDS, NOT_IN
 from gquery.kernels.builtin import define, grouping, partition, scans
+from gquery.kernels.builtin.gathers import gather
+from gquery.kernels.builtin.order import Integers, sort_order
+from gquery.kernels.builtin.reach import ordinals, reach_tree
 from gquery.kernels.readback import read_count, read_scalar
 from gquery.operators.base import DuplicateKeysError, Frame, JoinArrays, JoinIndex, Launch, SinkRun, SinkState
 from gquery.operators.join_build import is_counted, is_radix_partitioned, is_speculated, slot_physical_type
@@ -66,7 +71,7 @@ class BuildRun(SinkRun[BuildState]):
             self.capacity = 1 << (self.capacity - 1).bit_length()
         elif self.ranges:
             self.capacity = max(min(self.capacity, tuning.join_layouts.most_hash_slots), launch.rows + 1)
-        if table.layout in ("one", "loop"):
+        if table.layout in ("one", "loop", "sorted"):
             self.roles = ()
 
     @property
@@ -121,7 +126,7 @@ class BuildRun(SinkRun[BuildState]):
             state = self._entered(state)
         if is_speculated(self.table) and self._has_duplicates(state):
             raise DuplicateKeysError
-        starts, order, gathers = self._ranges_of(state)
+        ranges = self._ranges_of(state) if self.table.sorted_by is None else self._sorted(state, self.table.sorted_by)
         frame, rows, null_keys = self.frame, self.launch.rows, self._null_keys() if self.wants_nulls else None
         if self.exchange is not None:
             state, rows, null_keys = self._of_ranks(state, self.exchange, null_keys)
@@ -129,8 +134,9 @@ class BuildRun(SinkRun[BuildState]):
         table = self.table
         if state.filter is not None and table.filter is not None and not is_selective(table.filter, state.filter):
             table, state.filter = replace(table, filter=None), None
-        arrays = JoinArrays(
-            count=rows,
+        arrays = replace(
+            ranges,
+            count=ranges.count if table.layout == "sorted" else rows,
             null_keys=null_keys,
             bits=self._owned(state.bits),
             slots=self._owned(state.slots),
@@ -138,9 +144,6 @@ class BuildRun(SinkRun[BuildState]):
             pairs=self._owned(state.pairs),
             capacity=state.capacity,
             mask=state.mask,
-            starts=self._owned(starts),
-            order=self._owned(order),
-            gathers=gathers,
             filter=self._owned(state.filter),
             filter_shift=state.filter_shift,
         )
@@ -169,12 +172,47 @@ class BuildRun(SinkRun[BuildState]):
         rows, nulls = (sum(of_ranks) for of_ranks in zip(*counts, strict=True))
         return made, rows, None if null_keys is None else nulls
 
-    def _ranges_of(self, state: BuildState) -> tuple[Array | None, Array | None, int | None]:
-        """The ranges of rows that slots have; see `JoinArrays`."""
+    def _ranges_of(self, state: BuildState) -> JoinArrays:
+        """The ranges of rows that slots have."""
         if state.slot_of_row is None:
-            return None, None, None
+            return JoinArrays()
         starts, order = grouping.group_rows(state.slot_of_row, self._slots, self._is_clustered(), self.launch.workers)
-        return starts, starts[:1] if order is None else order, int(order is not None)
+        rows = starts[:1] if order is None else order
+        return JoinArrays(starts=self._owned(starts), order=self._owned(rows), gathers=int(order is not None))
+
+    def _sorted(self, state: BuildState, by: Column) -> JoinArrays:
+        """The same where the rows of each slot, or all, come in the order of a column; those that compare as NULL do not."""
+        if self.frame.number is not None:
+            raise CannotRecordError("a sorted join table counts on its rows")
+        column, reach = self.frame.columns[by.id], self.table.reach_of
+        keys = ordinals(column, self.device)
+        others = None if reach is None else self.frame.columns[reach.id]
+        rows = self._without_nulls([c for c in (column, others) if c is not None])
+        order = sort_order([Integers(keys)], rows)
+        starts: Array | None = None
+        if state.slot_of_row is not None:
+            slots = gather(state.slot_of_row, order)
+            starts, places = grouping.group_rows(slots, self._slots, workers=self.launch.workers)
+            order = order if places is None else gather(order, places)
+        tree, leaves = None, None
+        if others is not None:
+            tree, leaves = reach_tree(gather(ordinals(others, self.device), order), self.launch.workers)
+        return JoinArrays(
+            count=int(order.size),
+            starts=self._owned(starts),
+            order=self._owned(order),
+            gathers=1,
+            sorted_keys=self._owned(gather(keys, order)),
+            reach_tree=self._owned(tree),
+            reach_leaves=leaves,
+        )
+
+    def _without_nulls(self, columns: list[ColumnData]) -> Array | None:
+        """The rows with none among these columns; None for all."""
+        flags = [c.validity.on(self.device) for c in columns if c.validity is not None]
+        if not flags:
+            return None
+        return scans.compact(flags[0] if len(flags) == 1 else flags[0] & flags[1])
 
     def _owned(self, array: Array | None) -> Buffer | None:
         return None if array is None else Buffer(array, self.device)

@@ -166,6 +166,8 @@ def fan_out(pipeline: Pipeline, joins: Mapping[int, JoinIndex]) -> float:
 def _mean_range(index: JoinIndex) -> float:
     """Build rows that a build row's own key has, in the mean."""
     starts = index.arrays.starts
+    if index.table.sorted_by is not None and index.table.is_bounded:
+        return float(min(_longest(index), tuning.join_layouts.range_matches))
     host = None if starts is None else starts.cpu
     if starts is not None and host is None:
         return 1.0
@@ -183,7 +185,7 @@ def _longest(index: JoinIndex) -> int:
         if starts is not None:
             index.longest = grouping.longest_range(starts.on(starts.devices[0]))
         else:  # every row of the side, or one
-            index.longest = index.frame.rows if index.table.layout in ("one", "loop") else 1
+            index.longest = index.frame.rows if index.table.layout in ("one", "loop", "sorted") else 1
     return index.longest
 
 

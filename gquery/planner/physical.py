@@ -18,6 +18,7 @@ from gquery.kernels.values import ValueProperties
 from gquery.planner.aggregates import Accumulator, AggregatePlan
 from gquery.planner.late_fetch import LateFetch
 from gquery.planner.layouts import InlinePayload, KeyEncoding, KeyFilter
+from gquery.planner.logical.bounds import Bound
 from gquery.planner.logical.nodes import JoinKind
 from gquery.planner.ordered_call import OrderedCall
 from gquery.planner.stored import Stored as Stored
@@ -94,13 +95,14 @@ class Compute:
     exprs: tuple[tuple[Column, Expr], ...]  # new columns, which it binds to expressions
 
 
-JoinLayout = Literal["one", "loop", "direct-address", "hash"]
+JoinLayout = Literal["one", "loop", "sorted", "direct-address", "hash"]
 
 
 @frozen_open
 class JoinTable:
     """How the rows of a build side are found. ``layout``: *one* row at most (a scalar), *loop* over all rows,
-    *direct-address* in an array over the encoded key, *hash* table. ``unique``: no key stands twice. ``exists``: only
+    *sorted* rows of which a range is found by binary search, *direct-address* in an array over the encoded key,
+    *hash* table. ``unique``: no key stands twice. ``exists``: only
     whether there is a match is asked, so a direct-address table is a bitmap. ``key_encoding`` encodes the keys of
     direct-address tables and of hash tables of encoded keys; ``inline_keys`` says that a hash table holds its keys, one
     integer each, and not only the numbers of rows where they stand.
@@ -111,7 +113,10 @@ class JoinTable:
     array larger than a GPU's cache, whose rows come in no order, is filled a part at a time
     (`kernels.builtin.partition`). ``clustered``: a bitmap whose rows come in the order of a key that repeats.
     ``probe_rows`` is an estimate of the rows that are looked up in it. ``filter`` is made beside
-    the table as it is built (`operators.key_filter`); a plan has none.
+    the table as it is built (`operators.key_filter`); a plan has none. ``sorted_by``: the rows of a slot, or all of a *sorted*
+    table, come in the order of this column, without those where it is NULL. ``reach_of``: a tree of the greatest values of
+    this column finds among them those that reach far enough (`kernels.primitives.ranges`). ``is_bounded``: probes bound the range
+    from both sides, so that few rows are expected in it.
     """
 
     stage: int
@@ -131,6 +136,9 @@ class JoinTable:
     clustered: bool = False
     probe_rows: int = 0
     filter: KeyFilter | None = None
+    sorted_by: Column | None = None
+    reach_of: Column | None = None
+    is_bounded: bool = False
 
 
 @frozen_open
@@ -139,7 +147,10 @@ class Probe:
     ``residual`` the part of the condition that is tested on each pair, ``payload`` the build columns that are passed on.
     ``null_key``: MARK alone, the mark is NULL without a match where the probe's key or some build key is NULL. ``always``: it
     is known that there is one match, as the key was found there before. ``selectivity`` is the estimated share of the source's
-    rows that are left behind it. ``filter``: the table's filter is tested first; a plan has none."""
+    rows that are left behind it. ``filter``: the table's filter is tested first; a plan has none.
+
+    Of a table that is sorted: ``low`` and ``high`` bound the column that it is sorted by, ``reach`` is the least value of its
+    other column that matches."""
 
     table: JoinTable
     kind: JoinKind
@@ -152,6 +163,14 @@ class Probe:
     always: bool = False
     selectivity: float = 1.0
     filter: KeyFilter | None = None
+    low: tuple[Bound, ...] = ()
+    high: tuple[Bound, ...] = ()
+    reach: Bound | None = None
+
+    @property
+    def bounds(self) -> tuple[Bound, ...]:
+        """All bounds of a range of rows, in this order."""
+        return self.low + self.high + (() if self.reach is None else (self.reach,))
 
 
 @frozen_open

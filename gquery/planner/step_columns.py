@@ -28,6 +28,7 @@ def exprs_read(steps: Iterable[Step]) -> Iterator[Expr]:
                 yield from probed
                 if residual is not None:
                     yield residual
+                yield from (b.expr for b in step.bounds)
             case SegmentHeads(key) | SegmentRows(key):
                 yield key.column
             case AggregateSegment(accumulators):

@@ -212,7 +212,7 @@ def _step(step: Step, printer: Printer) -> str:
             on = f" by ({', '.join(printer.expr(k) for k in keys)})" if keys else ""
             tested = f", testing {printer.expr(residual)}" if residual is not None else ""
             first = "" if made is None else ", in shared memory" if made.is_table else ", key filter first"
-            return f"probe stage {table.stage}, {kind.value}{on}{first}{tested}"
+            return f"probe stage {table.stage}, {kind.value}{on}{_bounds(step, printer)}{first}{tested}"
         case SegmentHeads(key):
             return f"first rows of the segments of {printer.column(key.column)}"
         case SegmentRows(key):
@@ -224,8 +224,25 @@ def _step(step: Step, printer: Printer) -> str:
             assert_never(step)
 
 
+def _bounds(step: Probe, printer: Printer) -> str:
+    """The range of rows that a probe looks for in a sorted table."""
+    by, reach = step.table.sorted_by, step.table.reach_of
+    if by is None:
+        return ""
+    terms = [f"{printer.column(by)} {'>=' if b.inclusive else '>'} {printer.expr(b.expr)}" for b in step.low]
+    terms += [f"{printer.column(by)} {'<=' if b.inclusive else '<'} {printer.expr(b.expr)}" for b in step.high]
+    if reach is not None and step.reach is not None:
+        terms.append(f"{printer.column(reach)} {'>=' if step.reach.inclusive else '>'} {printer.expr(step.reach.expr)}")
+    return f", {' and '.join(terms)}"
+
+
 def _layout(table: JoinTable, printer: Printer) -> str:
+    inside = "" if table.sorted_by is None else f" sorted by {printer.column(table.sorted_by)}"
+    if table.reach_of is not None:
+        inside += f", reach tree of {printer.column(table.reach_of)}"
     match table.layout:
+        case "sorted":
+            return f"rows{inside}"
         case "one":
             return "one row"
         case "loop":
@@ -233,11 +250,11 @@ def _layout(table: JoinTable, printer: Printer) -> str:
         case "direct-address":
             assert table.key_encoding is not None
             what = "bitmap" if table.exists else f"array of {_held(table, printer)}"
-            return f"direct-address {what}, {table.key_encoding.size:,} slots"
+            return f"direct-address {what}{inside}, {table.key_encoding.size:,} slots"
         case "hash":
             if table.exists:
                 return "hash table of keys" if table.inline_keys else "hash table"
-            return f"hash table of {'keys and ' if table.inline_keys else ''}{_held(table, printer)}"
+            return f"hash table of {'keys and ' if table.inline_keys else ''}{_held(table, printer)}{inside}"
         case _:
             assert_never(table.layout)
 

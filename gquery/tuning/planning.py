@@ -8,6 +8,7 @@ from gquery.tuning.record import Record, number
 
 _H200_QUERIES = "2026-11-21: where the time of the 22 queries goes on an H200"
 _FIRST_RUNS = "2026-11-22: first runs of ClickBench on a GPU"
+_RANGE_JOINS = "2026-11-24: joins by order"
 _LOOKUPS = "2026-11-23: rows looked up together"
 _KEY_FILTERS = "2026-11-22: key filters"
 _INTERPRETED = "2026-11-21: what is interpreted, and for how long"
@@ -54,6 +55,8 @@ class JoinCosts(Record):
     duplicate_source: float = number(1.5, "reads a row", "of the scan below such a build side, which runs twice")
     probe: float = number(1.0, "reads a row", "to probe a table of unique keys", _H200_QUERIES)
     duplicate_probe: float = number(2.0, "reads a row", "to probe a table of keys that repeat", _H200_QUERIES)
+    sorted_build: float = number(20.0, "reads a row", "to sort a side of which ranges match", _RANGE_JOINS)
+    sorted_probe: float = number(1.0, "reads a row and step", "of the binary searches for a range", _RANGE_JOINS)
     materialize_source: float = number(0.5, "reads a row", "of the scan below rows that are materialized first")
     materialize_column: float = number(0.5, "reads a value", "to materialize a value of fixed width")
     materialize_text: float = number(4.0, "reads a value", "to materialize a text")
@@ -130,6 +133,10 @@ class JoinLayouts(Record):
     largest: int = number(2**31, "slots", "of an array or bits of a bitmap, at most")
     range_keys: int = number(64, "rows a slot", "up to which one key of several is addressed and the others are tested")
     short_range: int = number(64, "rows of a key", "at most, of a table that no morsel takes long to probe")
+    sorted_rows: int = number(
+        32, "rows a key", "that a probe would test, from which on they are sorted by a column that a range of matches"
+    )
+    range_matches: int = number(64, "rows", "that are expected of a range that is bounded from both sides, at most")
     partitioned_caches: float = number(
         32 / 15,
         "sizes of the L2 cache",

@@ -212,6 +212,9 @@ class Grammar:
         if not pairs or tape.chance(8):
             return self.predicate(left + right, (), 1, 0)
         a, b = tape.one(pairs)
+        if tape.chance(12):
+            text = self._range(a, b, left, right)
+            return f"{text} AND {self.predicate(left + right, (), 0, 0)}" if tape.chance(20) else text
         text = f"{a.sql} {'=' if not tape.chance(15) else tape.one(('<', '<>', '>=', 'IS NOT DISTINCT FROM'))} {b.sql}"
         if tape.chance(30):
             a, b = tape.one(pairs)
@@ -221,6 +224,19 @@ class Grammar:
         if tape.chance(20):
             text += f" AND {self.predicate(left + right, (), 1, 0)}"
         return text
+
+    def _range(self, a: Name, b: Name, left: Names, right: Names) -> str:
+        """A range of one side's column, or intervals of both sides that overlap."""
+        tape = self.tape
+        ends = [n for n in right if n.kind == b.kind], [n for n in left if n.kind == a.kind]
+        c, d = tape.one(ends[0]), tape.one(ends[1])
+        shapes = (
+            f"{a.sql} BETWEEN {b.sql} AND {c.sql}",
+            f"{b.sql} BETWEEN {a.sql} AND {d.sql}",
+            f"{a.sql} <= {c.sql} AND {b.sql} < {d.sql}",
+            f"{a.sql} > {b.sql} AND {c.sql} >= {d.sql}",
+        )
+        return tape.one(shapes)
 
     # ---- expressions ---------------------------------------------------------------------------------------------
 

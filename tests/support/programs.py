@@ -34,6 +34,8 @@ SMALL = {
     "anti_join": "SELECT count(*) FROM t WHERE NOT EXISTS (SELECT 1 FROM v WHERE v.k = t.k)",
     "mark_join_nulls": "SELECT id, x IN (SELECT z FROM v) FROM t",
     "full_join": "SELECT t.id, u.w FROM t FULL JOIN u ON t.x = u.k",
+    "range_join": "SELECT t.id, u.w FROM t LEFT JOIN u ON t.x BETWEEN u.k AND u.w AND t.y <> u.w",
+    "band_join": "SELECT count(*) FROM t JOIN v ON v.z BETWEEN t.x AND t.x + 3",
     "key_filter": "SELECT sum(m) FROM t JOIN wide ON t.far = wide.far WHERE k IN (SELECT k FROM v WHERE z < 2)",
     "hash_join": "SELECT count(*) FROM t JOIN wide ON t.far = wide.far",
     "group_direct": "SELECT s, count(*), sum(x), avg(f), min(d) FROM t GROUP BY s",

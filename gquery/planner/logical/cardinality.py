@@ -29,6 +29,7 @@ from gquery.expression.expr import (
 from gquery.expression.slots import shown
 from gquery.expression.traverse import conjuncts
 from gquery.expression.types import Bounds, type_bounds
+from gquery.planner.logical.bounds import chosen, comparisons
 from gquery.planner.logical.key_ranges import KeyPair, common_shares, integer_columns, pairs_selectivity
 from gquery.planner.logical.nodes import (
     Aggregate,
@@ -239,14 +240,23 @@ class Estimator:
             return max(left_rows * kept, tuning.cardinality.least_rows)
         keys = [self.keys_of(a, b) for a, b in pairs]
         rows = left_rows * right_rows * pairs_selectivity(keys, left_rows, right_rows)
-        for e, pair in terms:
-            if pair is None:
-                rows *= self.selectivity(e)
+        rows *= self.pairs_kept(
+            [e for e, pair in terms if pair is None], left_ids, right_ids, min(left_rows, right_rows)
+        )
         if kind is JoinKind.LEFT:
             return max(rows, left_rows)
         if kind is JoinKind.FULL:
             return max(rows, left_rows, right_rows)
         return max(rows, tuning.cardinality.least_rows)
+
+    def pairs_kept(self, terms: list[Expr], left: frozenset[int], right: frozenset[int], fewer: float) -> float:
+        """The share of pairs of rows for which terms that are no equalities are TRUE. Of a range that is bounded from both
+        sides, or an overlap of intervals, a row finds about one among those of the side with fewer rows."""
+        kept = 1.0
+        for e in terms:
+            kept *= self.selectivity(e)
+        bounds = chosen(comparisons(terms, left, right)) if len(terms) > 1 else None
+        return min(kept, 1 / max(fewer, 1.0)) if bounds is not None and bounds.is_bounded else kept
 
     def keys_of(self, a: Expr, b: Expr) -> KeyPair:
         """What is known of an equality of the left side's ``a`` and the right side's ``b``."""

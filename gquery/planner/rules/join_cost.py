@@ -7,6 +7,9 @@ materialized before a table is built over it: its source is scanned once more, a
 
 from __future__ import annotations
 
+from math import log2
+from typing import Literal
+
 from gquery import tuning
 from gquery.expression.frozen import frozen_open
 from gquery.planner.logical.nodes import Aggregate, Filter, Join, JoinKind, Plan, Scan, Shared, Sort
@@ -42,11 +45,18 @@ def leaf(mask: int, plan: Plan, rows: float) -> Tree:
     return Tree(mask, rows, 0.0, unique_keys(plan), raw if is_frame else rows, materialize, raw, width)
 
 
-def cost_of(stream: Tree, build: Tree, is_equality: bool, is_unique_key: bool) -> float:
+Matching = Literal["equal", "range", "all"]
+"""How rows of two trees find each other: by equal keys, by a comparison for which one side is sorted, or each meets all."""
+
+
+def cost_of(stream: Tree, build: Tree, by: Matching, is_unique_key: bool) -> float:
     """The cost of a table over one tree and of every row of the other probing it."""
-    if not is_equality:  # every row meets every row
-        return build.materialize + build.rows + stream.rows * max(build.rows, 1.0)
     costs = tuning.join_costs
+    if by == "all":
+        return build.materialize + build.rows + stream.rows * max(build.rows, 1.0)
+    if by == "range":
+        search = log2(max(build.rows, 2.0))
+        return build.materialize + build.rows * costs.sorted_build + stream.rows * costs.sorted_probe * search
     if is_unique_key:
         return build.materialize + build.rows * costs.unique_build + stream.rows * costs.probe
     table = build.rows * costs.duplicate_build + build.source * costs.duplicate_source

@@ -9,13 +9,14 @@ from gquery import tuning
 from gquery.expression.expr import Call, Column, Expr
 from gquery.expression.traverse import conjunction
 from gquery.expression.types import BOOLEAN
+from gquery.planner.logical.bounds import comparison
 from gquery.planner.logical.cardinality import Estimator
 from gquery.planner.logical.key_ranges import KeyPair, pairs_selectivity
 from gquery.planner.logical.nodes import Filter, Join, JoinKind, Plan
 from gquery.planner.logical.properties import equality, is_unique
-from gquery.planner.logical.tree import used_columns
+from gquery.planner.logical.tree import column_ids, used_columns
 from gquery.planner.rules.infer_predicates import equal_columns
-from gquery.planner.rules.join_cost import Tree, cost_of, leaf, least_cost
+from gquery.planner.rules.join_cost import Matching, Tree, cost_of, leaf, least_cost
 
 
 class JoinGraph:
@@ -60,8 +61,9 @@ class JoinGraph:
         least = tuning.cardinality.least_rows
         self.base = [leaf(1 << i, r, max(self.estimator.rows(r), least)) for i, r in enumerate(self.relations)]
         self.keys: dict[tuple[int, int], KeyPair] = {}  # by two columns
-        # (relations, share of rows that the condition keeps): asked for each pair of subsets, and known from here on
-        self.kept = [(mask, self.estimator.selectivity(term)) for mask, term in self.others]
+        # (relations, share of rows that the conditions keep): asked for each pair of subsets, and known from here on
+        self.kept = [(mask, self._kept(mask)) for mask in dict.fromkeys(mask for mask, _ in self.others)]
+        self.ranges = [mask for mask in self.around_two if self._comparisons(mask)]  # pairs of which one is sorted
 
     def _equal_inside(self, columns: tuple[Column, ...]) -> None:
         """Two columns of one relation that must be equal because both equal a third: a filter on the relation."""
@@ -72,6 +74,28 @@ class JoinGraph:
                 equal = Call("eq", (first[i], c), BOOLEAN, first[i].nullable or c.nullable)
                 self.relations[i] = Filter(self.relations[i], equal)
             first.setdefault(i, c)
+
+    @property
+    def around_two(self) -> list[int]:
+        """The pairs of relations that conditions which are no equalities speak of."""
+        return [mask for mask in dict.fromkeys(mask for mask, _ in self.others) if mask.bit_count() == 2]
+
+    def _kept(self, mask: int) -> float:
+        """The share of rows that all conditions over some relations keep."""
+        terms = [t for m, t in self.others if m == mask]
+        kept = 1.0
+        if mask.bit_count() == 2:
+            a, b = _bits(mask)
+            left, right = (column_ids(self.relations[i]) for i in (a, b))
+            return self.estimator.pairs_kept(terms, left, right, min(self.base[a].rows, self.base[b].rows))
+        for term in terms:
+            kept *= self.estimator.selectivity(term)
+        return kept
+
+    def _comparisons(self, mask: int) -> bool:
+        """Whether a condition over two relations compares a value of one with one of the other."""
+        a, b = (column_ids(self.relations[i]) for i in _bits(mask))
+        return any(comparison(t, a, b) is not None for m, t in self.others if m == mask)
 
     def _connect_by_others(self) -> None:
         """Conditions that are no equalities join only what nothing else does: every row would meet every row."""
@@ -195,9 +219,17 @@ class JoinGraph:
         left, right = {x.id for x, _ in pairs}, {y.id for _, y in pairs}
         unique_a, unique_b = any(key <= left for key in a.keys), any(key <= right for key in b.keys)
         keys = (a.keys if unique_b else ()) + (b.keys if unique_a else ())
-        cost = cost_of(a, b, bool(pairs), unique_b)
+        both = a.mask | b.mask
+        by: Matching = (
+            "equal"
+            if pairs
+            else "range"
+            if any(m & ~both == 0 and m & a.mask and m & b.mask for m in self.ranges)
+            else "all"
+        )
+        cost = cost_of(a, b, by, unique_b)
         if unique_a and not unique_b and not a.mask & self.probe_side:
-            other = cost_of(b, a, bool(pairs), True)
+            other = cost_of(b, a, by, True)
             if other < cost:
                 a, b, cost = b, a, other
         if known is not None and not a.cost + b.cost + cost < known.cost:

@@ -180,8 +180,8 @@ def test_no_module_is_called_so() -> None:
 
 
 def test_layouts_have_the_names_of_the_field() -> None:
-    """Direct-address, inline-key and row-id hash tables, as EXPLAIN says them."""
-    assert get_args(JoinLayout) == ("one", "loop", "direct-address", "hash")
+    """Direct-address, inline-key and row-id hash tables, sorted rows, as EXPLAIN says them."""
+    assert get_args(JoinLayout) == ("one", "loop", "sorted", "direct-address", "hash")
     assert get_args(GroupLayout) == ("direct-address", "hash", "row-id hash")
 
 

@@ -14,50 +14,50 @@ from gquery.operators.join_pass import (
     test_residual,
     with_residual,
 )
-from gquery.operators.join_ranges import Places
+from gquery.operators.join_ranges import Candidates
 from gquery.planner.logical.nodes import JoinKind
 from gquery.planner.physical import Probe
 
 
 def emit_many(step: Probe, code: Code, consume: Consumer) -> None:
     """A probe that loops over a range of build rows."""
-    places = Places(step, code)
+    candidates = Candidates(step, code)
     kind = step.kind
     if kind is JoinKind.INNER:
-        with places.each() as j:
-            row = places.row(j)
+        with candidates.each() as j:
+            row = candidates.row(j)
             provide(step, code, row, None)
             with_residual(step, code, lambda: pass_on(step, code, row, consume))
         return
     if kind in (JoinKind.LEFT, JoinKind.FULL):
-        _emit_outer(step, code, consume, places)
+        _emit_outer(step, code, consume, candidates)
         return
     matched = code.let(ir.FALSE)
     null = code.let(ir.FALSE) if kind is JoinKind.MARK and step.residual is not None else None
     if kind is JoinKind.SINGLE:
-        _emit_single(step, code, consume, places, matched)
+        _emit_single(step, code, consume, candidates, matched)
         return
-    j = places.first()
+    j = candidates.first()
     if step.residual is None:
-        code.set(matched, places.is_place(j))
+        code.set(matched, candidates.is_one(j))
     else:  # stop at the first match
-        with code.loop(ir.And((places.is_place(j), ir.Not(matched)))):
-            row = places.row(j)
+        with code.loop(ir.And((candidates.is_one(j), ir.Not(matched)))):
+            row = candidates.row(j)
             provide(step, code, row, None)
             test_residual(step, code, matched, null)
-            places.go_on(j)
+            candidates.go_on(j)
     consume_exists(step, code, matched, consume, null)
 
 
-def _emit_outer(step: Probe, code: Code, consume: Consumer, places: Places) -> None:
+def _emit_outer(step: Probe, code: Code, consume: Consumer, candidates: Candidates) -> None:
     """LEFT and FULL: one turn more than there are matches, which passes the row on with NULLs if none matched. One copy of
     the consumer's lines serves both."""
     matched = code.let(ir.FALSE)
-    with places.each_and_none() as (j, found):
+    with candidates.each_and_none() as (j, found):
         row = code.let(code.integer(0))
         emit = code.let(ir.And((ir.Not(found), ir.Not(matched))))
         with code.when(found):
-            places.set_row(row, j)
+            candidates.set_row(row, j)
             if step.residual is None:
                 code.set(emit, ir.TRUE)
             else:
@@ -71,11 +71,11 @@ def _emit_outer(step: Probe, code: Code, consume: Consumer, places: Places) -> N
             consume()
 
 
-def _emit_single(step: Probe, code: Code, consume: Consumer, places: Places, matched: ir.Name) -> None:
+def _emit_single(step: Probe, code: Code, consume: Consumer, candidates: Candidates, matched: ir.Name) -> None:
     """SINGLE over a range: the one match, or NULLs; a second match is an error."""
     found_row = code.let(code.integer(0))
-    with places.each() as j:
-        row = places.row(j)
+    with candidates.each() as j:
+        row = candidates.row(j)
         provide(step, code, row, None)
 
         def keep() -> None:

@@ -20,8 +20,8 @@ from gquery.operators.join_lookup import lookup
 from gquery.planner.physical import Probe
 
 
-class Places:
-    """The places of the rows that may match, from ``begin`` to the one before ``end``."""
+class Candidates:
+    """The candidates of the rows that may match, from ``begin`` to the one before ``end``."""
 
     def __init__(self, step: Probe, code: Code) -> None:
         self.step, self.code = step, code
@@ -55,7 +55,7 @@ class Places:
                 yield j
             return
         j = self.first()
-        with code.loop(self.is_place(j)):
+        with code.loop(self.is_one(j)):
             yield j
             self.go_on(j)
 
@@ -70,7 +70,7 @@ class Places:
             return
         j, goes_on = self.first(), code.let(ir.TRUE)
         with code.loop(goes_on):
-            found = code.let(self.is_place(j))
+            found = code.let(self.is_one(j))
             yield j, found
             code.set(goes_on, found)
             with code.when(found):
@@ -82,7 +82,7 @@ class Places:
             return self.code.let(self.begin)
         return self.code.let(self._before(self.code.call("i64", self.end)))
 
-    def is_place(self, j: ir.Name) -> ir.Expression:
+    def is_one(self, j: ir.Name) -> ir.Expression:
         """Whether ``j`` is a place, and not behind the last one."""
         if self.reach is None:
             return ir.Operation(j, "<", self.end)
@@ -103,8 +103,8 @@ class Places:
         return code.call("last_reaching" if reach.inclusive else "last_reaching_above", tree, leaves, end, self.reach)
 
     def set_row(self, row: ir.Name, j: ir.Expression) -> None:
-        """Set a variable to the number of the row at place ``j``. Where the build's rows come in the order of their keys, places
-        are row numbers, and memory is not asked for them."""
+        """Set a variable to the number of the row at place ``j``. Where the build's rows come in the order of their keys, that
+        is a row number, and memory is not asked for it."""
         code, table = self.code, self.step.table
         code.set(row, code.call("i64", j))
         if table.layout == "loop":

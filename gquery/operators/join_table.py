@@ -192,8 +192,8 @@ class BuildRun(SinkRun[BuildState]):
         starts: Array | None = None
         if state.slot_of_row is not None:
             slots = gather(state.slot_of_row, order)
-            starts, places = grouping.group_rows(slots, self._slots, workers=self.launch.workers)
-            order = order if places is None else gather(order, places)
+            starts, at = grouping.group_rows(slots, self._slots, workers=self.launch.workers)
+            order = order if at is None else gather(order, at)
         tree, leaves = None, None
         if others is not None:
             tree, leaves = reach_tree(gather(ordinals(others, self.device), order), self.launch.workers)

@@ -11,7 +11,7 @@ from gquery.expression.expr import Call, Column
 from gquery.expression.traverse import conjunction
 from gquery.planner import optimizer
 from gquery.planner.logical.canonical import canonical
-from gquery.planner.logical.cardinality import Estimator, distinct_counts
+from gquery.planner.logical.cardinality import Estimator
 from gquery.planner.logical.nodes import Aggregate, Filter, Join, JoinKind, Plan, Project, Query, Scan
 from gquery.planner.logical.properties import (
     determined,
@@ -20,6 +20,7 @@ from gquery.planner.logical.properties import (
     one_row_exactly,
     unique_keys,
 )
+from gquery.planner.logical.selectivity import distinct_counts
 from gquery.planner.logical.tree import fresh_copy, map_expressions, remap, transform_up, walk
 from gquery.planner.logical.verify import verify
 from tests.support.plans import bound

@@ -50,7 +50,7 @@ from gquery.planner.logical.nodes import (
     sources,
 )
 from gquery.planner.logical.properties import key_pair
-from gquery.planner.logical.selectivity import RangeEnd, factor, selectivity_of
+from gquery.planner.logical.selectivity import RangeEnd, distinct_counts, factor, selectivity_of
 from gquery.planner.logical.shared import definitions
 from gquery.planner.logical.tree import column_ids, used_columns
 
@@ -385,14 +385,6 @@ class Estimator:
 
 
 _FLIPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
-
-
-def distinct_counts(rows: float, groups: float) -> int:
-    """Estimated distinct values of a count of rows by group: no more than k of them fit into k * (k - 1) / 2 rows, and of rows
-    that are spread evenly, all lie near their mean."""
-    limits = tuning.cardinality
-    near = limits.counts_a_mean * rows / max(groups, 1.0) + limits.least_counts
-    return int(max(1.0, min(near, sqrt(2 * rows) + 1, groups / 2)))
 
 
 def weight(raw: float, filtered: float) -> float:

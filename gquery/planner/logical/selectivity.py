@@ -7,7 +7,7 @@ text that asks for ten years: that a range keeps about as many rows is a guard.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import log
+from math import log, sqrt
 
 from gquery import tuning
 from gquery.expression.expr import Literal
@@ -77,3 +77,11 @@ def _keeps_about_as_many(*given: float | tuple[RangeEnd, ...]) -> bool:
     assert isinstance(ends, tuple) and not isinstance(planned, tuple)
     kept = _kept(ends, [c for c in constants if not isinstance(c, tuple)])
     return abs(log(kept / planned)) <= log(tuning.cardinality.served_selectivities) / 2
+
+
+def distinct_counts(rows: float, groups: float) -> int:
+    """Estimated distinct values of a count of rows by group: no more than k of them fit into k * (k - 1) / 2 rows, and of rows
+    that are spread evenly, all lie near their mean."""
+    limits = tuning.cardinality
+    near = limits.counts_a_mean * rows / max(groups, 1.0) + limits.least_counts
+    return int(max(1.0, min(near, sqrt(2 * rows) + 1, groups / 2)))

@@ -21,7 +21,7 @@ from gquery.functions.registry import no_match
 
 
 def _count(types: Sequence[DType]) -> Resolved | None:
-    return (types, BIGINT) if len(types) <= 1 else None
+    return types, BIGINT
 
 
 def _sum(types: Sequence[DType]) -> Resolved | None:
@@ -244,7 +244,8 @@ def aggregate(
     if function.checked is not None and args:
         kept, constants, keys = function.checked(name, args, keys)
     resolved = function.resolve([a.dtype for a in kept]) if bool(constants) == _has_constants(function) else None
-    if resolved is None or (distinct and not args):
+    is_count_of_rows = function.resolve is _count and len(args) > 1
+    if resolved is None or (distinct and not args) or (is_count_of_rows and not distinct):
         raise no_match(name, args, tuple(s.replace(function.name, name, 1) for s in function.signatures))
     types, dtype = resolved
     casted = tuple(cast(a, t) for a, t in zip(kept, types, strict=True))

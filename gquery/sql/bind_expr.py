@@ -34,7 +34,9 @@ from gquery.functions.opaque import refuse_opaque
 from gquery.functions.registry import no_match
 from gquery.runtime.interrupt import check
 from gquery.sql.bind_subquery import QUANTIFIED, QueryBinder, SubqueryBinder
+from gquery.sql.call_parts import call_parts
 from gquery.sql.calls import function_call, is_foreign_aggregate
+from gquery.sql.order_keys import sort_key
 from gquery.sql.parse import located, position
 from gquery.sql.scope import Scope
 from gquery.sql.types import integer_literal, interval, is_cut, number, parameter, sql_type
@@ -148,7 +150,7 @@ class ExprBinder(SubqueryBinder):
                 return Exists(self.query.subquery(node.this, self.scope).plan)
             case exp.Subquery() | exp.Query():
                 return self._scalar(node)
-            case exp.Filter() | exp.AggFunc():
+            case exp.Filter() | exp.WithinGroup() | exp.AggFunc():
                 return self._aggregate(node)
             case exp.Bracket():
                 return self._bracket(node)
@@ -358,34 +360,31 @@ class ExprBinder(SubqueryBinder):
         return self.aggregates.grouping([binder.bind(a) for a in args])
 
     def _aggregate(self, node: exp.Expr) -> Expr:
-        condition: exp.Expr | None = None
-        inner = node
-        while isinstance(inner, exp.Filter):
-            condition, inner = inner.expression.this, inner.this
-        name, args = function_call(inner)
-        distinct = False
-        if args and isinstance(args[0], exp.Distinct):
-            distinct, args = True, list(args[0].expressions)
+        said = call_parts(node)
+        name = said.name
         if not is_aggregate(name):
             what = "FILTER of a function that is no aggregate:" if name in RESOLVERS else "the aggregate"
             raise NotSupportedError(f"not supported: {what} {name}")
-        if any(isinstance(a, exp.Order) for a in args):
-            raise NotSupportedError(f"not supported: ORDER BY inside {name}")
         if self.aggregates is None:
             raise BindError(f"{self.clause} cannot contain aggregates ({name})")
-        if name == "count" and args and isinstance(args[0], exp.Star):
-            args = []
         binder = ExprBinder(self.query, self.scope, f"the argument of {name}", None, self.aliases)
         grouped, self.scope.grouped = self.scope.grouped, None  # arguments are of the rows, not of the groups
         try:
-            bound = [binder.bind(a) for a in args]
-            kept = binder.condition(condition) if condition is not None else None
+            bound = [binder.bind(a) for a in said.args]
+            kept = binder.condition(said.where) if said.where is not None else None
+            order = [sort_key(binder.bind(o.this), o, self.query.sql) for o in _keys(said.order)]
         finally:
             self.scope.grouped = grouped
         self._check_own(name, bound)
-        if name == "count" and not distinct and len(bound) == 1 and never_null(bound[0]):
+        if said.distinct and any(k.expr not in bound for k in order):
+            raise BindError(f"{name}(DISTINCT ...) can only be ordered by its arguments")
+        if name == "count" and not said.distinct and len(bound) == 1 and never_null(bound[0]):
             bound = []  # count of a value that is never NULL is count(*)
-        return self.aggregates.add(aggregate(name, bound, distinct, kept), name)
+        return self.aggregates.add(aggregate(name, bound, said.distinct, kept, order), name)
+
+
+def _keys(order: exp.Expr | None) -> list[exp.Ordered]:
+    return [o for o in order.expressions if isinstance(o, exp.Ordered)] if order is not None else []
 
 
 def _asked_for(e: Expr) -> Expr:

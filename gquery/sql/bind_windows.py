@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 
 from sqlglot import exp
 
-from gquery.errors import BindError, NotSupportedError
+from gquery.errors import BindError
 from gquery.expression.expr import TRUE, Column, Expr, IsNull, Literal, SortKey, new_column
 from gquery.expression.traverse import pinned
 from gquery.expression.windows import WindowCall, WindowFrame, shape
@@ -19,24 +19,11 @@ from gquery.functions import case
 from gquery.functions.windows import Modifiers, is_window_function, window_call
 from gquery.planner.logical.nodes import Plan, Window
 from gquery.planner.logical.tree import has_subquery
-from gquery.runtime.records import dataclass
 from gquery.sql.bind_expr import ExprBinder
 from gquery.sql.bind_frame import bound_frame, without_peers
-from gquery.sql.calls import function_call
+from gquery.sql.call_parts import call_parts
 from gquery.sql.order_keys import check_key, sort_key
 from gquery.sql.parse import located
-
-
-@dataclass(frozen=True)
-class _Parts:
-    """A call as it is written: its function, arguments, and what stands beside them."""
-
-    name: str
-    args: list[exp.Expr]
-    distinct: bool
-    where: exp.Expr | None
-    order: exp.Expr | None
-    ignore_nulls: bool | None
 
 
 class Windows:
@@ -97,7 +84,7 @@ class Windows:
 
     def bind(self, node: exp.Expr, binder: ExprBinder) -> Expr:
         """The value of a call with OVER."""
-        call = _parts(node.this)
+        call = call_parts(node.this)
         if not is_window_function(call.name):
             window_call(call.name, ())  # which says why
         inner = ExprBinder(binder.query, binder.scope, "a window function", binder.aggregates, binder.aliases)
@@ -162,36 +149,6 @@ class Windows:
             self._nodes.setdefault(node, over)
             self._calls.setdefault(node, []).append((column, call))
         return column
-
-
-def _parts(node: exp.Expr) -> _Parts:
-    """A call taken apart: FILTER stands around it, the rest around its first or last argument."""
-    where: exp.Expr | None = None
-    ignore: bool | None = None
-    order: exp.Expr | None = None
-    while isinstance(node, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
-        if isinstance(node, exp.Filter):
-            where = node.expression.this
-        else:
-            ignore = isinstance(node, exp.IgnoreNulls)
-        node = node.this
-    if not isinstance(node, exp.Func):
-        raise NotSupportedError(f"not supported: {node.sql('duckdb')} OVER")
-    name, args = function_call(node)
-    while args and isinstance(args[-1], exp.IgnoreNulls | exp.RespectNulls | exp.Order):
-        last = args.pop()
-        if isinstance(last, exp.Order):
-            order = last
-        else:
-            ignore = isinstance(last, exp.IgnoreNulls)
-        if last.this is not None:
-            args.append(last.this)
-    distinct = bool(args) and isinstance(args[0], exp.Distinct)
-    if distinct:
-        args = [*args[0].expressions, *args[1:]]
-    if name == "count" and len(args) == 1 and isinstance(args[0], exp.Star):
-        args = []
-    return _Parts(name, args, distinct, where, order, ignore)
 
 
 def _is_in_parentheses(name: exp.Expr, sql: str) -> bool:

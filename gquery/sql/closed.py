@@ -65,6 +65,7 @@ _READ: dict[type[exp.Expr], frozenset[str]] = {
     exp.Anonymous: frozenset(("this", "expressions")),
     exp.Count: _ONE,
     exp.Filter: _SIDES,
+    exp.WithinGroup: _SIDES,
     exp.Cast: frozenset(("this", "to")),
     exp.TryCast: frozenset(("this", "to", "safe")),
     exp.DataType: frozenset(("this", "expressions", "kind")),

@@ -270,6 +270,12 @@ class ExpressionReader(FormReader):
             return
         self.function_name()
         self.arguments()
+        if self.word == "within" and self.peek(1) == "group":
+            self.next()
+            self.next()
+            self.expect("(")
+            self.order()
+            self.expect(")")
         if self.word == "filter" and self.peek(1) == "(":
             self.next()
             self.next()

@@ -53,6 +53,8 @@ def column_name(node: exp.Expr) -> str:
             return f"{word}({column_name(node.this)} AS {_type_name(node.to)})"
         case exp.Distinct():
             return "DISTINCT " + ", ".join(map(column_name, node.expressions))
+        case exp.Tuple():
+            return f'main."row"({", ".join(map(column_name, node.expressions))})'
         case exp.Subquery() | exp.Query() | exp.Interval():
             return node.sql("duckdb", normalize_functions="lower")
     return _predicate(node) or _call(node) or node.sql("duckdb")
@@ -92,6 +94,13 @@ def _call(node: exp.Expr) -> str | None:
             return f"{column_name(node.this)} {'IGNORE' if isinstance(node, exp.IgnoreNulls) else 'RESPECT'} NULLS"
         case exp.Order() if node.this is not None:
             return f"{column_name(node.this)} ORDER BY {keys_name(node, column_name)}"
+        case exp.Order() if node.this is not None:
+            return f"{column_name(node.this)} ORDER BY {keys_name(node, column_name)}"
+        case exp.WithinGroup():
+            keys = keys_name(node.expression, column_name)
+            if node.this.name.lower() == "mode":
+                return f'"mode"() WITHIN GROUP ( ORDER BY {keys})'
+            return f"{column_name(node.this)[:-1].replace('percentile', 'quantile', 1)} ORDER BY {keys})"
         case exp.Filter():
             return f"{column_name(node.this)} FILTER (WHERE {column_name(node.expression.this)})"
         case exp.Extract():

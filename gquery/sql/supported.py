@@ -6,7 +6,9 @@ from __future__ import annotations
 from sqlglot import exp
 
 from gquery.errors import NotSupportedError, point_at
+from gquery.functions import is_aggregate
 from gquery.sql.bind_files import is_option
+from gquery.sql.calls import function_call
 from gquery.sql.parse import position
 
 _NODES: dict[type[exp.Expr], str] = {
@@ -18,7 +20,6 @@ _NODES: dict[type[exp.Expr], str] = {
     exp.Columns: "COLUMNS(...)",
     exp.Unnest: "UNNEST",
     exp.Lambda: "lambda functions",
-    exp.WithinGroup: "WITHIN GROUP",
     exp.BitwiseNot: "the operator ~",
     exp.Collate: "COLLATE",
     exp.Insert: "INSERT",
@@ -89,6 +90,14 @@ def _is_over_window(node: exp.Expr) -> bool:
     return isinstance(above, exp.Window)
 
 
+def _is_of_aggregate(node: exp.Expr) -> bool:
+    """Whether what stands among the arguments of a call stands in one of an aggregate."""
+    above = node.parent
+    while isinstance(above, exp.IgnoreNulls | exp.RespectNulls):
+        above = above.parent
+    return isinstance(above, exp.Func) and is_aggregate(function_call(above)[0])
+
+
 def _is_table(call: exp.Expr) -> bool:
     """Whether a function is called for a table: of files, say."""
     return isinstance(call.parent, exp.Table)
@@ -102,8 +111,8 @@ def _reason(node: exp.Expr) -> str | None:
             return None
         case exp.Unnest() if isinstance(node.parent, exp.In):
             return None
-        case exp.Order() if isinstance(node.parent, _CALLS) and not _is_over_window(node):
-            return "ORDER BY within an aggregate"
+        case exp.Order() if isinstance(node.parent, _CALLS) and not _is_over_window(node) and not _is_of_aggregate(node):
+            return "ORDER BY within a function that is no aggregate"
         case exp.Distinct() if node.args.get("on") is not None:
             return "DISTINCT ON"
         case exp.Limit() if (options := node.args.get("limit_options")) is not None and options.args.get("percent"):

@@ -211,3 +211,18 @@ select n, stddev(i32), median(i32), first(i32), mode(i32), string_agg(s, '-'), c
 select corr(distinct i8, i16), regr_count(distinct i8, i16) filter (where flag), sum(distinct i8), string_agg(distinct flag, '') from t where flag
 
 select n, approx_count_distinct(n), approx_count_distinct(flag), approx_quantile(7, 0.5) from t group by n
+
+select n, first(s order by id), last(s order by id desc), any_value(i32 order by id), string_agg(s, '-' order by s desc) from t group by n
+
+select percentile_cont(0.25) within group (order by f64 desc), percentile_disc(0.3) within group (order by i8) filter (where flag),
+mode() within group (order by i8 desc) from t
+
+select s, percentile_cont(0.25) within group (order by i32) as p, mode() within group (order by i8) as m, count(*) from t group by s
+
+select n, count(distinct (s, flag)), count(distinct s), count(distinct (n, s)) filter (where flag) from t group by n
+
+select arg_min(s, n order by id desc), arg_max(s, n order by id), sum(i32 order by id), stddev(i8 order by id) from t
+
+select string_agg(distinct s, ',' order by s), first(distinct i8 order by i8 desc), quantile_cont(i32, 0.25 order by i32 desc) from t
+
+select n, sum(i8 order by id) from t group by n having first(i8 order by id) > 0 order by first(i8 order by id), n

@@ -278,13 +278,13 @@ def _bits(name: str, a: Expr, b: Expr) -> Expr | None:
     return cast(make(name, (cast(a, word), cast(b, word)), word), dtype)
 
 
-@resolver("bit_and", "$(integer, integer)", example=("6 & 3", "2"))
+@resolver("_bit_and", "$(integer, integer)", example=("6 & 3", "2"))
 def _and(a: Expr, b: Expr) -> Expr | None:
     """Bits set in both."""
     return _bits("_bit_and", a, b)
 
 
-@resolver("bit_or", "$(integer, integer)", example=("6 | 3", "7"))
+@resolver("_bit_or", "$(integer, integer)", example=("6 | 3", "7"))
 def _or(a: Expr, b: Expr) -> Expr | None:
     """Bits set in either."""
     return _bits("_bit_or", a, b)

@@ -233,10 +233,17 @@ def is_null_literal(e: Expr) -> bool:
 
 
 def _public_names() -> list[str]:
-    return [n for n in RESOLVERS if not n.startswith("_")]
+    return [n for n in RESOLVERS if not n.startswith("_") and n not in OPERATORS]
 
 
 _SYMBOLS = {
     "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "int_divide": "//", "modulo": "%", "negate": "-",
-    "eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "_concat_operator": "||",
+    "eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "_concat_operator": "||", "_bit_and": "&",
+    "_bit_or": "|", "is_distinct_from": "IS DISTINCT FROM", "is_not_distinct_from": "IS NOT DISTINCT FROM", "like": "LIKE",
+    "ilike": "ILIKE",
 }  # fmt: skip
+# names under which operators are declared, which are no functions of DuckDB's
+OPERATORS = frozenset((
+    "eq", "ne", "lt", "le", "gt", "ge", "is_distinct_from", "is_not_distinct_from", "int_divide", "modulo", "negate",
+    "like", "ilike",
+))  # fmt: skip

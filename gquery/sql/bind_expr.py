@@ -35,9 +35,9 @@ from gquery.functions.registry import no_match
 from gquery.runtime.interrupt import check
 from gquery.sql.bind_subquery import QUANTIFIED, QueryBinder, SubqueryBinder
 from gquery.sql.call_parts import call_parts
-from gquery.sql.calls import function_call, is_foreign_aggregate
+from gquery.sql.calls import GROUPINGS, function_call, is_call, names_aggregate
 from gquery.sql.order_keys import sort_key
-from gquery.sql.parse import located, position
+from gquery.sql.parse import located
 from gquery.sql.scope import Scope
 from gquery.sql.types import integer_literal, interval, is_cut, number, parameter, sql_type
 
@@ -45,7 +45,7 @@ BINARY: dict[type[exp.Expr], str] = {
     exp.Add: "add", exp.Sub: "subtract", exp.Mul: "multiply", exp.Div: "divide", exp.IntDiv: "int_divide",
     exp.Mod: "modulo", exp.EQ: "eq", exp.NEQ: "ne", exp.LT: "lt", exp.LTE: "le", exp.GT: "gt", exp.GTE: "ge",
     exp.NullSafeEQ: "is_not_distinct_from", exp.NullSafeNEQ: "is_distinct_from", exp.DPipe: "_concat_operator",
-    exp.Pow: "pow", exp.BitwiseAnd: "bit_and", exp.BitwiseOr: "bit_or",
+    exp.Pow: "pow", exp.BitwiseAnd: "_bit_and", exp.BitwiseOr: "_bit_or",
     exp.BitwiseXor: "xor",
 }  # fmt: skip
 _DECIMAL = re.compile(r"\.\d+(?:[eE][+-]?\d+)?")
@@ -150,7 +150,7 @@ class ExprBinder(SubqueryBinder):
                 return Exists(self.query.subquery(node.this, self.scope).plan)
             case exp.Subquery() | exp.Query():
                 return self._scalar(node)
-            case exp.Filter() | exp.WithinGroup() | exp.AggFunc():
+            case exp.Filter() | exp.WithinGroup():
                 return self._aggregate(node)
             case exp.Bracket():
                 return self._bracket(node)
@@ -166,13 +166,13 @@ class ExprBinder(SubqueryBinder):
             if self.windows is None:
                 raise BindError(f"{self.clause} cannot contain window functions")
             return self.windows.bind(node, self)
-        if isinstance(node, exp.SimilarTo) or (isinstance(node, exp.RegexpLike) and self._is_tilde(node)):
+        if isinstance(node, exp.SimilarTo | exp.RegexpLike):
             return call("regexp_full_match", self.bind(node.this), self.bind(node.expression))
-        if isinstance(node, exp.Func):
+        if is_call(node):
             name, args = function_call(node)
-            if name in ("grouping", "grouping_id"):
+            if name in GROUPINGS:
                 return self._grouping(args)
-            if is_aggregate(name) or is_foreign_aggregate(name):
+            if names_aggregate(name):
                 return self._aggregate(node)
             function = self.query.function(name) if name not in RESOLVERS else None
             bound = [self.bind(a) for a in args]
@@ -305,11 +305,6 @@ class ExprBinder(SubqueryBinder):
         args = [self.bind(n) for n in (node.this, node.expression, escape) if n is not None]
         e = call(name, *args)
         return Not(e) if node.args.get("negate") else e
-
-    def _is_tilde(self, node: exp.Expr) -> bool:
-        """``a ~ b`` and ``regexp_matches(a, b)`` are one class of sqlglot's, and two functions."""
-        place = position(node.expression)
-        return place is not None and self.query.sql[:place].rstrip().endswith("~")
 
     def _case(self, node: exp.Case) -> Expr:
         branches: list[tuple[Expr, Expr]] = []

@@ -22,15 +22,7 @@ Bind = Callable[[exp.Expr], Expr]
 
 def reader_of(node: exp.Expr) -> str | None:
     """The format that a table function reads; None for a function that reads no files."""
-    match node:
-        case exp.ReadParquet():
-            return "parquet"
-        case exp.ReadCSV():
-            return "csv"
-        case exp.Anonymous():
-            return READERS.get(node.name.lower())
-        case _:
-            return None
+    return READERS.get(node.name.lower()) if isinstance(node, exp.Anonymous) else None
 
 
 def is_option(node: exp.Expr) -> bool:
@@ -41,10 +33,9 @@ def is_option(node: exp.Expr) -> bool:
 
 def reader_arguments(node: exp.Expr, bind: Bind) -> tuple[list[str], dict[str, Any]]:
     """The paths and the options of a reading function's call."""
-    arguments = [node.this, *node.expressions] if isinstance(node.this, exp.Expr) else node.expressions
     paths: list[str] = []
     options: dict[str, Any] = {}
-    for argument in arguments:
+    for argument in node.expressions:
         match argument:
             case exp.EQ() | exp.PropertyEQ() | exp.Kwarg():
                 name = argument.this.name.lower()

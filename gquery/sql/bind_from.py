@@ -96,10 +96,8 @@ class FromBinder:
                 return self._named(self.query.query(node, around, self.ctes), alias, columns)
             case exp.Values():
                 return self._named(self.query.values(node, around), alias, columns)
-            case exp.Table() if isinstance(node.this, exp.Func):
+            case exp.Table() if isinstance(node.this, exp.Anonymous):
                 return self._table_function(node.this, alias, columns)
-            case exp.Func():
-                return self._table_function(node, alias, columns)
             case exp.Table():
                 return self._table(node, alias, columns)
             case _:
@@ -168,18 +166,12 @@ class FromBinder:
         kind = reader_of(node)
         if kind is not None:
             return self._read(node, kind, alias, columns)
-        match node:
-            case exp.GenerateSeries():
-                exclusive = bool(node.args.get("is_end_exclusive"))
-                args = [self._integer(node.args[k]) for k in ("start", "end", "step") if node.args.get(k) is not None]
-                return self._range("range" if exclusive else "generate_series", args, exclusive, alias, columns)
-            case exp.Anonymous() if node.name.lower() in ("range", "generate_series"):
-                args = [self._integer(a) for a in node.expressions]
-                args = [0, *args] if len(args) == 1 else args
-                return self._range(node.name.lower(), args, node.name.lower() == "range", alias, columns)
-            case _:
-                name = node.name if isinstance(node, exp.Anonymous) else node.key
-                raise NotSupportedError(f"not supported: table function {name}")
+        name = node.name.lower()
+        if name not in ("range", "generate_series"):
+            raise NotSupportedError(f"not supported: table function {node.name}")
+        args = [self._integer(a) for a in node.expressions]
+        args = [0, *args] if len(args) == 1 else args
+        return self._range(name, args, name == "range", alias, columns)
 
     def _range(
         self, name: str, args: list[int], exclusive: bool, alias: str, columns: tuple[str, ...]

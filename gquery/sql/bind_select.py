@@ -13,13 +13,12 @@ from sqlglot import exp
 from gquery import tuning
 from gquery.errors import BindError, Error, NotSupportedError, did_you_mean
 from gquery.expression.expr import Column, Expr, Literal, SortKey, new_column
-from gquery.functions import is_aggregate
 from gquery.planner.logical.nodes import Aggregate, Filter, Plan, Project, Query, Sort
 from gquery.sql.bind_expr import ExprBinder
 from gquery.sql.bind_from import FromBinder
 from gquery.sql.bind_groups import ByExpr, GroupedScope, Item, columns_by_expr
 from gquery.sql.bind_windows import Windows
-from gquery.sql.calls import function_call, is_foreign_aggregate
+from gquery.sql.calls import is_aggregate_call
 from gquery.sql.ctes import Ctes, Queries
 from gquery.sql.grouping_sets import has_sets, keys_of, sets_of
 from gquery.sql.names import column_name
@@ -334,12 +333,4 @@ def _has_aggregate(node: exp.Expr) -> bool:
             call = call.this
         parts = [n for n in node.iter_expressions() if n is not node.this]
         return any(_has_aggregate(n) for n in (*call.iter_expressions(), *parts))
-    if isinstance(node, exp.AggFunc):
-        return True
-    if isinstance(node, exp.Anonymous) and _names_aggregate(function_call(node)[0]):
-        return True
-    return any(_has_aggregate(n) for n in node.iter_expressions())
-
-
-def _names_aggregate(name: str) -> bool:
-    return is_aggregate(name) or is_foreign_aggregate(name)
+    return is_aggregate_call(node) or any(_has_aggregate(n) for n in node.iter_expressions())

@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from gquery.errors import BindError, NotSupportedError
 from gquery.runtime.records import dataclass
-from gquery.sql.calls import function_call
+from gquery.sql.calls import function_call, is_call
 
 _WITHIN = {"percentile_cont": 1, "percentile_disc": 1, "mode": 0}  # how many arguments each has beside its order
 _AROUND = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
@@ -39,7 +39,7 @@ def call_parts(node: exp.Expr) -> CallParts:
             case _:
                 ignore = isinstance(node, exp.IgnoreNulls)
         node = node.this
-    if not isinstance(node, exp.Func):
+    if not is_call(node):
         raise NotSupportedError(f"not supported: {node.sql('duckdb')} OVER")
     name, args = function_call(node)
     args = list(args)

@@ -1,7 +1,8 @@
-"""From sqlglot's function nodes back to a name and arguments.
+"""Calls of functions, from sqlglot's nodes to a name and arguments.
 
-sqlglot parses many functions into classes of their own, some with arguments in another order; `function_call` gives for
-all of them the name that `gquery.functions` declares, and the arguments in that function's order.
+`sql.parse` marks the names of functions before sqlglot reads them, so that a call arrives as `exp.Anonymous`: the name as it
+was typed, the arguments in the order in which they were typed. Only forms that have a grammar of their own are classes of
+sqlglot's, and have an entry here: the name that `gquery.functions` declares for them, and its arguments.
 """
 
 from __future__ import annotations
@@ -10,18 +11,11 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from gquery.functions import RESOLVERS, is_aggregate
+from gquery.functions import is_aggregate
+from gquery.functions.known import AGGREGATES
 
 Call = tuple[str, list[exp.Expr]]
-# names under which operators are declared, which are no functions of DuckDB's
-OPERATORS = frozenset((
-    "eq", "ne", "lt", "le", "gt", "ge", "is_distinct_from", "is_not_distinct_from", "int_divide", "modulo", "negate",
-    "like", "ilike", "bit_and", "bit_or", "logical_and", "logical_or",
-))  # fmt: skip
-
-
-def _text(node: exp.Expr | None, default: str = "day") -> exp.Expr:
-    return exp.Literal.string((node.name if node is not None else default).lower())
+GROUPINGS = ("grouping", "grouping_id")  # which tell of a group which of the keys it has
 
 
 def _some(*nodes: exp.Expr | None) -> list[exp.Expr]:
@@ -33,66 +27,38 @@ def _trim(node: exp.Expr) -> Call:
     return name, _some(node.this, node.args.get("expression"))
 
 
-def _pad(node: exp.Expr) -> Call:
-    name = "lpad" if node.args.get("is_left") else "rpad"
-    return name, _some(node.this, node.expression, node.args.get("fill_pattern"))
+def _extract(node: exp.Expr) -> Call:
+    """EXTRACT takes a part's name, or a text."""
+    return "date_part", [exp.Literal.string(node.name.lower()), node.expression]
 
 
-def _truncate(node: exp.Expr) -> Call:
-    return "date_trunc", [_text(node.args.get("unit")), node.this]
-
-
-def _difference(node: exp.Expr) -> Call:
-    return "date_diff", [_text(node.args.get("unit")), node.expression, node.this]
-
-
-_SPECIAL: dict[type[exp.Expr], Callable[[exp.Expr], Call]] = {
+_FORMS: dict[type[exp.Expr], Callable[[exp.Expr], Call]] = {
+    exp.Anonymous: lambda n: (n.name.lower(), list(n.expressions)),
     exp.Trim: _trim,
-    exp.Pad: _pad,
-    exp.TimestampTrunc: _truncate,
-    exp.DateTrunc: _truncate,
-    exp.DateDiff: _difference,
-    exp.Extract: lambda n: ("date_part", [_text(n.this), n.expression]),
-    exp.StrPosition: lambda n: ("strpos", _some(n.this, n.args.get("substr"))),
-    exp.UnixToTime: lambda n: ("epoch_ms", [n.this]),
-    exp.TimeToUnix: lambda n: ("epoch", [n.this]),
-    exp.DateFromParts: lambda n: ("make_date", _some(n.args.get("year"), n.args.get("month"), n.args.get("day"))),
-    exp.TimeToStr: lambda n: ("strftime", _some(n.this, n.args.get("format"))),
-    exp.DayOfWeekIso: lambda n: ("isodow", [n.this]),
-    exp.RegexpLike: lambda n: ("regexp_matches", _some(n.this, n.expression, n.args.get("flag"))),
-    exp.RegexpFullMatch: lambda n: ("regexp_full_match", _some(n.this, n.expression)),
-    exp.BitwiseXor: lambda n: ("xor", [n.this, n.expression]),
-    exp.Log: lambda n: ("log", _some(n.this, n.args.get("expression"))),
+    exp.Extract: _extract,
+    exp.Substring: lambda n: ("substring", _some(n.this, n.args.get("start"), n.args.get("length"))),
+    exp.StrPosition: lambda n: ("strpos", _some(n.this, n.args.get("substr"))),  # POSITION(a IN b)
 }
 
 
-def is_foreign_aggregate(name: str) -> bool:
-    """Whether other engines have an aggregate of that name, which is no function here: the error can say so."""
-    known = exp.FUNCTION_BY_NAME.get(name.upper())
-    return known is not None and issubclass(known, exp.AggFunc) and name not in RESOLVERS
+def is_call(node: exp.Expr) -> bool:
+    """Whether a node is a call of a function, aggregates included."""
+    return type(node) in _FORMS
+
+
+def names_aggregate(name: str) -> bool:
+    """Whether a name is that of an aggregate, here or in DuckDB alone: the error can say so."""
+    return is_aggregate(name) or name in AGGREGATES
+
+
+def is_aggregate_call(node: exp.Expr) -> bool:
+    """Whether a node is the call of an aggregate or of GROUPING, what stands around it (FILTER, OVER, ...) left out."""
+    if type(node) not in _FORMS:
+        return False
+    name, _ = function_call(node)
+    return names_aggregate(name) or name in GROUPINGS
 
 
 def function_call(node: exp.Expr) -> Call:
     """The name of a function in lower case, and its arguments."""
-    if isinstance(node, exp.Anonymous | exp.AnonymousAggFunc):
-        return node.name.lower(), list(node.expressions)
-    special = _SPECIAL.get(type(node))
-    if special is not None:
-        return special(node)
-    names = [n.lower() for n in type(node).sql_names()] if isinstance(node, exp.Func) else [type(node).__name__.lower()]
-    candidates = [*names, *(n.replace("_", "") for n in names)]
-    name = next((n for n in candidates if n in RESOLVERS or is_aggregate(n)), names[0])
-    return name, _arguments(node)
-
-
-def _arguments(node: exp.Expr) -> list[exp.Expr]:
-    args: list[exp.Expr] = []
-    for key in node.arg_types:
-        value = node.args.get(key)
-        if isinstance(value, exp.Var):
-            args.append(exp.Literal.string(value.name))
-        elif isinstance(value, exp.Expr):
-            args.append(value)
-        elif isinstance(value, list):
-            args.extend(v for v in value if isinstance(v, exp.Expr))
-    return args
+    return _FORMS[type(node)](node)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from gquery.errors import BindError, ParseError
-from gquery.sql.calls import OPERATORS
+from gquery.functions.registry import OPERATORS
 from gquery.sql.closed import check_read
 from gquery.sql.covered import check_covered
 from gquery.sql.parse import Parsed, located
@@ -24,5 +24,5 @@ def check(parsed: Parsed) -> None:
     if parsed.reading is not None:
         check_covered(nodes, parsed.reading, parsed.sql)
         for node in nodes:
-            if type(node) is exp.Anonymous and ((name := node.name.lower()) in OPERATORS or name.startswith("_")):
+            if type(node) is exp.Anonymous and ((name := node.name.lower()) in OPERATORS or name[:1] == "_"):
                 raise located(BindError(f"there is no function {node.name!r}"), parsed.sql, node)

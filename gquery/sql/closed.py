@@ -63,7 +63,6 @@ _READ: dict[type[exp.Expr], frozenset[str]] = {
     exp.Array: _LIST,
     exp.Struct: _LIST,
     exp.Anonymous: frozenset(("this", "expressions")),
-    exp.Count: _ONE,
     exp.Filter: _SIDES,
     exp.WithinGroup: _SIDES,
     exp.Cast: frozenset(("this", "to")),
@@ -86,7 +85,7 @@ _READ: dict[type[exp.Expr], frozenset[str]] = {
     exp.Substring: frozenset(("this", "start", "length")),
     exp.Trim: _SIDES | {"position"},
     exp.StrPosition: frozenset(("this", "substr")),
-    exp.RegexpLike: _SIDES,
+    exp.RegexpLike: _SIDES,  # the operator ~
     exp.SimilarTo: _SIDES,
     **dict.fromkeys((exp.Not, exp.Neg, exp.Exists, exp.Any, exp.All), _ONE),
     **dict.fromkeys(

@@ -25,7 +25,7 @@ _ROOTS = (exp.Where, exp.Having)
 _PASSED = frozenset(  # nodes whose operands are bound as any expression
     (
         exp.And, exp.Or, exp.Not, exp.Paren, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In, exp.Like,
-        exp.ILike, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Case, exp.If, exp.Cast, exp.Interval, exp.Anonymous, exp.Count,
+        exp.ILike, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Case, exp.If, exp.Cast, exp.Interval, exp.Anonymous,
         exp.Where, exp.Having, exp.Alias,
     )
 )  # fmt: skip

@@ -196,9 +196,11 @@ class ExpressionReader(FormReader):
         elif word == "interval" and self._is_interval():
             self._interval()
         elif word in SPECIAL and self.peek(1) == "(":
+            name = self.starts[self.at]
             self.next()
             self.next()
-            SPECIAL[word](self)
+            if SPECIAL[word](self):
+                self.reading.calls.add(name)
             self.expect(")")
         else:
             return self._named(star)

@@ -87,18 +87,22 @@ class FormReader(TokenReader, ABC):
         self._type()
         self.expect(")")
 
-    def _extract(self) -> None:
+    # These four are forms of SQL's own, or calls as any other where their words are left out; which it was.
+
+    def _extract(self) -> bool:
         if self.kind != STRING:
             self.label()
         else:
             self.next()
         self.expect("from")
         self.expression()
+        return False
 
-    def _substring(self) -> None:
+    def _substring(self) -> bool:
         start = self.begin()
         self.expression()
-        if self.word in ("from", "for"):
+        is_form = self.word in ("from", "for")
+        if is_form:
             word = self.word
             self.next()
             self.expression()
@@ -108,27 +112,33 @@ class FormReader(TokenReader, ABC):
             while self.take(","):
                 self.expression()
         self.end(start)
+        return not is_form
 
-    def _trim(self) -> None:
+    def _trim(self) -> bool:
         start = self.begin()
-        if self.word in ("both", "leading", "trailing"):
+        is_form = self.word in ("both", "leading", "trailing")
+        if is_form:
             self.next()
         if self.take("from"):
+            is_form = True
             self.expression()
         else:
             self.expression()
             if self.take("from"):
+                is_form = True
                 self.expression()
         while self.take(","):
             self.expression()
         self.end(start)
+        return not is_form
 
-    def _position(self) -> None:
+    def _position(self) -> bool:
         start = self.begin()
         self.expression(COMPARE, is_simple=True)
         self.expect("in")
         self.expression(COMPARE, is_simple=True)
         self.end(start)
+        return False
 
     def windows_and_qualify(self) -> None:
         """``[WINDOW name AS (...), ...] [QUALIFY predicate]``."""
@@ -281,7 +291,7 @@ class FormReader(TokenReader, ABC):
         self.expect(")")
 
 
-SPECIAL: dict[str, Callable[[FormReader], None]] = {
+SPECIAL: dict[str, Callable[[FormReader], bool]] = {
     "extract": FormReader._extract,
     "substring": FormReader._substring,
     "trim": FormReader._trim,

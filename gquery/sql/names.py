@@ -19,6 +19,7 @@ _BINARY: dict[type[exp.Expr], str] = {
 _INVERSE: dict[type[exp.Expr], str] = {
     exp.EQ: "!=", exp.NEQ: "=", exp.LT: ">=", exp.LTE: ">", exp.GT: "<=", exp.GTE: "<",
 }  # fmt: skip
+_FORMS = ("substring", "trim")  # of DuckDB's grammar, whose names have a schema then
 _QUOTED_TYPES = frozenset(("DATE", "DOUBLE", "TINYINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"))
 
 
@@ -86,8 +87,6 @@ def _predicate(node: exp.Expr) -> str | None:
 def _call(node: exp.Expr) -> str | None:
     """The name of a call; of one that has a syntax of its own too."""
     match node:
-        case exp.Count() if node.this is None or isinstance(node.this, exp.Star):
-            return "count_star()"
         case exp.Window():
             return window_name(node, column_name)
         case exp.IgnoreNulls() | exp.RespectNulls():
@@ -111,11 +110,11 @@ def _call(node: exp.Expr) -> str | None:
             return f"regexp_full_match({column_name(node.this)}, {column_name(node.expression)})"
         case exp.Anonymous():
             return _called(node.name.lower(), node.expressions)
-    if isinstance(node, exp.Func):
-        from gquery.sql.calls import function_call
+        case exp.Trim() | exp.Substring():
+            from gquery.sql.calls import function_call
 
-        name, args = function_call(node)
-        return f"main.{_quoted(name)}({', '.join(map(column_name, args))})"  # it has a syntax of its own
+            name, args = function_call(node)
+            return f"main.{_quoted(name)}({', '.join(map(column_name, args))})"
     return None
 
 
@@ -135,7 +134,8 @@ def _called(name: str, args: list[exp.Expr]) -> str:
             return f"COALESCE({', '.join(names)})"
         case "if" if len(names) == 3:
             return f"CASE  WHEN ({names[0]}) THEN ({names[1]}) ELSE {names[2]} END"
-    return f"{_quoted(name)}({', '.join(names)})"
+    schema = "main." if name in _FORMS else ""
+    return f"{schema}{_quoted(name)}({', '.join(names)})"
 
 
 def _quoted(name: str) -> str:

@@ -31,6 +31,11 @@ from gquery.sql.tokens import tokens_of
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _TYPES = {NUMBER: TokenType.NUMBER, WORD: TokenType.VAR, "+": TokenType.PLUS, "-": TokenType.DASH}
 _CALL = "\x1f"  # before the name of a function that is called
+_VALUES = frozenset((  # words that are functions to sqlglot, and to DuckDB columns first, then functions
+    TokenType.CURRENT_CATALOG, TokenType.CURRENT_DATE, TokenType.CURRENT_DATETIME, TokenType.CURRENT_ROLE,
+    TokenType.CURRENT_SCHEMA, TokenType.CURRENT_TIME, TokenType.CURRENT_TIMESTAMP, TokenType.CURRENT_USER,
+    TokenType.LOCALTIME, TokenType.LOCALTIMESTAMP, TokenType.SESSION_USER,
+))  # fmt: skip
 _LEVEL = r"(?:analyze|bound|optimized|physical|pipelines|codegen|code|tree)\b"
 _OPTION = rf"(?:{_LEVEL}|format\s+'?\w+'?)"
 _EXPLAIN = re.compile(rf"\s*explain\b(?:\s+({_LEVEL}))?(?:\s*\((\s*{_OPTION}(?:[\s,]+{_OPTION})*\s*)\))?", re.I)
@@ -180,6 +185,8 @@ def _prepared(given: list[Token], tokens: Lexed, calls: set[int], frames: set[in
             t = Token(TokenType.VAR, _CALL + t.text, t.line, t.col, t.start, t.end)
         elif t.start in frames:
             t = Token(TokenType.ROWS, t.text, t.line, t.col, t.start, t.end)
+        elif kind in _VALUES:
+            t = Token(TokenType.VAR, t.text, t.line, t.col, t.start, t.end)
         elif kind == TokenType.PLACEHOLDER and t.text == "?":
             count += 1
             result.append(Token(TokenType.PARAMETER, "$", t.line, t.col, t.start, t.end))

@@ -8,7 +8,7 @@ from sqlglot import exp
 from gquery.errors import NotSupportedError, point_at
 from gquery.functions import is_aggregate
 from gquery.sql.bind_files import is_option
-from gquery.sql.calls import function_call
+from gquery.sql.calls import function_call, is_call
 from gquery.sql.parse import position
 
 _NODES: dict[type[exp.Expr], str] = {
@@ -40,8 +40,7 @@ _LOOKED_AT = (
     exp.Array, exp.Struct, exp.Unnest, exp.Order, exp.Distinct, exp.Limit, exp.Join, exp.Intersect, exp.Except, exp.Create,
     exp.Drop,
 )  # fmt: skip
-_CALLS = (exp.Func, exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
-_LIST_ARGUMENTS = (exp.ReadParquet, exp.ReadCSV)
+_CALLS = (exp.Anonymous, exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
 
 
 def check_supported(nodes: list[exp.Expr], sql: str) -> None:
@@ -95,7 +94,7 @@ def _is_of_aggregate(node: exp.Expr) -> bool:
     above = node.parent
     while isinstance(above, exp.IgnoreNulls | exp.RespectNulls):
         above = above.parent
-    return isinstance(above, exp.Func) and is_aggregate(function_call(above)[0])
+    return above is not None and is_call(above) and is_aggregate(function_call(above)[0])
 
 
 def _is_table(call: exp.Expr) -> bool:
@@ -105,7 +104,7 @@ def _is_table(call: exp.Expr) -> bool:
 
 def _reason(node: exp.Expr) -> str | None:
     match node:
-        case exp.Array() if isinstance(node.parent, (*_LIST_ARGUMENTS, exp.Anonymous)) and _is_table(node.parent):
+        case exp.Array() if isinstance(node.parent, exp.Anonymous) and _is_table(node.parent):
             return None
         case exp.Array() | exp.Struct() if is_option(node):  # of a table function that reads files
             return None

@@ -108,3 +108,28 @@ def test_no_class_inherits_from_sqlglots() -> None:
         found.update(below)
     assert exp.Select in found
     assert not [c for c in found if c.__module__.startswith("gquery")]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT datediff('day', a, b)",
+        "SELECT DATE_TRUNC('day', a)",
+        "SELECT substring(a, 1, 2)",
+        "SELECT Trim(a, 'x')",
+        "SELECT count(*), COUNT(DISTINCT a), rand(1), str_to_time(b, c), if(a, b, c)",
+        "SELECT sum(a) FILTER (WHERE b > 0), count(*) FILTER (b)",
+        "SELECT coalesce(lpad(a, 1, 'x'), epoch_ms(b))",
+        "SELECT * FROM read_csv('a.csv', delim = ';'), generate_series(1, 2), read_parquet('x')",
+    ],
+)
+def test_calls_arrive_as_they_were_typed(sql: str) -> None:
+    nodes = [n for n in parse_one(sql).nodes if isinstance(n, exp.Func) and not isinstance(n, exp.Connector)]
+    assert {type(n) for n in nodes} == {exp.Anonymous}
+    for node in nodes:
+        assert f"{node.name}(" in sql
+
+
+def test_names_of_values_are_columns_first() -> None:
+    tree = parse_one("SELECT current_date, localtime FROM (SELECT 1 AS current_date)").tree
+    assert [c.name for c in tree.find_all(exp.Column)] == ["current_date", "localtime"]

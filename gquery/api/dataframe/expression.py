@@ -299,7 +299,7 @@ def call(name: str, *args: Any, distinct: bool = False) -> Expression:
     if distinct and not is_aggregate(name):
         raise BindError(f"{name} is no aggregate: distinct does not fit it")
     if not nodes and name == "count":
-        return Expression(exp.Count(this=exp.Star()))
+        return Expression(exp.Anonymous(this="count", expressions=[exp.Star()]))
     if distinct:
         nodes = [exp.Distinct(expressions=nodes)]
     made = Expression(exp.Anonymous(this=name, expressions=nodes), _names(*items))
@@ -311,7 +311,7 @@ def call(name: str, *args: Any, distinct: bool = False) -> Expression:
 def filtered(e: Expression, condition: Any) -> Expression:
     """``FILTER (WHERE condition)`` of an aggregate, or of the one that will be made of ``e``."""
     is_call = isinstance(e.node, exp.Anonymous) and is_aggregate(e.node.name.lower())
-    return e.where(condition) if is_call or isinstance(e.node, exp.AggFunc) else Filtered(e, lift(condition))
+    return e.where(condition) if is_call else Filtered(e, lift(condition))
 
 
 def missing_equal(a: Expression, b: Any) -> Expression:

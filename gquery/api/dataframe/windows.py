@@ -97,7 +97,7 @@ def _ordered(key: Expression, descending: bool) -> exp.Expr:
 def _functions(node: exp.Expr) -> Iterator[exp.Expr]:
     """The windows in a tree, and the aggregates that are in none."""
     is_call = isinstance(node, exp.Anonymous) and is_aggregate(node.name.lower())
-    if is_call or isinstance(node, exp.Window | exp.Filter | exp.AggFunc):
+    if is_call or isinstance(node, exp.Window | exp.Filter):
         yield node
     elif not isinstance(node, exp.Query | exp.Subquery):
         for below in list(node.iter_expressions()):

@@ -1,0 +1,15 @@
+"""The names of DuckDB's functions that errors speak of are those that it has."""
+
+from __future__ import annotations
+
+import duckdb
+
+from gquery.functions.known import AGGREGATES, WINDOWS
+
+
+def test_aggregates_and_window_functions() -> None:
+    found = duckdb.sql(
+        "SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type = 'aggregate' AND internal"
+    ).fetchall()
+    assert {name for (name,) in found} == AGGREGATES | WINDOWS
+    assert not AGGREGATES & WINDOWS

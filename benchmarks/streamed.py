@@ -12,7 +12,10 @@ was in use, as its driver has it, above that of an idle connection.
 from __future__ import annotations
 
 import argparse
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -36,12 +39,34 @@ def used_bytes(connection: gquery.Connection) -> int:
     return int(total - free)
 
 
+_most = [0]
+
+
+@contextmanager
+def watched(connection: gquery.Connection) -> Iterator[None]:
+    """Within it, the most memory of the device that is in use is looked for every 5 ms."""
+    ended = threading.Event()
+
+    def look() -> None:
+        while not ended.wait(0.005):
+            _most[0] = max(_most[0], used_bytes(connection))
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
 def measured(connection: gquery.Connection, sql: str, runs: int) -> tuple[float, float, int, Any]:
     """Seconds of the first run and the least of others, bytes that were streamed, and the result."""
     seconds = []
-    for _ in range(1 + runs):
+    for n in range(1 + runs):
         start = time.perf_counter()
-        made = connection.sql(sql).to_arrow_table()
+        with watched(connection) if n == 0 else nullcontext():
+            made = connection.sql(sql).to_arrow_table()
         seconds.append(time.perf_counter() - start)
     prepared = connection.sql(sql).prepared
     assert prepared is not None
@@ -53,8 +78,11 @@ def verdict(sql: str, made: Any, expected: Checksum | None) -> str:
     """``right``, ``unchecked``, or what is wrong."""
     if expected is None:
         return "unchecked"
-    rows = list(zip(*(column.to_pylist() for column in made.columns), strict=True))
-    return mismatch(checksum(rows, order_columns(sql, made.column_names)), expected) or "right"
+    return mismatch(checksum(_rows(made), order_columns(sql, made.column_names)), expected) or "right"
+
+
+def _rows(made: Any) -> list[tuple[Any, ...]]:
+    return list(zip(*(column.to_pylist() for column in made.columns), strict=True))
 
 
 def main() -> int:
@@ -65,8 +93,15 @@ def main() -> int:
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--runs", type=int, default=2)
     parser.add_argument("--expect-checksums", type=Path)
+    parser.add_argument("--free", action="store_true", help="answers are those of runs without a limit, made before")
     given = parser.parse_args()
     known = {} if given.expect_checksums is None else read(given.expect_checksums, {})
+    if given.free:
+        with gquery.connect(given.device, devices=[0]) as free:
+            attach(free, given.sf, print)
+            for number in queries.parse_numbers(given.queries):
+                made, sql = free.sql(queries.sql(number)).to_arrow_table(), queries.sql(number)
+                known[number] = checksum(_rows(made), order_columns(sql, made.column_names))
     connection = gquery.connect(given.device, memory_limit=given.limit, devices=[0])
     attach(connection, given.sf, print)
     idle, most, total, bad = used_bytes(connection), 0, 0.0, 0
@@ -82,7 +117,7 @@ def main() -> int:
         wrong = verdict(sql, made, known.get(number))
         bad += wrong not in ("right", "unchecked")
         total += hot
-        most = max(most, used_bytes(connection))
+        most = max(most, used_bytes(connection), _most[0])
         print(f"Q{number:<4}{first:9.3f}{hot:9.4f}{streamed / GB:13.3f}{streamed / GB / hot:7.1f}  {wrong}", flush=True)
     print(f"hot, all: {total:.3f} s; {bad} wrong or refused; at most {(most - idle) / GB:.2f} GB above idle")
     return min(bad, 1)

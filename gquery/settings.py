@@ -23,8 +23,11 @@ class Settings:
     interpret_limit: int = 100_000  # row-steps up to which a pipeline is interpreted; 0 always compiles
     threads: int | None = None  # workers of the cpu target; None takes the cores that the process may use
     memory_limit: int | None = None  # bytes on the device of the connection ("8GB" in text); None takes what is free
+    host_memory_limit: int | None = (
+        None  # bytes of the host for what does not fit memory_limit on a GPU; None: what is free
+    )
     spill_directory: str | None = (
-        None  # where arrays lie that do not fit memory_limit on a CPU; None: temporary files' folder
+        None  # where arrays lie that fit neither of these limits; None: temporary files' folder
     )
     spill_limit: int | None = None  # bytes that they may take there; None: nine tenths of what is free on its disk
     partitions: int = 1  # row ranges that a query is split into
@@ -52,7 +55,15 @@ class Settings:
 
 
 _TYPES: dict[str, str] = {f.name: str(f.type) for f in fields(Settings)}
-_LEAST = {"interpret_limit": 0, "threads": 1, "memory_limit": 1, "spill_limit": 0, "partitions": 1}
+_LEAST = {
+    "interpret_limit": 0,
+    "threads": 1,
+    "memory_limit": 1,
+    "host_memory_limit": 1,
+    "spill_limit": 0,
+    "partitions": 1,
+}
+LIMITS = ("memory_limit", "host_memory_limit", "spill_limit")
 _UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12,
           "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}  # fmt: skip
 
@@ -88,7 +99,7 @@ def _parse(name: str, value: Any) -> Any:
         return None
     try:
         if kind.startswith("int"):
-            number = parse_bytes(value) if name in ("memory_limit", "spill_limit") else int(str(value))
+            number = parse_bytes(value) if name in LIMITS else int(str(value))
             if number < _LEAST[name]:
                 raise ValueError(f"the least is {_LEAST[name]}")
             return number

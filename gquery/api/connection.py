@@ -35,7 +35,7 @@ from gquery.runtime.boundary import boundary
 from gquery.runtime.interrupt import Running
 from gquery.runtime.recent import Recent
 from gquery.runtime.stopwatch import part
-from gquery.settings import from_environment
+from gquery.settings import LIMITS, from_environment
 
 if TYPE_CHECKING:
     from gquery.api.dbapi import Cursor
@@ -252,7 +252,7 @@ class Connection(Plans, Frames, Files, Explains, Exceptions):
     def set(self, name: str, value: Any) -> None:
         """Change a setting of `gquery.settings.Settings`, as SET does."""
         self.settings = self.settings.with_option(name, value)
-        if name.lower() in ("memory_limit", "spill_directory", "spill_limit"):
+        if name.lower() in (*LIMITS, "spill_directory"):
             self._ranks = tuple([limited(d, self.settings) for d in self._ranks])
             self.device = self._ranks[0]
             self.device.evict = self._cache.evict_bytes

@@ -59,14 +59,21 @@ def choose(name: str, settings: Settings) -> tuple[Target, Device]:
 
 
 def limited(device: Device, settings: Settings) -> Device:
-    """A device under the limits that are set, with an account of its own. The CPUs of several ranks have no files."""
-    if settings.memory_limit is None or not device.is_cpu or device.ordinal:
-        return device.with_limit(settings.memory_limit)
+    """A device under the limits that are set, with an account of its own. What a GPU, or a CPU that stands for one, has no room
+    for lies on the host and, beyond the host's limit, in files; of the CPU itself it lies in files at once."""
+    if settings.memory_limit is None:
+        return device.with_limit(None)
     from gquery.device.host import return_freed_memory
+    from gquery.device.host_tier import HostTier
     from gquery.device.spill import SpillSpace
 
+    files = SpillSpace(settings.spill_directory, settings.spill_limit)
+    if not device.is_cpu or device.ordinal:
+        made = device.with_limit(settings.memory_limit)
+        made.below = HostTier(made, settings.host_memory_limit, files)
+        return made
     return_freed_memory()
-    return device.with_limit(settings.memory_limit, SpillSpace(settings.spill_directory, settings.spill_limit))
+    return device.with_limit(settings.memory_limit, files)
 
 
 class ClusterWorkers(NamedTuple):

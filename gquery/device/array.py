@@ -36,6 +36,9 @@ class GpuArray(Protocol):
     def set(self, arr: Array) -> None:
         """Copy an array of the host, of the same shape and type, into this one."""
 
+    def get(self, *, out: Array) -> Array:
+        """Copy this array into one of the host, of the same shape and type; waits for the copy."""
+
 
 def on_gpu(array: Array) -> GpuArray:
     """An array of CuPy as what it is."""

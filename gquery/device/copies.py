@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from gquery import tuning
 from gquery.device.array import READ_AHEAD, Array, on_gpu
 from gquery.device.device import Device
 from gquery.device.peer import copy_between, has_peer_access, in_step
+from gquery.runtime.threads import core_count
 
 
 def room_for(size: int, dtype: np.dtype[Any], device: Device, context: str = "") -> Array:
@@ -57,8 +59,11 @@ def copy_into(to: Array, device: Device, array: Array, source: Device) -> None:
     it is queued on the current streams (`device.peer`), else it has arrived."""
     if not to.size:
         return
-    if device.is_cpu:
-        np.copyto(to, array if isinstance(array, np.ndarray) else source.to_host(array))
+    if device.is_cpu and isinstance(array, np.ndarray):
+        _copy_on_host(to, array)
+    elif device.is_cpu:
+        with source.activate():
+            on_gpu(array).get(out=to)
     elif source.is_cpu:
         with device.activate():
             on_gpu(to).set(np.ascontiguousarray(array))
@@ -67,3 +72,18 @@ def copy_into(to: Array, device: Device, array: Array, source: Device) -> None:
             to[...] = array
     else:
         copy_between(to, device, array, source)
+
+
+def _copy_on_host(to: Array, array: Array) -> None:
+    """Copy between arrays of the host, long ones by several threads."""
+    part = tuning.transfers.mover_bytes // max(array.itemsize, 1)
+    if array.size <= part:
+        np.copyto(to, array)
+        return
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(min(tuning.transfers.movers, core_count())) as pool:
+        for moved in [
+            pool.submit(np.copyto, to[at : at + part], array[at : at + part]) for at in range(0, array.size, part)
+        ]:
+            moved.result()

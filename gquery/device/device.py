@@ -21,6 +21,7 @@ from gquery import tuning
 from gquery.device.arena import reclaimable_bytes, release_recordings
 from gquery.device.array import READ_AHEAD, Array, on_gpu
 from gquery.device.current import Current, Nothing
+from gquery.device.gpu_pool import GpuPool
 from gquery.device.host import has_driver, machine_memory, processor, refuse_huge_pages
 from gquery.device.limited import LimitedMemory, array_bytes, owner_of_views
 from gquery.device.memory import Account, shortage
@@ -61,11 +62,13 @@ class Device(LimitedMemory):
         self.memory_limit = memory_limit
         self.account = Account(memory_limit)  # of a CPU under a limit; CuPy's pool counts what lies on a GPU
         self.spill = spill  # where arrays go that do not fit; None: nowhere
+        self.below: Device | None = None  # where parts of what does not fit lie, of a device where columns are streamed
         self.mirrors: weakref.WeakSet[Any] = weakref.WeakSet()  # buffers with a copy here, where columns are streamed
         self.evict: Callable[[Device, int], None] | None = None  # lets go of cached columns when memory runs out
         self.task = ""  # what runs here now, for the errors of allocations that do not say whose they are
         self._hash = hash((kind, ordinal))
         self._lock = threading.RLock()
+        self._pool: GpuPool | None = None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Device) and (self.kind, self.ordinal) == (other.kind, other.ordinal)
@@ -192,7 +195,7 @@ class Device(LimitedMemory):
         if self.is_cpu:
             return self.account.taken
         with self.activate():
-            return int(_cupy().get_default_memory_pool().used_bytes())
+            return self.pool.used_bytes()
 
     @property
     def total_bytes(self) -> int:
@@ -211,8 +214,7 @@ class Device(LimitedMemory):
             free = machine_memory("MemAvailable") or 1 << 62
         else:
             with self.activate():
-                cupy = _cupy()
-                free = int(cupy.cuda.runtime.memGetInfo()[0]) + int(cupy.get_default_memory_pool().free_bytes())
+                free = int(_cupy().cuda.runtime.memGetInfo()[0]) + self.pool.free_bytes()
                 free += reclaimable_bytes(self.ordinal)
         return free if self.memory_limit is None else max(0, min(free, self.memory_limit - self.used_bytes))
 
@@ -234,16 +236,29 @@ class Device(LimitedMemory):
             self.evict(self, 1 << 62)
         if self.is_cuda:
             with self.activate():
-                _cupy().get_default_memory_pool().free_all_blocks()
+                self.pool.trim()
 
     def exhausted(self, context: str, reason: str) -> OutOfMemoryError:
         """The error for memory that ran out in an array function, which names its reason and not how much it wanted."""
         return self._out_of_memory(None, context, reason)
 
+    @property
+    def pool(self) -> GpuPool:
+        """Where a GPU's arrays come from: CuPy's own pool, under a limit one of this connection."""
+        if self._pool is None:
+            self._pool = GpuPool(_cupy(), self.ordinal, self.memory_limit)
+        return self._pool
+
     def _limited(self, size: int) -> Any:
         with self._lock:  # so that no two threads get the last bytes
             self.reserve(size, "")
-            return _cupy().get_default_memory_pool().malloc(size)
+            made = self.pool.malloc(size)
+            if made is None and self.evict is not None:  # blocks in use lie so that none of this size is between them
+                self.evict(self, self.used_bytes)
+                made = self.pool.malloc(size)
+            if made is None:
+                raise self._out_of_memory(size, "")
+            return made
 
     def _allocate(self, how: str, shape: int | tuple[int, ...], dtype: np.dtype[Any], context: str) -> Array:
         """What the function ``how`` of NumPy or CuPy makes."""
@@ -274,7 +289,7 @@ class Device(LimitedMemory):
                 release_recordings(self.ordinal)
                 if self.evict is not None:
                     self.evict(self, wanted)
-                cupy.get_default_memory_pool().free_all_blocks()  # blocks of other sizes may be all that is in the way
+                self.pool.trim()  # blocks of other sizes may be all that is in the way
             try:
                 return make(cupy)
             except cupy.cuda.memory.OutOfMemoryError:

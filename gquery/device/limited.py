@@ -68,11 +68,15 @@ class LimitedMemory(ABC):
         wanted = array_bytes(shape, dtype)
         if not self._is_for_file(wanted):
             return self.empty(shape, dtype, context)
+        return self.in_new_file(shape, dtype, context)
+
+    def in_new_file(self, shape: int | tuple[int, ...], dtype: DTypeLike, context: str = "") -> Array:
+        """An array of zeros in a file. OutOfMemoryError where files have no room."""
         assert self.spill is not None
         try:
             return self.spill.empty(shape, dtype)
         except SpillError as error:
-            raise self._out_of_memory(wanted, context, spilled=str(error)) from None
+            raise self._out_of_memory(array_bytes(shape, dtype), context, spilled=str(error)) from None
 
     def in_file(self, array: Array, context: str) -> Array:
         """A copy in a file of an array of the host, or the array itself if it is small or lies in one. OutOfMemoryError where

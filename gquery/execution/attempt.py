@@ -15,10 +15,10 @@ from gquery.device.host import address_of
 from gquery.device.recording import CannotRecordError
 from gquery.device.section import Section
 from gquery.execution.state import BoundArguments, BoundPattern, Run
+from gquery.execution.streamed_texts import matched_texts
 from gquery.expression.frozen import frozen_open
 from gquery.kernels import checks
 from gquery.kernels.bindings import Argument, Binding, BuildPart, ColumnPart, Constant, Content, StatePart, TextMatches
-from gquery.kernels.builtin.text_scan import matching_rows
 from gquery.kernels.targets.base import Target
 from gquery.operators.base import Frame, SinkState
 from gquery.operators.codegen import Unit
@@ -108,7 +108,7 @@ class Attempt:
             packed = self.device.from_host(pattern.packed())
             if slot is not None and self.run.bound_patterns is not None:
                 self.run.bound_patterns.append(BoundPattern(unit, name, pattern, packed))
-            found = self.matches[key] = matching_rows(column, pattern, packed, self.device, self.label)
+            found = self.matches[key] = matched_texts(column, pattern, packed, self.device, self.label)
         return found
 
     def _part(self, unit: Unit, binding: StatePart, state: SinkState) -> Argument:

@@ -163,6 +163,7 @@ class RunFeedback:
         self.replay = ReplayProgress()
         self.ranked: RankedFeedback | None = None
         self.parts: dict[Hashable, PartsFeedback] = {}  # by stage that did not fit memory, and form of its parts
+        self.is_short_of_memory = False  # whether something did not fit a limit at first
         self._stages: dict[int, StageFeedback] = {}
         self._dataflow: Dataflow | None = None
         self._prepared: set[bool] = set()

@@ -1,5 +1,6 @@
-"""A group-by whose state does not fit memory: the rows go to files in parts by their keys, and the groups of one part are made
-after another. Parts that are still too large are partitioned again, by another mix of the same hashes.
+"""A group-by whose state does not fit memory: the rows go to the tier below in parts by their keys (`execution.tiers`), and the
+groups of one part are made after another. Parts that are still too large are partitioned again, by another mix of the same
+hashes.
 
 Groups that lie in arrays over a range of keys become hash tables, as the keys of a part are spread over the range; those whose
 arrays are read as they lie are made range by range instead.
@@ -7,13 +8,14 @@ arrays are read as they lie are made range by range instead.
 
 from __future__ import annotations
 
+import traceback
 from dataclasses import replace
 
 from gquery import tuning
-from gquery.distributed.movable import concatenated
 from gquery.errors import OutOfMemoryError
-from gquery.execution.part_runs import in_parts, part_run, parts_for, run_extra, to_files, with_keys
+from gquery.execution.part_runs import Parts, in_parts, part_run, parts_for, run_below, run_extra, with_keys
 from gquery.execution.state import Run, StageReport
+from gquery.execution.tiers import joined_below, put_below
 from gquery.expression.expr import Column, new_column
 from gquery.expression.facts import INT64_BYTES
 from gquery.expression.types import Bounds
@@ -41,15 +43,16 @@ def groups_by_parts(state: Run, stage: Stage, pipeline: Pipeline, report: StageR
     if not keys:
         return None
     device = state.context.device
-    with device.into_files():
-        report.rows = run_extra(run, number).rows
-    rows = run.frames[number].rows
-    if not rows:
+    rows = run_below(run, number, report)
+    if not rows.rows:
+        run.frames[number] = rows
         run_extra(run, number + 1)
         return run.frames[number + 1]
-    parts = parts_for(rows * _group_bytes(sink), device)
+    by = HashPartitioning(keys, parts_for(rows.rows * _group_bytes(sink), device))
+    parts = in_parts([rows], by, run, report, stage.label)
+    del rows
     found = _Groups(run, stage, report)
-    found.add(run.frames.pop(number), HashPartitioning(keys, parts))
+    found.add(parts, by)
     return found.all()
 
 
@@ -76,10 +79,8 @@ def groups_by_ranges(state: Run, stage: Stage, pipeline: Pipeline, report: Stage
     assert isinstance(rest, Pipeline) and isinstance(rest.sink, Group)
     ((_, key, _),) = rest.sink.keys
     assert isinstance(key, Column)
-    with device.into_files():
-        report.rows = run_extra(run, number).rows
     by = RangePartitioning(key.id, slots.base, width, -(-slots.width // width))
-    partitioned = in_parts(run.frames.pop(number), by, run, report, stage.label)
+    partitioned = in_parts([run_below(run, number, report)], by, run, report, stage.label)
     made: list[Frame] = []
     for n in range(by.parts):
         check()
@@ -87,10 +88,9 @@ def groups_by_ranges(state: Run, stage: Stage, pipeline: Pipeline, report: Stage
             run.frames[number] = shifted(partitioned.part(n), key.id, slots.base + n * width, width, device)
         run_extra(run, number + 1)
         frame, left = run.frames.pop(number + 1), min(width, slots.width - n * width)
-        of_part = {i: c.slice(0, left) for i, c in to_files(frame, device, stage.label).columns.items()}
+        of_part = {i: c.slice(0, left) for i, c in put_below(frame, device, stage.label).columns.items()}
         made.append(Frame(of_part, left))
-    with device.into_files():
-        return concatenated(made, (), device)
+    return joined_below(made, device)
 
 
 def _ranged(pipeline: Pipeline, sink: Group, width: int, stage: int) -> tuple[Pipeline, Pipeline]:
@@ -132,38 +132,33 @@ class _Groups:
         self._rows, self._groups = len(run.program.stages) - 2, len(run.program.stages) - 1
         self._made: list[Frame] = []
 
-    def add(self, rows: Frame, by: HashPartitioning) -> None:
-        """Make the groups of some rows, part by part. The rows are let go of once they lie in parts."""
-        parts = in_parts(rows, by, self._run, self._report, self._stage.label)
-        del rows
-        number = 0
-        while number < parts.parts:
+    def add(self, parts: Parts, by: HashPartitioning) -> None:
+        """Make the groups of rows, part by part."""
+        for number in range(parts.parts):
             check()
-            part = parts.part(number)
-            if part.rows and not self._add(part, by.seed):
-                self.add(part, replace(by, seed=by.seed + 1, parts=tuning.spilling.least_parts))
-            number += 1
+            if parts.rows(number) and not self._add(parts, number, by.seed):
+                more = replace(by, seed=by.seed + 1, parts=tuning.spilling.least_parts)
+                self.add(in_parts(parts.pieces(number), more, self._run, self._report, self._stage.label), more)
 
-    def _add(self, part: Frame, seed: int) -> bool:
+    def _add(self, parts: Parts, number: int, seed: int) -> bool:
         """Make the groups of one part; whether they found room. OutOfMemoryError where more parts cannot help."""
         device = self._run.context.device
-        self._run.frames[self._rows] = part
         try:
+            self._run.frames[self._rows] = parts.part(number)
             run_extra(self._run, self._groups)
             made = self._run.frames.pop(self._groups)
-            to_files(made, device, self._stage.label)
-        except OutOfMemoryError:
-            if seed >= tuning.spilling.levels or part.rows < tuning.spilling.least_rows:
+            put_below(made, device, self._stage.label)
+        except OutOfMemoryError as error:
+            if seed >= tuning.spilling.levels or parts.rows(number) < tuning.spilling.least_rows:
                 raise
+            traceback.clear_frames(error.__traceback__)
             self._run.feedback.begins_small(self._groups)
             return False
         finally:
-            del self._run.frames[self._rows]
+            self._run.frames.pop(self._rows, None)
         self._made.append(made)
         return True
 
     def all(self) -> Frame:
         """The groups of all parts, one behind another."""
-        device = self._run.context.device
-        with device.into_files():
-            return concatenated(self._made, (), device)
+        return joined_below(self._made, self._run.context.device)

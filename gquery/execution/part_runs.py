@@ -1,4 +1,4 @@
-"""Runs of a stage over parts of its rows, one after another, which lie in files until it is their turn.
+"""Runs of a stage over parts of its rows, one after another, which lie in the tier below the device until it is their turn.
 
 A stage is cut in two (`planner.cut_pipeline`): the rows that its state is made of become a frame, those of equal keys lie
 together in a part, and the rest of the pipeline runs over one part after another. The parts of a run have feedback of their own,
@@ -18,6 +18,7 @@ from gquery.execution.held import count_made
 from gquery.execution.pipelines import run_pipeline
 from gquery.execution.speculation import Speculation
 from gquery.execution.state import Run, StageReport
+from gquery.execution.tiers import brought, free_bytes, has_tier, put_below, rows_below, slices
 from gquery.expression.expr import Column, Expr, new_column
 from gquery.operators.base import Frame
 from gquery.operators.partition_rows import (
@@ -26,13 +27,14 @@ from gquery.operators.partition_rows import (
     RangePartitioning,
     partition_by_range,
     partition_rows,
+    rows_between,
 )
 from gquery.planner.physical import Compute, Pipeline, Program, Stage
 
 
 def can_have_parts(state: Run) -> bool:
-    """Whether stages of a run may be made in parts: on a CPU under a limit, by one rank."""
-    return state.context.device.keeps_columns and state.rank is None and state.bound is None
+    """Whether stages of a run may be made in parts: under a limit, by one rank."""
+    return has_tier(state.context.device) and state.rank is None and state.bound is None
 
 
 def part_run(
@@ -90,42 +92,73 @@ def with_keys(pipeline: Pipeline, keys: Sequence[Expr]) -> tuple[Pipeline, tuple
 
 def parts_for(wanted: int, device: Device) -> int:
     """In how many parts something is made that would take about so many bytes as a whole."""
-    assert device.memory_limit is not None
     limits = tuning.spilling
-    free = max(device.memory_limit - device.account.taken, device.memory_limit * limits.least_free)
-    return int(min(max(wanted / (free * limits.part_fraction), limits.least_parts), limits.most_parts))
+    return int(min(max(wanted / (free_bytes(device) * limits.part_fraction), limits.least_parts), limits.most_parts))
+
+
+class Parts:
+    """Rows in parts, in the tier: ``cuts`` are frames of which each has some rows of every part."""
+
+    def __init__(self, cuts: Sequence[Partitioned], device: Device) -> None:
+        self._cuts, self._device = cuts, device
+
+    @property
+    def parts(self) -> int:
+        """How many parts there are, with or without rows."""
+        return self._cuts[0].parts
+
+    def rows(self, number: int) -> int:
+        """How many rows a part has."""
+        return sum(c.starts[number + 1] - c.starts[number] for c in self._cuts)
+
+    def pieces(self, number: int) -> list[Frame]:
+        """The rows of a part where they lie, in one piece or several."""
+        made = [c.part(number) for c in self._cuts if c.starts[number] < c.starts[number + 1]]
+        return made or [self.nothing()]
+
+    def part(self, number: int) -> Frame:
+        """The rows of a part where kernels read them."""
+        return brought(self.pieces(number), self._device)
+
+    def nothing(self) -> Frame:
+        """No rows."""
+        return rows_between(self._cuts[0].frame, 0, 0)
 
 
 def in_parts(
-    frame: Frame, by: HashPartitioning | RangePartitioning, state: Run, report: StageReport, label: str
-) -> Partitioned:
-    """The rows of a frame in parts, in files."""
+    frames: Sequence[Frame], by: HashPartitioning | RangePartitioning, state: Run, report: StageReport, label: str
+) -> Parts:
+    """The rows of frames of the tier in parts there."""
     device, workers = state.context.device, state.context.settings.worker_count
+    cuts: list[Partitioned] = []
     with device.into_files():
-        if isinstance(by, RangePartitioning):
-            made = partition_by_range(frame, by, device, workers, label)
-        else:
-            made = partition_rows(frame, by, device, workers, label)
-    report.spilled_bytes += sum(c.nbytes for c in made.frame.columns.values())
-    report.parts += sum(made.starts[p] < made.starts[p + 1] for p in range(made.parts))
+        for frame in frames:
+            for rows in slices(frame, device):
+                if isinstance(by, RangePartitioning):
+                    made = partition_by_range(rows, by, device, workers, label)
+                else:
+                    made = partition_rows(rows, by, device, workers, label)
+                del rows
+                cuts.append(Partitioned(put_below(made.frame, device, label), made.starts))
+                report.spilled_bytes += sum(c.nbytes for c in made.frame.columns.values())
+    parts = Parts(cuts, device)
+    report.parts += sum(parts.rows(p) > 0 for p in range(parts.parts))
+    return parts
+
+
+def run_below(run: Run, number: int, report: StageReport) -> Frame:
+    """The rows that one of the stages behind those of a run's program makes, in the tier."""
+    stage = run.program.stages[number]
+    assert isinstance(stage.work, Pipeline)
+    made = rows_below(run, stage, stage.work, report)
+    count_made(made, run.context.device, stage.label)
     return made
 
 
-def to_files(frame: Frame, device: Device, label: str) -> Frame:
-    """The frame, whose columns lie in files from now on. OutOfMemoryError where these have no room."""
-    for column in (*frame.columns.values(), *frame.rank_values.values()):
-        for buffer in column.buffers:
-            array = buffer.on(device)
-            moved = device.in_file(array, label)
-            if moved is not array:
-                buffer.move(device, moved)
-    return frame
-
-
 def spill_idle(state: Run, label: str) -> bool:
-    """Move what earlier stages have made, and no kernel reads now, into files; whether memory became free."""
+    """Move what earlier stages have made, and no kernel reads now, into the tier; whether memory became free."""
     device = state.context.device
-    before = device.account.taken
+    before = device.used_bytes
     for frame in state.frames.values():
-        to_files(frame, device, label)
-    return device.account.taken < before
+        put_below(frame, device, label)
+    return device.used_bytes < before

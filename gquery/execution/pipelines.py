@@ -18,10 +18,10 @@ from gquery.planner.later import pattern_of
 from gquery.planner.physical import Pipeline, ReadStage, Stage
 
 
-def run_pipeline(state: Run, stage: Stage, pipeline: Pipeline, report: StageReport) -> None:
-    """Run a pipeline; what it made is in the run's state."""
+def run_pipeline(state: Run, stage: Stage, pipeline: Pipeline, report: StageReport, rows: Frame | None = None) -> None:
+    """Run a pipeline, over some ``rows`` of its source or over all; what it made is in the run's state."""
     by_hash = None if state.rank is None else state.rank.by_hash.get(stage.number)
-    frame = read(state, pipeline.source, rows_read(state, stage), by_hash)
+    frame = rows if rows is not None else read(state, pipeline.source, rows_read(state, stage), by_hash)
     wanted = prefix.rows_wanted(pipeline)
     if wanted is None:
         result = _validated(state, stage, pipeline, frame, report)

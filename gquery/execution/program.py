@@ -55,7 +55,10 @@ def _run_stages(program: Program, context: ExecutionContext, feedback: RunFeedba
             table = replayed_stages(program, context, feedback)
         if table is not None:
             return table, []
-    state = Run(program, context, feedback, Speculation(feedback, context.device, context.meter is not None))
+    waits = (
+        context.meter is not None or feedback.is_short_of_memory
+    )  # what finds no room depends on more than on the program
+    state = Run(program, context, feedback, Speculation(feedback, context.device, waits))
     try:
         return _validated(state)
     except MisspeculationError:

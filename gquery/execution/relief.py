@@ -1,6 +1,7 @@
-"""A pipeline where memory runs out. The account has had cached columns moved into files by then; next, what earlier stages made
-goes there too and the pipeline runs once more; then its groups (`execution.group_parts`), or the join that its table is for
-(`execution.join_parts`), are made in parts; then it is an error.
+"""A pipeline where memory runs out. Cached columns have gone to the tier below by then: a CPU's into files, a GPU's are on the
+host anyway. Next, what earlier stages made goes there too and the pipeline runs once more; then its groups
+(`execution.group_parts`), or the join that its table is for (`execution.join_parts`), are made in parts, or its rows a slice
+after another (`execution.tiers`); then it is an error.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from gquery.execution.join_parts import first_unbuilt, join_by_parts, leave_unbu
 from gquery.execution.part_runs import can_have_parts, run_counted, spill_idle
 from gquery.execution.sort_parts import distinct_by_parts, sort_by_parts
 from gquery.execution.state import Run, StageReport
+from gquery.execution.tiers import rows_below
 from gquery.operators.base import Frame
 from gquery.operators.breakers import run_breaker
 from gquery.planner.physical import (
@@ -41,6 +43,7 @@ def run_within_memory(state: Run, stage: Stage, pipeline: Pipeline, report: Stag
     refused = _refused(state, stage, pipeline, report)
     if refused is None:
         return
+    state.feedback.is_short_of_memory = True
     if spill_idle(state, stage.label):
         refused = _refused(state, stage, pipeline, report)
         if refused is None:
@@ -54,7 +57,11 @@ def run_within_memory(state: Run, stage: Stage, pipeline: Pipeline, report: Stag
         case Build():
             if not leave_unbuilt(state, stage, pipeline, report):
                 raise refused
-        case Materialize() | Reduce():  # frames lie in files as they are made
+        case Materialize():
+            if state.context.device.below is None:  # frames lie in files as they are made
+                raise refused
+            state.frames[stage.number] = rows_below(state, stage, pipeline, report)
+        case Reduce():
             raise refused
         case _:
             assert_never(pipeline.sink)
@@ -66,17 +73,23 @@ def break_within_memory(
     """Run a pipeline breaker on a device, in parts if need be (`execution.sort_parts`)."""
     device, workers = state.context.device, state.context.settings.worker_count
     try:
-        size = held.scratch_of(work, frames) if device.keeps_columns else 0
+        size = held.scratch_of(work, frames) if device.is_counted else 0
         with device.scratch(size, stage.label):
             return run_breaker(work, frames, state.joins, state.matched, at, workers)
     except OutOfMemoryError as error:
-        if not can_have_parts(state) or not isinstance(work, SortRows | DistinctRows):
+        if not can_have_parts(state) or not (device.below or isinstance(work, SortRows | DistinctRows)):
             raise
         traceback.clear_frames(error.__traceback__)
+    state.feedback.is_short_of_memory = True
     spill_idle(state, stage.label)
     if isinstance(work, SortRows):
         return sort_by_parts(work, frames[work.stage], device, report)
-    return distinct_by_parts(work, frames[work.stage], device, report)
+    if isinstance(work, DistinctRows):
+        return distinct_by_parts(work, frames[work.stage], device, report)
+    assert device.below is not None
+    return run_breaker(
+        work, frames, state.joins, state.matched, device.below, workers
+    )  # where there is room, if slowly
 
 
 def _refused(state: Run, stage: Stage, pipeline: Pipeline, report: StageReport) -> OutOfMemoryError | None:

@@ -1,5 +1,5 @@
-"""Sorts of more rows than fit memory: chunks of rows are sorted and written to files, cut at the same splitters, and what the
-chunks have between two splitters is put together and sorted.
+"""Sorts of more rows than fit memory: chunks of rows are sorted and go to the tier below (`execution.tiers`), cut at the same
+splitters, and what the chunks have between two splitters is put together and sorted.
 
 Splitters are rows of a sample. A row of equal keys comes before a splitter if its chunk does: so rows of one key are cut, too,
 and rows that compare equal keep their order.
@@ -15,16 +15,17 @@ import numpy as np
 
 from gquery import tuning
 from gquery.device.array import Array, ElementDType
+from gquery.device.copies import copied
 from gquery.device.device import Device
 from gquery.distributed.movable import concatenated, movable
 from gquery.errors import OutOfMemoryError
 from gquery.execution import held
-from gquery.execution.part_runs import to_files
 from gquery.execution.state import StageReport
+from gquery.execution.tiers import brought, free_bytes, joined_below, put_below, tier_of
 from gquery.expression.expr import Column
-from gquery.kernels.builtin import gathers, order
+from gquery.kernels.builtin import gathers, order, scans
 from gquery.operators.base import Frame, make_column, narrow
-from gquery.operators.breakers import run_breaker
+from gquery.operators.breakers import different, run_breaker
 from gquery.operators.partition_rows import rows_between
 from gquery.operators.sort_keys import sort_keys
 from gquery.planner.physical import DistinctRows, SortRows
@@ -32,8 +33,8 @@ from gquery.runtime.interrupt import check
 
 
 def sort_by_parts(work: SortRows, frame: Frame, device: Device, report: StageReport) -> Frame:
-    """The sorted rows of a frame on a CPU."""
-    frame = movable(frame)
+    """The sorted rows of a frame, in the tier."""
+    frame = put_below(movable(frame), device, device.task)
     step = chunk_rows(frame, device)
     most = frame.rows if work.limit is None else min(frame.rows, work.limit + work.offset)
     if most * -(-frame.rows // step) <= step:
@@ -58,11 +59,9 @@ def sort_within_memory(work: SortRows, frame: Frame, device: Device, report: Sta
 
 def chunk_rows(frame: Frame, device: Device) -> int:
     """How many rows of a frame are sorted in memory at once."""
-    assert device.memory_limit is not None
     limits = tuning.spilling
-    free = max(device.memory_limit - device.account.taken, device.memory_limit * limits.least_free)
     row = tuning.memory.sorted_row + sum(c.nbytes for c in frame.columns.values()) / max(frame.rows, 1)
-    return max(limits.least_rows, int(free * limits.part_fraction / row))
+    return max(limits.least_rows, int(free_bytes(device) * limits.part_fraction / row))
 
 
 def _first_rows(work: SortRows, frame: Frame, most: int, step: int, device: Device) -> Frame:
@@ -70,7 +69,7 @@ def _first_rows(work: SortRows, frame: Frame, most: int, step: int, device: Devi
     kept: list[Frame] = []
     for low in range(0, max(frame.rows, 1), step):
         check()
-        part = rows_between(frame, low, min(low + step, frame.rows))
+        part = brought([rows_between(frame, low, min(low + step, frame.rows))], device)
         rows = order.top_k(sort_keys(work.keys, part, device), most)
         first = {i: gathers.take(c, rows, device) for i, c in part.columns.items()}
         kept.append(Frame(first, int(rows.size)))
@@ -79,6 +78,11 @@ def _first_rows(work: SortRows, frame: Frame, most: int, step: int, device: Devi
 
 def _key_ids(work: SortRows) -> tuple[int, ...]:
     return tuple([k.expr.id for k in work.keys if isinstance(k.expr, Column)])
+
+
+def _taken(frame: Frame, rows: Array, device: Device) -> Frame:
+    rows = rows.astype(np.uint32, copy=False)
+    return Frame({i: gathers.take(c, rows, device) for i, c in frame.columns.items()}, int(rows.size))
 
 
 class _Sorted:
@@ -90,7 +94,7 @@ class _Sorted:
         self._row_bytes = sum(c.nbytes for c in frame.columns.values()) // max(frame.rows, 1) + 1
 
     def all(self) -> Frame:
-        """The sorted rows, in files."""
+        """The sorted rows, in the tier."""
         numbers, splitters = self._splitters()
         chunks: list[tuple[Frame, list[int]]] = []
         for low in range(0, self._frame.rows, self._step):
@@ -105,43 +109,41 @@ class _Sorted:
             pieces = [rows_between(f, cuts[n], cuts[n + 1]) for f, cuts in chunks if cuts[n] < cuts[n + 1]]
             if pieces:
                 made.append(self._together(pieces))
-        with self._device.into_files():
-            return concatenated(made, (), self._device)
+        return joined_below(made, self._device)
 
     def _splitters(self) -> tuple[Array, Frame]:
-        """Rows between which ranges lie, in their order: their numbers (int64) and their keys."""
-        limits, rows = tuning.spilling, self._frame.rows
+        """Rows between which ranges lie, in their order: their numbers (int64, on the host) and their keys, in the tier."""
+        limits, rows, tier = tuning.spilling, self._frame.rows, tier_of(self._device)
         ranges = -(-rows // self._step) + 1
         sampled = min(rows, ranges * limits.sampled_rows)
         sample = np.arange(sampled) * rows // sampled
-        taken = self._taken(self._keys(self._frame), sample)
-        at = order.sort_order(sort_keys(self._work.keys, taken, self._device)).astype(np.int64)
+        taken = _taken(self._keys(self._frame), sample, tier)
+        at = order.sort_order(sort_keys(self._work.keys, taken, tier)).astype(np.int64)
         at = at[np.arange(1, ranges) * sampled // ranges]
-        return sample[at], self._taken(taken, at)
+        return sample[at], _taken(taken, at, tier)
 
     def _keys(self, frame: Frame) -> Frame:
         return Frame({i: frame.columns[i] for i in _key_ids(self._work)}, frame.rows)
-
-    def _taken(self, frame: Frame, rows: Array) -> Frame:
-        rows = rows.astype(np.uint32)
-        return Frame({i: gathers.take(c, rows, self._device) for i, c in frame.columns.items()}, int(rows.size))
 
     def _room(self, rows: int) -> AbstractContextManager[None]:
         """Room for so many rows that are sorted and gathered."""
         return self._device.scratch(rows * (tuning.memory.sorted_row + self._row_bytes), self._label)
 
     def _chunk(self, chunk: Frame, splitters: Frame, is_before: Array) -> tuple[Frame, list[int]]:
-        """A chunk's rows in their order, in files, and where its rows between splitters begin, with the end of all. Splitters
+        """A chunk's rows in their order, in the tier, and where its rows between splitters begin, with the end of all. Splitters
         that lie in chunks before come before rows of equal keys, others behind."""
-        before = int(np.count_nonzero(is_before))
+        device, tier, before = self._device, tier_of(self._device), int(np.count_nonzero(is_before))
         first, last = np.flatnonzero(is_before), np.flatnonzero(~is_before)
         with self._room(chunk.rows):
-            frames = [self._taken(splitters, first), self._keys(chunk), self._taken(splitters, last)]
-            keys = concatenated([f for f in frames if f.rows], (), self._device)
-            at = order.sort_order(sort_keys(self._work.keys, keys, self._device)).astype(np.int64) - before
-            is_row = (at >= 0) & (at < chunk.rows)
-            ends = np.flatnonzero(~is_row) - np.arange(splitters.rows)
-            made = to_files(self._taken(chunk, at[is_row]), self._device, self._label)
+            chunk = brought([chunk], device)
+            frames = [_taken(splitters, first, tier), self._keys(chunk), _taken(splitters, last, tier)]
+            keys = concatenated([f for f in frames if f.rows], (), device)
+            at = order.sort_order(sort_keys(self._work.keys, keys, device))
+            del keys, frames
+            at = at - np.uint32(before)  # splitters before have great numbers then
+            is_row = at < np.uint32(chunk.rows)
+            ends = device.to_host(scans.compact(~is_row)).astype(np.int64) - np.arange(splitters.rows)
+            made = put_below(_taken(chunk, at[scans.compact(is_row)], device), device, self._label)
         return made, [0, *ends.tolist(), chunk.rows]
 
     def _together(self, pieces: Sequence[Frame]) -> Frame:
@@ -151,15 +153,16 @@ class _Sorted:
         with self._room(sum(p.rows for p in pieces)):
             whole = concatenated(pieces, (), self._device)
             at = order.sort_order(sort_keys(self._work.keys, whole, self._device))
-            return to_files(self._taken(whole, at), self._device, self._label)
+            return put_below(_taken(whole, at, self._device), self._device, self._label)
 
 
 # ---- different values ------------------------------------------------------------------------------------------------
 
 
 def distinct_by_parts(work: DistinctRows, frame: Frame, device: Device, report: StageReport) -> Frame:
-    """The different values of a column on a CPU: those of each chunk, and of what chunks have between two splitters."""
-    label, values = device.task, frame.columns[work.source.id].data.on(device)
+    """The different values of a column: those of each chunk, and of what chunks have between two splitters."""
+    label, tier = device.task, tier_of(device)
+    values = frame.columns[work.source.id].data.on(tier)
     step = chunk_rows(Frame({work.source.id: frame.columns[work.source.id]}, frame.rows), device)
     ranges = -(-frame.rows // step) + 1
     sampled = min(frame.rows, ranges * tuning.spilling.sampled_rows)
@@ -168,9 +171,7 @@ def distinct_by_parts(work: DistinctRows, frame: Frame, device: Device, report: 
     chunks: list[tuple[Array, list[int]]] = []
     for low in range(0, max(frame.rows, 1), step):
         check()
-        chunk = values[low : low + step]
-        with device.scratch(chunk.size * tuning.memory.sorted_row, label):
-            own = device.in_file(np.unique(chunk), label)
+        own = _different([values[low : low + step]], device, label)
         chunks.append((own, [0, *np.searchsorted(own, splitters).tolist(), own.size]))
     report.parts += len(chunks)
     report.spilled_bytes += sum(own.nbytes for own, _ in chunks)
@@ -178,22 +179,28 @@ def distinct_by_parts(work: DistinctRows, frame: Frame, device: Device, report: 
     count = 0
     for n in range(splitters.size + 1):
         check()
-        pieces = [own[ends[n] : ends[n + 1]] for own, ends in chunks]
-        with device.scratch(sum(p.size for p in pieces) * tuning.memory.sorted_row, label):
-            found = np.unique(np.concatenate(pieces))
-            made.append(found[:0] if work.counted else device.in_file(found, label))
-            count += int(found.size)
+        found = _different([own[ends[n] : ends[n + 1]] for own, ends in chunks], device, label)
+        made.append(found[:0] if work.counted else found)
+        count += int(found.size)
     whole = np.array([count], np.int64) if work.counted else _joined(made, values.dtype, device, label)
     columns = {
-        s.column.id: make_column(
-            s.properties, s.physical_type, narrow(whole, s.physical_type), None, whole.size, device
-        )
+        s.column.id: make_column(s.properties, s.physical_type, narrow(whole, s.physical_type), None, whole.size, tier)
         for s in work.columns
     }
     return Frame(columns, int(whole.size))
 
 
+def _different(pieces: Sequence[Array], device: Device, label: str) -> Array:
+    """The different values of arrays of the tier, ascending, there."""
+    with device.scratch(sum(p.size for p in pieces) * tuning.memory.sorted_row, label):
+        values = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+        if device.below is None:
+            return device.in_file(np.unique(values), label)
+        with device.activate():
+            return copied(different(device.from_host(values, label), device.xp), device, device.below, label)
+
+
 def _joined(arrays: Sequence[Array], dtype: ElementDType, device: Device, label: str) -> Array:
     with device.into_files():
-        made = device.empty_spillable(sum(a.size for a in arrays), dtype, label)
+        made = tier_of(device).empty_spillable(sum(a.size for a in arrays), dtype, label)
     return np.concatenate(arrays, out=made)

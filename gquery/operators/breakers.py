@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import ModuleType
 from typing import assert_never
 
 import numpy as np
@@ -153,6 +154,15 @@ def _ordered_groups(work: OrderedGroups, frame: Frame, device: Device) -> Frame:
         return ordered_groups(work, frame, device)
     rows = 0 if work.keys else 1
     return Frame({s.column.id: null_column(s, rows, device) for s in work.columns}, rows)
+
+
+def different(values: Array, xp: ModuleType) -> Array:
+    """The different values of an array, ascending."""
+    values = xp.sort(values)
+    starts = xp.ones(values.size, np.bool_)
+    xp.not_equal(values[1:], values[:-1], out=starts[1:])
+    found: Array = values[scans.compact(starts)]
+    return found
 
 
 # ---- concatenation --------------------------------------------------------------------------------------------------

@@ -93,22 +93,25 @@ class Partitioned:
 
 
 def partition_by_range(frame: Frame, by: RangePartitioning, device: Device, workers: int, label: str) -> Partitioned:
-    """The same for a frame on a CPU, by ranges of a key."""
-    data = frame.columns[by.key].data.on(device)
-    labels = row_partition.labels_for(frame.rows, by.parts, device, label)
-    step = tuning.partitioning.unit_rows
-    for low in range(0, frame.rows, step):
-        labels[low : low + step] = (data[low : low + step].astype(np.int64) - by.base) // by.width
-    columns, starts = _move_on_cpu(frame, labels, by.parts, device, workers, label)
+    """The same by ranges of a key."""
+    if by.parts == 1 or frame.rows == 0:
+        return Partitioned(frame, (0,) + (frame.rows,) * by.parts)
+    with device.activate():
+        data = frame.columns[by.key].data.on(device)
+        labels = row_partition.labels_for(frame.rows, by.parts, device, label)
+        step = tuning.partitioning.unit_rows if device.is_cpu else frame.rows
+        for low in range(0, frame.rows, step):
+            labels[low : low + step] = (data[low : low + step].astype(np.int64) - by.base) // by.width
+        columns, starts = _move(frame, labels, by.parts, device, workers, label)
     return Partitioned(Frame(columns, frame.rows, frame.rank_values), tuple(starts))
 
 
 def shifted(frame: Frame, key: int, low: int, width: int, device: Device) -> Frame:
-    """The frame on a CPU with ``low`` less in an integer column, whose values are from there on less than ``width`` more."""
+    """The frame with ``low`` less in an integer column, whose values are from there on less than ``width`` more."""
     column, known = frame.columns[key], Bounds(0, width - 1)
     physical_type, data = physical_type_for(known), column.data.on(device)
     made = device.empty_spillable(frame.rows, physical_type.numpy, "groups by range")
-    step = tuning.partitioning.unit_rows
+    step = tuning.partitioning.unit_rows if device.is_cpu else max(frame.rows, 1)
     for at in range(0, frame.rows, step):
         made[at : at + step] = data[at : at + step].astype(np.int64) - low
     own = replace(column, physical_type=physical_type, data=Buffer(made, device), statistics=ColumnStatistics(known))
@@ -134,10 +137,7 @@ def partition_rows(
         else:
             keys = [frame.columns[k] for k in by.keys]
             label_rows(keys, labels, PartRule(by.parts, by.seed, by.own), device, workers)
-        if device.is_cpu:
-            columns, starts = _move_on_cpu(frame, labels, parts, device, workers, label)
-        else:
-            columns, starts = _move_on_gpu(frame, labels, parts, device, label)
+        columns, starts = _move(frame, labels, parts, device, workers, label)
     return Partitioned(Frame(columns, frame.rows, frame.rank_values), tuple(starts))
 
 
@@ -148,6 +148,12 @@ def rows_between(frame: Frame, low: int, high: int) -> Frame:
 
 
 Moved = tuple[dict[int, ColumnData], list[int]]
+
+
+def _move(frame: Frame, labels: Array, parts: int, device: Device, workers: int, label: str) -> Moved:
+    if device.is_cpu:
+        return _move_on_cpu(frame, labels, parts, device, workers, label)
+    return _move_on_gpu(frame, labels, parts, device, label)
 
 
 def _move_on_cpu(frame: Frame, labels: Array, parts: int, device: Device, workers: int, label: str) -> Moved:

@@ -141,7 +141,7 @@ def _widened(column: ColumnData, device: Device) -> ColumnData | None:
         case PhysicalType.STRING64:
             return column
         case PhysicalType.STRING32:
-            offsets = device.empty(column.length + 1, np.int64, "offsets of text")
+            offsets = device.empty_spillable(column.length + 1, np.int64, "offsets of text")
             offsets[:] = column.data.on(device)
             return replace(column, physical_type=PhysicalType.STRING64, data=Buffer(offsets, device))
         case _:

@@ -75,8 +75,8 @@ def kernel_facts(kernel: KernelNode) -> Iterator[tuple[str, str]]:
 
 
 def parts_text(stage: StageNode) -> str:
-    """In how many parts a stage was made that did not fit memory, and what lay in files for that."""
-    return f"made in {stage.parts or 0:,} parts, {format_bytes(stage.spilled_bytes or 0)} in files"
+    """In how many parts a stage was made that did not fit memory, and what lay in files, or on the host, for that."""
+    return f"made in {stage.parts or 0:,} parts, {format_bytes(stage.spilled_bytes or 0)} spilled"
 
 
 def streamed_text(stage: StageNode) -> str:

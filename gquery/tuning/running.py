@@ -328,11 +328,16 @@ class Distribution(Record):
 
 @dataclass(init=False, eq=False, repr=False)
 class Spilling(Record):
-    """How what does not fit a memory limit is made in parts, which lie in files."""
+    """How what does not fit a memory limit is made in parts, which lie in the tier below: in files, or on the host."""
 
     slots_a_group: int = number(4, "slots a group", "of a hash table that grows, at most, about")
     joined_row: int = number(64, "bytes", "a row of a join table, at most, about: two slots, its place in a range")
     part_fraction: float = number(0.25, "share of free memory", "that the state of a part takes, about")
+    slice_fraction: float = number(
+        0.2,
+        "share of free memory",
+        "that a slice of rows takes which is brought to a device, partitioned and put below again",
+    )
     least_free: float = number(0.125, "share of a memory limit", "that is taken to be free, at least")
     least_parts: int = number(8, "parts", "that something is made in, at least")
     most_parts: int = number(256, "parts", "that rows are written in at once: each is written to a place of its own")

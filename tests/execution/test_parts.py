@@ -22,6 +22,7 @@ import gquery
 from gquery import errors, tuning
 from gquery.device import spill
 from gquery.device.device import Device
+from gquery.device.host_tier import HostTier
 from gquery.device.spill import SpillSpace
 from gquery.errors import OutOfMemoryError
 from gquery.execution import held, sort_parts
@@ -263,7 +264,7 @@ def test_explain_analyze_tells_of_parts(folder: Path, few_groups: Parts) -> None
     db = limited(folder)
     for sql in (GROUPS[0], GROUPS[9]):
         text = "\n".join(r[0] for r in db.sql(f"EXPLAIN ANALYZE {sql}").fetchall())
-        assert "made in " in text and " parts, " in text and " in files" in text, text
+        assert "made in " in text and " parts, " in text and " spilled" in text, text
 
 
 # ---- joins -------------------------------------------------------------------------------------------------------
@@ -409,8 +410,11 @@ def test_rows_that_compare_equal_keep_their_order(folder: Path, small_sorts: Par
 
 @pytest.mark.parametrize("rows", [0, 301, 3000])
 @pytest.mark.parametrize("counted", [True, False])
-def test_different_values_by_parts(rows: int, counted: bool, folder: Path, small_sorts: Parts) -> None:
-    device = Device("cpu", 0, 10**9, SpillSpace(str(folder)))
+@pytest.mark.parametrize("ordinal", [0, 1])
+def test_different_values_by_parts(rows: int, counted: bool, ordinal: int, folder: Path, small_sorts: Parts) -> None:
+    space = SpillSpace(str(folder))
+    device = Device("cpu", ordinal, 10**9, None if ordinal else space)
+    device.below = HostTier(device, None, space) if ordinal else None
     for values in (np.arange(rows) * 7 % 501, np.zeros(rows, np.int64), np.arange(rows)[::-1].copy()):
         made = frame(column(values.tolist(), PhysicalType.I64, device))
         source, result = new_column("a", BIGINT), new_column("b", BIGINT)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,9 @@ from gquery.columns.arrow import export_table
 from gquery.device.chunks import ChunkBuffers
 from gquery.device.section import Section
 from gquery.errors import InterruptError, OutOfMemoryError
+from gquery.execution import streamed_texts
+from gquery.kernels.builtin import text_scan
+from gquery.kernels.targets import capabilities as targets
 from tests.support.harness import compare, expect
 from tests.support.lanes import answer as answer_of_lanes
 from tests.support.marks import one_in
@@ -121,6 +125,35 @@ def test_a_long_text(target: str) -> None:
     texts = {"t": pa.table({"s": ["a" * 20_000 if row == 1500 else "b" * (row % 50) for row in range(6000)]})}
     made = connection(target, **texts)
     answer(made, "SELECT count(*), sum(length(s)) FROM t WHERE s LIKE '%aaa%' OR s LIKE '%bbb'", texts)
+
+
+@pytest.mark.parametrize("rows", [3000, 5000])
+def test_text_scans(rows: int, tune: Tune, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chunks of texts are scanned as they come; a chunk of its own is a text that is longer."""
+    tune(tuning.text_scans, least_rows=1, most_frequent=1.0)
+    tune(tuning.streaming, chunk_bytes=8000)
+    tune(tuning.materialization, unit=256)
+    monkeypatch.setitem(targets._BY_NAME, "cpu", replace(targets._BY_NAME["cpu"], scans_text=True))
+    seen: list[int] = []
+    mark = text_scan.mark_matches
+
+    def noting(texts: text_scan.Texts, *rest: Any) -> None:
+        seen.append(texts.rows)
+        mark(texts, *rest)
+
+    monkeypatch.setattr(streamed_texts, "mark_matches", noting)
+    few = tables(rows)
+    words = ("x", "special", "spec")
+    long = [None if row % 7 == 0 else "x" * (row % 50) + words[row % 3] + str(row) for row in range(rows)]
+    long[rows // 2] = "y" * 9000 + "special"
+    given = {"t": few["t"].append_column("l", pa.array(long)), "u": few["u"]}
+    made = connection("cpu", **given)
+    made.sql("SET interpret_limit = 0")
+    for _ in range(2):
+        answer(made, "SELECT count(*), sum(id) FROM t WHERE l LIKE '%special%'", given)
+        answer(made, "SELECT k, count(*), sum(v) FROM t WHERE l NOT LIKE '%spec%ial%' GROUP BY k", given)
+    assert sum(seen) == 4 * rows and len(seen) > 30
+    assert left(made) < CONSTANTS + 1000
 
 
 def test_what_fits_stays(tune: Tune) -> None:

@@ -16,7 +16,7 @@ from gquery.columns.arrow import export_table
 from gquery.columns.table import ColumnData
 from gquery.device.array import Array
 from gquery.device.device import Device
-from gquery.execution import attempt, prepare
+from gquery.execution import attempt, prepare, streamed_texts
 from gquery.expression.types import PhysicalType
 from gquery.kernels.builtin import text_scan
 from gquery.kernels.kernel import Kernel
@@ -61,15 +61,15 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     for name in ("cpu", "python"):
         monkeypatch.setitem(targets._BY_NAME, name, replace(targets._BY_NAME[name], scans_text=True))
     noted: list[str] = []
-    real = text_scan.matching_rows
+    real = streamed_texts.matched_texts
 
-    def matching_rows(
+    def matched_texts(
         column: ColumnData, pattern: ScannedPattern, packed: Array, device: Device, context: str
     ) -> Array:
         noted.append(pattern.prepared.replace(b"\xff", b"%").decode())
         return real(column, pattern, packed, device, context)
 
-    monkeypatch.setattr(attempt, "matching_rows", matching_rows)
+    monkeypatch.setattr(attempt, "matched_texts", matched_texts)
     return noted
 
 

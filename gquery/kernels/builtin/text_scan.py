@@ -21,6 +21,8 @@ recorded.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from gquery import tuning
 from gquery.columns.table import ColumnData
 from gquery.device.array import Array
@@ -285,12 +287,33 @@ def matching_rows(
     """The bitmap (uint32, on ``device``) of the rows whose text matches; bits of rows that are NULL mean nothing. The column has
     offsets, and at most 2^32 rows less some. ``packed`` is what `ScannedPattern.packed` gives, there: all that depends on more
     of the pattern than `ScannedPattern.is_like` compares."""
-    rows, limits = column.length, tuning.text_scans
-    bits = device.zeros(max(1, -(-rows // BITMAP_BITS)), "uint32", context)
-    if rows == 0:
-        return bits
-    type_, offsets = column.physical_type, column.data.on(device, context)
-    texts = offsets, 0 if column.characters is None else address(column.characters.on(device, context))
+    bits = device.zeros(max(1, -(-column.length // BITMAP_BITS)), "uint32", context)
+    if column.length:
+        characters, size = 0, 0
+        if column.characters is not None:
+            characters, size = address(column.characters.on(device, context)), column.characters.nbytes
+        texts = Texts(column.physical_type, column.length, column.data.on(device, context), characters, size)
+        mark_matches(texts, pattern, packed, bits, device, context)
+    return bits
+
+
+class Texts(NamedTuple):
+    """Texts on a device: the type of their offsets and how many there are; where character 0 is, which need not be theirs, and
+    how many bytes they have at most."""
+
+    physical_type: PhysicalType
+    rows: int
+    offsets: Array
+    characters: int
+    size: int
+
+
+def mark_matches(
+    column: Texts, pattern: ScannedPattern, packed: Array, bits: Array, device: Device, context: str = ""
+) -> None:
+    """Set the bits of the texts that match, in a bitmap of zeros; see `matching_rows`."""
+    rows, limits, type_, size = column.rows, tuning.text_scans, column.physical_type, column.size
+    texts = column.offsets, column.characters
     places = PackedPattern(pattern)
     keys, parts = packed[places.keys : places.parts], packed[places.parts : places.needles]
     counts, chosen = device.zeros(pattern.windows**2, "int64"), device.zeros(1 + _MOST_WINDOWS * KEY_WORDS, "int64")
@@ -298,7 +321,6 @@ def matching_rows(
     stride, longest, windows = rows // sampled, limits.sampled_bytes, pattern.windows
     launch(_SAMPLES[type_, pattern.unit], sampled, bits, *texts, stride, longest, keys, windows, counts)
     launch(_CHOOSE, 1, bits, keys, windows, counts, int(limits.most_frequent * sampled), chosen)
-    size = 0 if column.characters is None else column.characters.nbytes
     tiles, together = (
         -(-(size + _WORD) // _TILE),
         windows_at_once(pattern),
@@ -311,7 +333,6 @@ def matching_rows(
     pieces = chosen, packed[: places.keys], parts, address(packed[places.needles :]), bits
     launch(_VERIFY[type_], -(-rows // _ROWS_A_THREAD), bits, *texts, rows, *pieces)
     launch(_EACH_ROW[type_], rows, bits, *texts, *pieces)
-    return bits
 
 
 def windows_at_once(pattern: ScannedPattern) -> int:

@@ -240,8 +240,15 @@ def _call(r: random.Random, function: str, frame: WindowFrame, keys: tuple[SortK
     if function in ("sum", "avg", "count", "min", "max", "bool_and", "bool_or", "any_value") and r.random() < 0.3:
         keep, tail = expression("b"), " filter (where b)"
     distinct = function in ("sum", "avg", "count") and bool(args) and r.random() < 0.25
+    own: tuple[SortKey, ...] = ()
+    if function in ("first_value", "last_value", "any_value") and r.random() < 0.3:
+        own = (
+            SortKey(expression(r.choice(("g", "t", "o", "w"))), r.random() < 0.5, r.random() < 0.5),
+            SortKey(expression("id")),
+        )
+        texts[-1] += " order by " + ", ".join(map(_key, own))
     text = f"{function}({'distinct ' * distinct}{', '.join(texts)}{' ignore nulls' if ignores else ''}){tail}"
-    return WindowCall(function, args, dtype, True, frame, keep, distinct, (), ignores), text
+    return WindowCall(function, args, dtype, True, frame, keep, distinct, own, ignores), text
 
 
 def _amount(r: random.Random, pool: tuple[int, ...]) -> tuple[Expr, str]:

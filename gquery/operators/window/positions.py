@@ -11,14 +11,17 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from gquery.columns.table import ColumnData
+from gquery.columns.table import ColumnData, ColumnStatistics
 from gquery.device.array import Array
+from gquery.device.buffer import Buffer
 from gquery.device.device import Device
 from gquery.expression.expr import Column, Expr, SortKey
 from gquery.expression.expr import Literal as Constant
-from gquery.expression.types import PhysicalType
+from gquery.expression.facts import INT64_BITS
+from gquery.expression.types import Bounds, Kind, PhysicalType, physical_type_for
 from gquery.kernels.bindings import Argument
-from gquery.kernels.builtin.define import BuiltinKernel, builtin_kernel, launch
+from gquery.kernels.builtin.define import BuiltinKernel, address, builtin_kernel, launch
+from gquery.kernels.builtin.order import signed
 from gquery.operators.base import Frame
 from gquery.operators.ordered import OrderedFrame
 from gquery.runtime.records import dataclass
@@ -62,9 +65,35 @@ class Work:
     workers: int
 
     def column(self, e: Expr) -> ColumnData:
-        """The column that an expression names."""
-        assert isinstance(e, Column)
-        return self.frame.columns[e.id]
+        """The column that an expression names, or one of a constant's value in every row."""
+        if isinstance(e, Column):
+            return self.frame.columns[e.id]
+        assert isinstance(e, Constant)
+        return repeated(e, self.ordered.count, self.device)
+
+
+def repeated(constant: Constant, rows: int, device: Device) -> ColumnData:
+    """A constant as a column of so many rows."""
+    value, dtype = constant.value, constant.dtype
+    validity = Buffer(device.zeros(rows, np.uint8), device) if value is None else None
+    if isinstance(value, str) or dtype.is_string:
+        encoded = np.frombuffer((value or "").encode(), np.uint8)
+        views = Buffer(device.zeros(2 * rows, np.int64), device)
+        if not encoded.size:
+            return ColumnData(dtype, PhysicalType.VIEW, rows, views, validity)
+        characters = Buffer(device.from_host(encoded.copy()), device)
+        views.on(device)[0::2], views.on(device)[1::2] = address(characters.on(device)), encoded.size
+        return ColumnData(dtype, PhysicalType.VIEW, rows, views, validity, owners=(characters,))
+    value = 0 if value is None else value
+    physical_type = PhysicalType.F64 if dtype.is_float else physical_type_for(Bounds(value, value))
+    if dtype.kind is Kind.BOOLEAN:
+        physical_type = PhysicalType.BOOL
+    words = [signed(value), value >> INT64_BITS] if physical_type is PhysicalType.I128 else [value]
+    data = device.xp.tile(device.from_host(np.array(words, physical_type.numpy)), rows)
+    bounds = None if dtype.is_float else Bounds(value, value)
+    return ColumnData(
+        dtype, physical_type, rows, Buffer(data, device), validity, statistics=ColumnStatistics(bounds=bounds)
+    )
 
 
 def constant_of(e: Expr) -> Constant | None:

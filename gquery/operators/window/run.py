@@ -16,6 +16,8 @@ from gquery.operators.window.results import column_of
 from gquery.operators.window.values import VALUES, value_column
 from gquery.planner.physical import Stored, WindowRows
 
+UNORDERED = ("ntile", "lag", "lead", "nth_value")  # which have no order of their own
+
 
 def run_window(work: WindowRows, frame: Frame, device: Device, workers: int = 1) -> Frame:
     """The frame with the values of the calls, its rows in their order, on ``device``; so many threads of a CPU work at it."""
@@ -29,7 +31,7 @@ def run_window(work: WindowRows, frame: Frame, device: Device, workers: int = 1)
 
 
 def _column(stored: Stored, call: WindowCall, work: Work) -> ColumnData:
-    if call.order:
+    if call.order and (call.function in UNORDERED or call.function in RANKS):
         raise NotSupportedError(f"ORDER BY inside {call.function} over a window")
     if call.function in VALUES:
         return value_column(stored, call, work)

@@ -13,13 +13,11 @@ from gquery.device.array import Array
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device
 from gquery.expression.expr import Literal
-from gquery.expression.facts import INT64_BITS
 from gquery.expression.types import VARCHAR, PhysicalType
 from gquery.functions.vectors import characters_of, offsets_of
 from gquery.kernels.builtin import gathers, wide_arrays
-from gquery.kernels.builtin.order import signed
 from gquery.operators.base import make_column, narrow, null_column, words_a_row
-from gquery.operators.window.positions import Work
+from gquery.operators.window.positions import Work, repeated
 from gquery.planner.physical import Stored
 from gquery.runtime.records import dataclass
 
@@ -30,24 +28,14 @@ def take_or_null(column: ColumnData, rows: Array, there: Array | None, stored: S
 
 
 def constant_column(literal: Literal, stored: Stored, device: Device) -> ColumnData:
-    """A constant as a column of one row."""
-    value = literal.value
-    if isinstance(value, str):
-        codes = stored.properties.dictionary
-        if isinstance(codes, Dictionary):
-            code = codes.code_of(value)
-            assert code is not None
-            value = code
-        else:
-            encoded = np.frombuffer(value.encode(), np.uint8)
-            offsets = device.from_host(np.array([0, encoded.size], np.int64))
-            characters = Buffer(device.from_host(encoded.copy()), device)
-            return ColumnData(VARCHAR, PhysicalType.STRING64, 1, Buffer(offsets, device), None, characters)
-    if stored.physical_type is PhysicalType.I128:
-        words = np.array([signed(value), value >> INT64_BITS], np.int64)
-    else:
-        words = np.array([value], stored.physical_type.numpy)
-    return make_column(stored.properties, stored.physical_type, device.from_host(words), None, 1, device)
+    """A constant as a column of one row, in the dictionary of a result that has one."""
+    codes = stored.properties.dictionary
+    if isinstance(codes, Dictionary) and isinstance(literal.value, str):
+        code = codes.code_of(literal.value)
+        assert code is not None
+        data = device.from_host(np.array([code], stored.physical_type.numpy))
+        return make_column(stored.properties, stored.physical_type, data, None, 1, device)
+    return repeated(literal, 1, device)
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,6 +20,7 @@ from gquery.expression.windows import WindowCall
 from gquery.kernels.builtin import gathers, scans
 from gquery.operators.base import null_column
 from gquery.operators.window.frames import Ranges, frame_ranges, without_excluded
+from gquery.operators.window.own_order import first_by_order
 from gquery.operators.window.positions import (
     PARTITION,
     PositionKernel,
@@ -69,6 +70,9 @@ def _sources(
         _shifted(call, listed, found, there, work)
         return found, there, _otherwise(stored, call, work)
     ranges = without_excluded(call.frame, frame_ranges(call.frame, work), work)
+    if call.order:
+        first_by_order(call, ranges, present, (found, there), work)
+        return found, there, None
     _nth(call, ranges, listed, (found, there), work)
     return found, there, None
 

@@ -1,0 +1,71 @@
+"""ORDER BY inside a call: the first and the last value of a frame in an order of their own.
+
+Every position has a rank in that order; rows which it does not tell apart are in the window's. The first row of a frame is the
+one with the least rank, whatever the frame: ranks are combined as values are, and the least one found says which row it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from gquery.device.array import Array
+from gquery.expression.expr import Column, SortKey
+from gquery.expression.windows import WindowCall
+from gquery.kernels.builtin import gathers, order
+from gquery.kernels.builtin.define import builtin_kernel, launch
+from gquery.operators.base import Frame
+from gquery.operators.sort_keys import sort_keys
+from gquery.operators.window.combine import combined
+from gquery.operators.window.frames import Ranges
+from gquery.operators.window.positions import Work
+from gquery.operators.window.segment_scans import Op, identity
+
+_RANKS = builtin_kernel("found:*u32 ranks:*i64", "store_i64(ranks, i64(found[i]), i64(i))")
+_ABSENT = builtin_kernel(
+    "present:*u8 other:i64 ranks:*i64", "if eq_i64(i64(present[i]), 0):", "    store_i64(ranks, i64(i), other)"
+)
+
+
+def own_ranks(keys: Sequence[SortKey], work: Work) -> tuple[Array, Array]:
+    """The positions in the order of the keys (uint32), and the rank of each position in it (int64)."""
+    o, device = work.ordered, work.device
+    ids = {k.expr.id for k in keys if isinstance(k.expr, Column)}
+    columns = {i: work.frame.columns[i] for i in ids}
+    if o.rows is not None:
+        columns = {i: gathers.take(c, o.rows, device) for i, c in columns.items()}
+    found = order.sort_order(sort_keys(keys, Frame(columns, o.count), device))
+    ranks = device.empty(o.count, np.int64)
+    launch(_RANKS, o.count, ranks, found, ranks)
+    return found, ranks
+
+
+def first_by_order(
+    call: WindowCall, ranges: Sequence[Ranges], present: Array | None, made: tuple[Array, Array], work: Work
+) -> None:
+    """Store the row of the first or last value of each frame in the call's order, and whether there is one."""
+    o = work.ordered
+    op: Op = "max" if call.function in ("last_value", "last") else "min"
+    positions, ranks = own_ranks(call.order, work)
+    other = identity(op, "i64")
+    if present is not None:
+        launch(_ABSENT, o.count, ranks, present, other, ranks)
+    found = combined(ranks, op, call.frame, ranges, work)
+    launch(_FOUND[o.rows is not None], o.count, ranks, found, positions, o.rows, other, *made, workers=work.workers)
+
+
+_FOUND = {
+    ordered: builtin_kernel(
+        "found:*i64 positions:*u32 rows:*u32 other:i64 made:*u32 there:*u8",
+        "rank = i64(found[i])",
+        "ok = ne_i64(rank, other)",
+        "row = i64(0)",
+        "if ok:",
+        "    at = i64(positions[row_index(rank)])",
+        f"    row = {'i64(rows[row_index(at)])' if ordered else 'at'}",
+        "store_u32(made, i64(i), row)",
+        "store_bool(there, i64(i), ok)",
+    )
+    for ordered in (False, True)
+}

@@ -20,7 +20,7 @@ from gquery.expression.types import INT64, INT128, Bounds, PhysicalType, type_bo
 from gquery.expression.windows import WindowCall
 from gquery.kernels.builtin import wide_arrays
 from gquery.operators.window.combine import combined
-from gquery.operators.window.distinct import distinct_mask, distinct_sums
+from gquery.operators.window.distinct import distinct_counts, distinct_mask, distinct_sums
 from gquery.operators.window.frames import Ranges, frame_ranges, without_excluded
 from gquery.operators.window.positions import (
     PositionKernel,
@@ -45,6 +45,8 @@ def aggregate_column(stored: Stored, call: WindowCall, work: Work) -> ColumnData
     adds = call.function != "count"
     if call.distinct and column is not None:
         mask = distinct_mask(column, present, call.frame, work)
+        if mask is None and not adds and len(ranges) == 1:
+            return column_of(stored, distinct_counts(column, present, ranges[0], work), None, work)
         if mask is None:
             words = _words(column, present, work) if adds else []
             counts, sums = distinct_sums(column, words, present, ranges, work)

@@ -22,6 +22,7 @@ from gquery.kernels.builtin.define import builtin_kernel, launch
 from gquery.operators.sort_keys import key_parts
 from gquery.operators.window.frames import Ranges
 from gquery.operators.window.positions import PositionKernel, Work, position_kernel
+from gquery.operators.window.rank_tree import count_below, rank_tree
 
 _BEFORE = builtin_kernel(
     "found:*u32 starts:*u8 before:*u32",
@@ -102,15 +103,38 @@ def _summing(word: str, ranges: int) -> PositionKernel:
     return position_kernel(f"before:*u32 present:*u8 values:*{word} counts:*i64 made:*{word} {ends}", *lines)
 
 
+_LIMITS = builtin_kernel("lows:*u32 limits:*u32", "store_u32(limits, i64(i), add_i64(i64(lows[i]), 1))")
+_HIDDEN = builtin_kernel(
+    "present:*u8 most:i64 before:*u32", "if eq_i64(i64(present[i]), 0):", "    store_u32(before, i64(i), most)"
+)
+
+
+def distinct_counts(column: ColumnData, present: Array | None, frame: Ranges, work: Work) -> Array:
+    """By row how many different values its frame has: so many rows of it have none with their value between its first row and
+    them."""
+    o, device = work.ordered, work.device
+    before, limits = _rows_before(column, present, work), device.empty(o.count, np.uint32)
+    if present is not None:
+        launch(_HIDDEN, o.count, before, present, o.count + 1, before, workers=work.workers)
+    launch(_LIMITS, o.count, limits, frame.low, limits, workers=work.workers)
+    return count_below(rank_tree(before, o.count + 1, work), limits, [frame], work)
+
+
+def _rows_before(column: ColumnData, present: Array | None, work: Work) -> Array:
+    """For each position a number more than that of the last one before it in its partition with its value; 0: none has."""
+    found, starts = _by_value(column, present, work)
+    before = work.device.empty(work.ordered.count, np.uint32)
+    launch(_BEFORE, work.ordered.count, before, found, starts, before, workers=work.workers)
+    return before
+
+
 def distinct_sums(
     column: ColumnData, values: Sequence[Array], present: Array | None, ranges: Sequence[Ranges], work: Work
 ) -> tuple[Array, list[Array]]:
     """By row how many different values its ranges have, and for each array of ``values`` (by position) the sum of theirs."""
     o, device = work.ordered, work.device
     present = device.xp.ones(o.count, np.uint8) if present is None else present
-    found, starts = _by_value(column, present, work)
-    before, counts = device.empty(o.count, np.uint32), device.empty(o.count, np.int64)
-    launch(_BEFORE, o.count, before, found, starts, before, workers=work.workers)
+    before, counts = _rows_before(column, present, work), device.empty(o.count, np.int64)
     sums = []
     ends = [end for r in ranges for end in r]
     for own in values or [device.zeros(o.count, np.int64)]:

@@ -1,4 +1,4 @@
-"""The suite of microbenchmarks: scans, filters, groups, joins, sorts and strings, on any device.
+"""The suite of microbenchmarks: scans, filters, groups, joins, sorts, strings and windows, on any device.
 
     python -m benchmarks                              on the best device, 100 million rows
     python -m benchmarks --only group/ --profile      some cases, with their stages and kernels

@@ -45,7 +45,7 @@ def run(chosen: list[Case], device: str = "python", path: Path | None = None, pr
 # ---- cases -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["scan", "filter", "decimal", "group", "distinct", "join", "sort", "like", "string/"])
+@pytest.mark.parametrize("kind", ["scan", "filter", "decimal", "group", "distinct", "join", "sort", "like", "string/", "window"])
 def test_answers_are_right(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     chosen = [c for c in cases(ROWS) if c.name.startswith(kind)]
     assert run(chosen) == 0, capsys.readouterr().out

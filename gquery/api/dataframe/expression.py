@@ -18,6 +18,7 @@ from sqlglot.errors import ParseError
 from gquery.api.dataframe.methods import Methods
 from gquery.errors import BindError, InterfaceError, did_you_mean
 from gquery.functions import AGGREGATES, RESOLVERS, is_aggregate
+from gquery.functions.windows import WINDOWS
 from gquery.runtime.arguments import checked
 
 _NO_METHODS = ("if", "cast")  # written another way
@@ -384,4 +385,8 @@ def merged(many: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _function_names() -> list[str]:
-    return [n for n in (*RESOLVERS, *AGGREGATES) if not n.startswith("_") and n.isidentifier() and n not in _NO_METHODS]
+    return [
+        n
+        for n in (*RESOLVERS, *AGGREGATES, *WINDOWS)
+        if not n.startswith("_") and n.isidentifier() and n not in _NO_METHODS
+    ]

@@ -24,14 +24,13 @@ class Rows:
 
     def unique(self, subset: Names = None, keep: Keep = "any") -> Relation:
         """Of rows with equal values in ``subset`` (all columns) one: any, the first, the last, or none where there are two."""
-        from gquery.api.dataframe.expression import call
-        from gquery.api.dataframe.windows import window
+        from gquery.api.dataframe.expression import fn
 
         if subset is None and keep == "any":
             return self._verbs.distinct()
         keys = self._columns(subset)
-        many = call("count").over(*keys)
-        number = window(call("row_number")).over(*keys)
+        many = fn.count().over(*keys)
+        number = fn.row_number().over(*keys)
         match keep:
             case "any" | "first":
                 return self._numbered(number, number_is=1)
@@ -44,12 +43,11 @@ class Rows:
 
     def tail(self, n: int = 5) -> Relation:
         """The last rows."""
-        from gquery.api.dataframe.expression import call, col
-        from gquery.api.dataframe.windows import window
+        from gquery.api.dataframe.expression import col, fn
 
         if n < 0:
             raise BindError("tail takes a number of rows that is not negative")
-        from_end = call("count").over() - window(call("row_number")).over()
+        from_end = fn.count().over() - fn.row_number().over()
         numbered = self._verbs.with_columns(from_end.alias(_NUMBER))
         return numbered.filter(col(_NUMBER) < n).drop(_NUMBER)
 
@@ -61,10 +59,9 @@ class Rows:
 
     def with_row_index(self, name: str = "index", offset: int = 0) -> Relation:
         """A first column with the number of each row, from ``offset`` on."""
-        from gquery.api.dataframe.expression import call, col
-        from gquery.api.dataframe.windows import window
+        from gquery.api.dataframe.expression import col, fn
 
-        number = window(call("row_number")).over() + (offset - 1)
+        number = fn.row_number().over() + (offset - 1)
         return self._verbs.select(number.alias(name), *(col(n) for n in self._verbs.bound_query().names))
 
     def drop_nulls(self, subset: Names = None) -> Relation:

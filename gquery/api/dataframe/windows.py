@@ -15,6 +15,7 @@ from sqlglot import exp
 from gquery.api.dataframe.expression import Expression, call, col, lift, merged, when
 from gquery.errors import InterfaceError
 from gquery.functions import is_aggregate
+from gquery.functions.windows import WINDOWS
 
 
 def window(function: Expression, spec: exp.WindowSpec | None = None, order: Sequence[exp.Expr] = ()) -> Expression:
@@ -72,7 +73,7 @@ def over(e: Expression, partition_by: Sequence[Any], order_by: Any, descending: 
     if not found:
         raise InterfaceError(f"over takes an aggregate or a window function, which {e!r} does not have")
     for function in found:
-        made = function if isinstance(function, exp.Window) else _whole(function)
+        made = function if isinstance(function, exp.Window) else _windowed(function)
         if made is not function:
             node = _replaced(node, function, made)
         made.set("partition_by", [*made.args.get("partition_by", []), *(k.node.copy() for k in keys)])
@@ -95,8 +96,8 @@ def _ordered(key: Expression, descending: bool) -> exp.Expr:
 
 
 def _functions(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The windows in a tree, and the aggregates that are in none."""
-    is_call = isinstance(node, exp.Anonymous) and is_aggregate(node.name.lower())
+    """The windows in a tree, and the aggregates and window functions that are in none."""
+    is_call = isinstance(node, exp.Anonymous) and (is_aggregate(node.name.lower()) or node.name.lower() in WINDOWS)
     if is_call or isinstance(node, exp.Window | exp.Filter):
         yield node
     elif not isinstance(node, exp.Query | exp.Subquery):
@@ -104,8 +105,10 @@ def _functions(node: exp.Expr) -> Iterator[exp.Expr]:
             yield from _functions(below)
 
 
-def _whole(function: exp.Expr) -> exp.Window:
-    """An aggregate over all rows of the partition."""
+def _windowed(function: exp.Expr) -> exp.Window:
+    """An aggregate over all rows of the partition, or a window function."""
+    if isinstance(function, exp.Anonymous) and function.name.lower() in WINDOWS:
+        return exp.Window(this=function.copy(), over="OVER")
     ends = {"start": "UNBOUNDED", "start_side": "PRECEDING", "end": "UNBOUNDED", "end_side": "FOLLOWING"}
     return exp.Window(this=function.copy(), over="OVER", spec=exp.WindowSpec(kind="ROWS", **ends))
 

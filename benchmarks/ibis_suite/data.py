@@ -87,7 +87,7 @@ def _batting(random: np.random.Generator, rows: int) -> pd.DataFrame:
 
 
 def _awards(random: np.random.Generator, rows: int) -> pd.DataFrame:
-    tie = np.where(random.uniform(0, 1, rows) < 0.05, "Y", None)
+    tie = pd.Series(["Y"] * rows).where(random.uniform(0, 1, rows) < 0.05, None)
     return pd.DataFrame(
         {
             "playerID": _players(random, rows),
@@ -95,7 +95,7 @@ def _awards(random: np.random.Generator, rows: int) -> pd.DataFrame:
             "yearID": random.integers(1877, 2016, rows),
             "lgID": random.choice(["AL", "NL", "ML"], rows),
             "tie": tie,
-            "notes": np.where(random.uniform(0, 1, rows) < 0.5, random.choice(["P", "C", "OF"], rows), None),
+            "notes": pd.Series(random.choice(["P", "C", "OF"], rows)).where(random.uniform(0, 1, rows) < 0.5, None),
         }
     )
 

@@ -10,7 +10,7 @@ import ibis
 from ibis.backends.tests.base import BackendTest
 
 import gquery.api.ibis
-from tools.ibis_suite.data import tables
+from benchmarks.ibis_suite.data import tables
 
 
 class TestConf(BackendTest):  # type: ignore[misc]

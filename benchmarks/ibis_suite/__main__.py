@@ -1,7 +1,7 @@
-"""``python -m tools.ibis_suite``: the share of Ibis' tests of backends that pass on gquery, file by file.
+"""``python -m benchmarks.ibis_suite``: the share of Ibis' tests of backends that pass on gquery, file by file.
 
-    python -m tools.ibis_suite                      all files
-    python -m tools.ibis_suite test_window.py -v    one, with what fails
+    python -m benchmarks.ibis_suite                      all files
+    python -m benchmarks.ibis_suite test_window.py -v    one, with what fails
 
 It wants the packages pytest-mock, pytest-snapshot and filelock beside `gquery[ibis]`. What Ibis expects to fail on some backends
 is marked by their names, among which gquery is not: nested types, geometry and what only one backend has count as failures.
@@ -36,7 +36,7 @@ def main(arguments: list[str]) -> int:
     options = [a for a in arguments if not a.endswith(".py")]
     counts = Counts()
     quiet = [] if options else ["-q", "--tb=no", "--no-header", "--no-summary"]
-    of_ibis = ["-m", "gquery", "-p", "tools.ibis_suite.plugin", "-p", "no:cacheprovider", "-c", "/dev/null"]
+    of_ibis = ["-m", "gquery", "-p", "benchmarks.ibis_suite.plugin", "-p", "no:cacheprovider", "-c", "/dev/null"]
     of_ibis += ["--rootdir", str(folder.parents[2]), "--import-mode=importlib"]
     pytest.main([*map(str, files), *of_ibis, *quiet, *options], plugins=[counts])
     total: Counter[str] = Counter()

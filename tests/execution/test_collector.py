@@ -138,3 +138,4 @@ def test_what_a_block_makes_is_permanent_and_a_circle_from_before_is_found(monke
         assert gone() is None
     finally:
         gc.unfreeze()
+        gc.freeze()  # what was there before the tests, and more

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import ast
 from collections.abc import Collection, Iterator, Mapping
+from functools import cache
 from html import escape
 from pathlib import Path
 from typing import Literal, get_args
@@ -45,7 +46,8 @@ def room(name: str) -> str:
     return name.split(".")[0]
 
 
-def imports(path: Path) -> Iterator[tuple[str, When]]:
+@cache
+def imports(path: Path) -> tuple[tuple[str, When], ...]:
     """Every imported module, and when: as this one is loaded, as a function runs, or never (for types alone)."""
 
     def visit(node: ast.AST, when: When) -> Iterator[tuple[str, When]]:
@@ -62,7 +64,7 @@ def imports(path: Path) -> Iterator[tuple[str, When]]:
             else:
                 yield from visit(child, when)
 
-    yield from visit(ast.parse(path.read_text()), "eager")
+    return tuple(visit(ast.parse(path.read_text()), "eager"))
 
 
 def _names(node: ast.ImportFrom, when: When) -> Iterator[tuple[str, When]]:

@@ -234,4 +234,5 @@ select l.id, r.id from l full join r on l.k = r.k and concat(l.s, r.id) not like
 
 select id from l where k not in (select k from r where concat(l.s, r.id) not like 'a%' and r.k is not null)
 
+-- compiled
 select count(*) from l a join l b on a.k = b.k or a.v >= 0 join l c on c.v = a.v or b.v >= -5 where not (b.v >= any (select v from r where r.k = a.k and r.v < c.v or r.s > b.s))

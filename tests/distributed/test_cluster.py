@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -281,15 +281,16 @@ def test_a_scheduler_that_does_not_answer(tmp_path: Path) -> None:
             process.wait()
 
 
-def test_tpch_on_three_workers(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """The 22 queries of SF0.1, compiled."""
+@pytest.mark.parametrize("numbers", [(4, 13, 18), pytest.param(queries.NUMBERS, marks=pytest.mark.slow)])
+def test_tpch_on_three_workers(numbers: Sequence[int], tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Queries of SF0.1, compiled; the slow tests take all."""
     folder = generate(0.1, tmp_path_factory.getbasetemp() / "tpch-0.1", echo=False)
     oracle = Oracle(0.1, folder)
-    oracle.prepare(queries.NUMBERS)
+    oracle.prepare(numbers)
     with gquery.connect(device="cpu", cluster="local", workers=3, threads=1) as made:
         for name, path in tpch_files(folder).items():
             made.sql(f"CREATE VIEW {name} AS SELECT * FROM '{path}'")
-        for number in queries.NUMBERS:
+        for number in numbers:
             text = queries.sql(number)
             result = made.sql(text)
             want = oracle.expected(number, [str(t) for t in result.types])

@@ -1,8 +1,8 @@
 """Reads the SQL of ``tests/differential/*.sql``: queries separated by empty lines.
 
 A comment line before a query tags it: ``-- ordered`` (the order of rows is compared), ``-- one rank`` (huge doubles cancel out,
-in the order of the rows alone) and ``-- cpu`` (it also runs compiled on the CPU; all run interpreted, and on a GPU where there is
-one). The file's head names its tables.
+in the order of the rows alone), ``-- cpu`` (it also runs compiled on the CPU; all run interpreted, and on a GPU where there is
+one) and ``-- compiled`` (it runs compiled alone: the interpreter would take seconds). The file's head names its tables.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ def _read(path: Path) -> list[Case]:
         elif line.strip():
             lines.append(line)
         elif lines:
-            assert make is not None and tags <= {"ordered", "cpu", "one rank"}, f"{path.name}:{number}: {tags}"
+            assert make is not None and tags <= {"ordered", "cpu", "one rank", "compiled"}, (
+                f"{path.name}:{number}: {tags}"
+            )
             cases.append(Case(f"{path.stem}:{number - len(lines)}", "\n".join(lines), make, frozenset(tags)))
             tags, lines = set(), []
     return cases

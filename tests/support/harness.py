@@ -14,6 +14,7 @@ import os
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from operator import eq
 from typing import Any
 
 import duckdb
@@ -141,12 +142,20 @@ def compare(got: Sequence[Row], want: Sequence[Row], ordered: bool, types: Seque
     tolerances = [1e-6 if t == "FLOAT" else 1e-9 for t in types]
     if len(got) != len(want):
         return f"{len(got)} rows, expected {len(want)}: {_some(got)} against {_some(want)}"
+    if _are_written_alike(got, want, ordered):
+        return None
     if not ordered:
         got, want = sorted(got, key=_sort_key), sorted(want, key=_sort_key)
     for number, (g, w) in enumerate(zip(got, want, strict=True)):
         if len(g) != len(w) or not all(same(a, b, t) for a, b, t in zip(g, w, tolerances, strict=True)):
             return f"row {number}: {g}, expected {w}"
     return None
+
+
+def _are_written_alike(got: Sequence[Row], want: Sequence[Row], ordered: bool) -> bool:
+    """Whether rows are the same to the last bit: most are, and that takes a tenth of the time of comparing value by value."""
+    a, b = map(repr, got), map(repr, want)
+    return all(map(eq, a, b)) if ordered else sorted(a) == sorted(b)
 
 
 def _some(rows: Sequence[Row]) -> str:

@@ -115,7 +115,7 @@ def test_checksums_of_another_run(tmp_path: Path) -> None:
     done = run(*against)
     assert done.exit_code == 1 and "1 of 3 right" in done.output
     assert "the checksum of the exact values differs" in done.output and "sums of the DOUBLE columns" in done.output
-    assert "is for sf 0.01" in tpch("run", "--sf", "1", *against).output
+    assert "is for sf 0.01" in tpch("run", "--sf", "0.001", *against).output
 
 
 def test_engines_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:

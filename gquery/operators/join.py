@@ -113,7 +113,7 @@ def _emit_unique(step: Probe, code: Code, consume: Consumer) -> None:
         found = matched
     else:
         null = None
-    if kind in (JoinKind.LEFT, JoinKind.SINGLE, JoinKind.FULL):
+    if kind in (JoinKind.LEFT, JoinKind.SINGLE, JoinKind.ASOF, JoinKind.FULL):
         row = _provide_held(step, code, held, found)
         if step.records_matches:
             with code.when(found):

@@ -32,6 +32,9 @@ def emit_many(step: Probe, code: Code, consume: Consumer) -> None:
     if kind in (JoinKind.LEFT, JoinKind.FULL):
         _emit_outer(step, code, consume, candidates)
         return
+    if kind is JoinKind.ASOF:
+        _emit_nearest(step, code, consume, candidates)
+        return
     matched = code.let(ir.FALSE)
     null = code.let(ir.FALSE) if kind is JoinKind.MARK and step.residual is not None else None
     if kind is JoinKind.SINGLE:
@@ -69,6 +72,37 @@ def _emit_outer(step: Probe, code: Code, consume: Consumer, candidates: Candidat
         with code.when(emit):
             provide(step, code, row, found)
             consume()
+
+
+def _emit_nearest(step: Probe, code: Code, consume: Consumer, candidates: Candidates) -> None:
+    """ASOF: the one at the end of the range that lies at the probe's value, or NULLs; with a residual the first from there for
+    which that is TRUE."""
+    matched, row = code.let(ir.FALSE), code.let(code.integer(0))
+    at, descends = code.let(candidates.end if step.high else candidates.begin), bool(step.high)
+
+    def is_left() -> ir.Expression:
+        return ir.Operation(candidates.begin, "<", at) if descends else ir.Operation(at, "<", candidates.end)
+
+    def take() -> None:
+        if descends:
+            code.set(at, code.call("row_index", code.call("sub_i64", code.call("i64", at), code.integer(1))))
+        candidates.set_row(row, at)
+        if step.residual is None:
+            code.set(matched, ir.TRUE)
+            return
+        provide(step, code, row, None)
+        test_residual(step, code, matched, None)
+        if not descends:
+            code.set(at, code.call("next_index", at))
+
+    if step.residual is None:
+        with code.when(is_left()):
+            take()
+    else:
+        with code.loop(ir.And((is_left(), ir.Not(matched)))):
+            take()
+    provide(step, code, row, matched)
+    consume()
 
 
 def _emit_single(step: Probe, code: Code, consume: Consumer, candidates: Candidates, matched: ir.Name) -> None:

@@ -142,7 +142,7 @@ def _of_probe(step: Probe) -> dict[int, tuple[Column, ValueProperties]]:
     if step.mark is not None:
         may_be_null = step.null_key or step.residual is not None
         return {step.mark.id: (step.mark, value_properties(BOOLEAN, nullable=may_be_null))}
-    filled = step.kind in (JoinKind.LEFT, JoinKind.SINGLE, JoinKind.FULL)
+    filled = step.kind in (JoinKind.LEFT, JoinKind.SINGLE, JoinKind.ASOF, JoinKind.FULL)
     if step.table.exists or not (filled or step.kind is JoinKind.INNER):
         return {}
     stored = [(s.column, s.properties) for s in step.table.columns]

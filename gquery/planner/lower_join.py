@@ -31,6 +31,8 @@ from gquery.planner.lowering import Lowering
 from gquery.planner.physical import JoinTable, Probe
 from gquery.runtime.records import replace
 
+_ONE_MATCH = (JoinKind.SEMI, JoinKind.ANTI, JoinKind.MARK, JoinKind.SINGLE, JoinKind.ASOF)
+
 
 def join(lowering: Lowering, plan: Join, wanted: frozenset[int]) -> Stream:
     """The stream of a join."""
@@ -173,7 +175,7 @@ def _probe(lowering: Lowering, sides: Sides, wanted: frozenset[int]) -> Stream:
         reach=None if bounds is None else bounds.reach,
     )
     known = _known_behind(sides, table)
-    one_match = table.unique or plan.kind in (JoinKind.SEMI, JoinKind.ANTI, JoinKind.MARK, JoinKind.SINGLE)
+    one_match = table.unique or plan.kind in _ONE_MATCH
     limit = left.limit if one_match else None
     rows = max(1.0, lowering.estimator.rows(plan))
     work = left.work + _probe_work(left, right, table, one_match)
@@ -193,7 +195,7 @@ def _known_behind(sides: Sides, table: JoinTable) -> dict[int, ValueProperties]:
     """What is known of the columns behind the probe; those of the right side get a name in the left stream."""
     left, right, kind = sides.left, sides.right, sides.plan.kind
     known = dict(left.columns)
-    filled = kind in (JoinKind.LEFT, JoinKind.SINGLE, JoinKind.FULL)
+    filled = kind in (JoinKind.LEFT, JoinKind.SINGLE, JoinKind.ASOF, JoinKind.FULL)
     if (kind is JoinKind.INNER or filled) and not table.exists:
         for i, what in right.columns.items():
             if table.inline_payload is not None and i not in sides.payload:

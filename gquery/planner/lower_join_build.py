@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gquery import tuning
+from gquery.errors import NotSupportedError
 from gquery.expression.expr import Column, Expr, new_column
 from gquery.expression.frozen import frozen_open
 from gquery.expression.types import Register
@@ -200,20 +201,22 @@ def row_bounds(lowering: Lowering, sides: Sides) -> RowBounds | None:
     """The range of rows that matches lie in, where it is worth it to sort the right side for it: where nothing is equal to
     anything, or a key has many rows."""
     plan, keys = sides.plan, sides.keys
-    if (
-        not sides.residual
-        or sides.null_key
-        or (one_row_at_most(plan.right) if not keys else _proved_unique(plan, keys))
-    ):
+    is_asof = plan.kind is JoinKind.ASOF
+    is_found_at_once = _proved_unique(plan, keys) if keys else one_row_at_most(plan.right)
+    if not (sides.residual or is_asof) or sides.null_key or is_found_at_once:
         return None
-    if keys:
+    if keys and not is_asof:
         rows, known = lowering.estimator.rows(plan.right), 1.0
         for k in keys:
             known *= lowering.estimator.distinct(k.build, rows)
         if rows < tuning.join_layouts.sorted_rows * known:
             return None
     left, right = frozenset(sides.left.columns), frozenset(sides.right.columns)
-    return chosen([c for c in comparisons(sides.residual, left, right) if _is_ordinal(c, sides)])
+    found = chosen([c for c in comparisons(sides.residual, left, right) if _is_ordinal(c, sides)])
+    if found is None and is_asof:
+        types = sorted({str(c.build.dtype) for c in comparisons(sides.residual, left, right)})
+        raise NotSupportedError(f"an ASOF JOIN by a comparison of {' and '.join(types) or 'a constant'}")
+    return found
 
 
 def _described(right: Stream, key: JoinKey) -> Stored:

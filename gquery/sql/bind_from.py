@@ -15,6 +15,7 @@ from gquery.expression.types import BIGINT
 from gquery.functions import call
 from gquery.planner.logical.nodes import Apply, Filter, Join, JoinKind, Plan, Query, Range, Scan, Values
 from gquery.planner.logical.tree import column_ids, free_columns
+from gquery.sql.bind_asof import asof_join
 from gquery.sql.bind_expr import ExprBinder
 from gquery.sql.bind_files import reader_arguments, reader_of
 from gquery.sql.bind_shared import relation_use
@@ -216,14 +217,18 @@ class FromBinder:
                 raise located(BindError("NATURAL JOIN of tables without a common column name"), self.query.sql, node)
         try:
             pairs = [(n, self._using(n, left[1], "left"), self._using(n, right[1], "right")) for n in names]
-            terms = tuple(call("eq", a, b) for _, a, b in pairs)
+            last = pairs[-1:] if method == "ASOF" else []  # USING of an ASOF join: its last column is compared
+            terms = tuple(call("eq", a, b) for _, a, b in pairs[: len(pairs) - len(last)])
+            terms += tuple(call("ge", a, b) for _, a, b in last)
         except BindError as e:
             raise located(e, self.query.sql, node) from None
         on = node.args.get("on")
         condition = ExprBinder(self.query, both, "ON").condition(on) if on is not None else conjunction(terms)
-        if join_kind not in (JoinKind.INNER, JoinKind.LEFT) or side == "RIGHT":
+        if join_kind not in (JoinKind.INNER, JoinKind.LEFT) or side == "RIGHT" or method == "ASOF":
             self._check_apart(left[0], right[0], node)
-        if side == "RIGHT" and join_kind is JoinKind.LEFT:
+        if method == "ASOF":
+            plan, scope = self._asof(left, right, join_kind, condition, node)
+        elif side == "RIGHT" and join_kind is JoinKind.LEFT:
             plan, scope = self._combine(left, right, JoinKind.LEFT, condition, swapped=True)
         else:
             plan, scope = self._combine(left, right, join_kind, condition)
@@ -231,6 +236,18 @@ class FromBinder:
             for name, a, b in pairs:
                 _merge(scope, name, a, b, join_kind, right_wins=side == "RIGHT")
         return plan, scope
+
+    def _asof(
+        self, left: tuple[Plan, Scope], right: tuple[Plan, Scope], kind: JoinKind, condition: Expr, node: exp.Join
+    ) -> tuple[Plan, Scope]:
+        try:
+            plan = asof_join(left[0], right[0], kind, condition)
+        except BindError as e:
+            raise located(e, self.query.sql, node) from None
+        if kind in (JoinKind.SEMI, JoinKind.ANTI):
+            return plan, left[1]
+        a, b = left[1], _filled(right[1])
+        return plan, Scope(self.parent, a.relations + b.relations, a.merged + b.merged)
 
     def _check_apart(self, left: Plan, right: Plan, node: exp.Join) -> None:
         if free_columns(right) & column_ids(left):

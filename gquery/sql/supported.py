@@ -116,8 +116,10 @@ def _reason(node: exp.Expr) -> str | None:
             return "DISTINCT ON"
         case exp.Limit() if (options := node.args.get("limit_options")) is not None and options.args.get("percent"):
             return "LIMIT with a percentage"
-        case exp.Join() if (method := (node.args.get("method") or "").upper()) in ("ASOF", "POSITIONAL"):
-            return f"{method} joins"
+        case exp.Join() if (node.args.get("method") or "").upper() == "POSITIONAL":
+            return "POSITIONAL joins"
+        case exp.Join() if (node.args.get("method") or "").upper() == "ASOF" and node.side.upper() in ("RIGHT", "FULL"):
+            return f"ASOF {node.side.upper()} joins"
         case exp.Intersect() | exp.Except() if not node.args.get("distinct"):
             return f"{node.key.upper()} ALL"
         case exp.Create() if not (node.kind in ("TABLE", "VIEW") and node.expression is not None):

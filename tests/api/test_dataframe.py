@@ -92,6 +92,13 @@ CASES: list[tuple[str, Callable[[Relation, Relation], Relation]]] = [
     ("SELECT a, t, t.s FROM t FULL JOIN o USING (a)", lambda t, o: t.join(o, on="a", how="full").select("a", "t", "s")),
     ("SELECT t.* FROM t SEMI JOIN o USING (a)", lambda t, o: t.join(o, on="a", how="semi")),
     ("SELECT t.* FROM t ANTI JOIN o ON t.a = o.a", lambda t, o: t.join(o, left_on="a", right_on="a", how="anti")),
+    ("SELECT a, b, s, d, m, t FROM t ASOF JOIN (SELECT a, max(t) AS t FROM o GROUP BY a) o USING (a)",
+     lambda t, o: t.join(o.group_by("a").agg(t=col("t").max()), on="a", how="asof")),
+    ("SELECT x.a, x.s, y.n FROM t x ASOF LEFT JOIN (SELECT a, count(*) n FROM t GROUP BY a) y ON x.a >= y.a",
+     lambda t, o: t.select("a", "s").join_asof(t.group_by("a").agg(n=fn.count()), on="a")),
+    ("SELECT x.a, x.s, k, n FROM t x ASOF JOIN (SELECT s, a AS k, count(*) n FROM t GROUP BY s, a) y ON x.s = y.s AND x.a <= k",
+     lambda t, o: t.select("a", "s").join_asof(
+         t.group_by("s", k="a").agg(n=fn.count()), ("a", "k"), by="s", strategy="forward", how="inner")),
     ("SELECT t.a, t.s, o.a AS a_right FROM t, o", lambda t, o: t.join(o, how="cross").select("a", "s", "a_right")),
     ("SELECT t.a, o.a AS a_right FROM t JOIN o ON t.a < o.a",
      lambda t, o: t.join(o, on=col("a", "self") < col("a", "other")).select("a", "a_right")),

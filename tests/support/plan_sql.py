@@ -122,6 +122,8 @@ def _join(plan: nodes.Join) -> str:
             return f"SELECT {shown} FROM {left} JOIN {right} ON {on}"
         case nodes.JoinKind.LEFT | nodes.JoinKind.SINGLE:
             return f"SELECT {shown} FROM {left} LEFT JOIN {right} ON {on}"
+        case nodes.JoinKind.ASOF:
+            return f"SELECT {shown} FROM {left} ASOF LEFT JOIN {right} ON {on}"
         case nodes.JoinKind.FULL:
             return f"SELECT {shown} FROM {left} FULL JOIN {right} ON {on}"
         case nodes.JoinKind.SEMI:

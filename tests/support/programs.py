@@ -36,6 +36,7 @@ SMALL = {
     "full_join": "SELECT t.id, u.w FROM t FULL JOIN u ON t.x = u.k",
     "range_join": "SELECT t.id, u.w FROM t LEFT JOIN u ON t.x BETWEEN u.k AND u.w AND t.y <> u.w",
     "band_join": "SELECT count(*) FROM t JOIN v ON v.z BETWEEN t.x AND t.x + 3",
+    "asof_join": "SELECT t.id, v.z FROM t ASOF LEFT JOIN v ON t.k = v.k AND t.y >= v.z",
     "key_filter": "SELECT sum(m) FROM t JOIN wide ON t.far = wide.far WHERE k IN (SELECT k FROM v WHERE z < 2)",
     "hash_join": "SELECT count(*) FROM t JOIN wide ON t.far = wide.far",
     "group_direct": "SELECT s, count(*), sum(x), avg(f), min(d) FROM t GROUP BY s",

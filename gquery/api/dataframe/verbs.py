@@ -23,11 +23,13 @@ if TYPE_CHECKING:
     from gquery.api.relation import Relation
     from gquery.planner.logical.nodes import Query
 
-How = Literal["inner", "left", "right", "full", "outer", "semi", "anti", "cross"]
+How = Literal["inner", "left", "right", "full", "outer", "semi", "anti", "cross", "asof"]
+Strategy = Literal["backward", "forward"]
 Names = str | Sequence[str] | None
 _SIDES = {
     "inner": ("", ""), "left": ("LEFT", ""), "right": ("RIGHT", ""), "full": ("FULL", ""), "outer": ("FULL", ""),
     "semi": ("", "SEMI"), "anti": ("", "ANTI"), "cross": ("", "CROSS"),
+    "asof": ("", ""),
 }  # fmt: skip
 
 
@@ -182,9 +184,9 @@ class Verbs(Rows, ABC):
     ) -> Relation:
         """Rows of both sides that belong together.
 
-        ``on`` is the name of a column that both have, a list of those (they come once in the result), or a condition
-        over the columns of both; ``left_on`` and ``right_on`` name columns that have to be equal and are all kept. A
-        column of the right side whose name the left side has, too, gets the suffix.
+        ``on`` is the name of a column that both have, a list of those (they come once in the result; the last is compared by an
+        ``asof`` join), or a condition over the columns of both; ``left_on`` and ``right_on`` name columns that have to be equal
+        and are all kept. A column of the right side whose name the left side has, too, gets the suffix.
         """
         from sqlglot import exp
 
@@ -199,7 +201,7 @@ class Verbs(Rows, ABC):
             raise InterfaceError("a join takes on, or left_on and right_on; a cross join takes neither")
         left, right = self.bound_query().names, self._relation(other).bound_query().names
         side, kind = _SIDES[how]
-        join = exp.Join(this=exp.to_table("other"), side=side, kind=kind)
+        join = exp.Join(this=exp.to_table("other"), side=side, kind=kind, method="ASOF" if how == "asof" else None)
         given: list[Expression] = []
         shared: set[str] = set()
         items = [on] if isinstance(on, str) else on
@@ -230,6 +232,23 @@ class Verbs(Rows, ABC):
         else:
             entries = columns_of(left)
         return self._made(select(entries, joins=[join]), given, other)
+
+    def join_asof(
+        self,
+        other: Any,
+        on: str | tuple[str, str],
+        by: Names = None,
+        strategy: Strategy = "backward",
+        how: Literal["left", "inner"] = "left",
+        suffix: str = "_right",
+    ) -> Relation:
+        """Each row beside the other side's whose key ``on`` (a name, or one on each side) is the greatest not above, or for
+        ``forward`` the least that is not less, of those with equal columns ``by``. Rows without one have NULLs, or go (inner)."""
+        from gquery.api.dataframe.asof import join_asof
+
+        keys = (on, on) if isinstance(on, str) else on
+        tree = join_asof((self, self._relation(other)), keys, [] if by is None else _list(by), (strategy, how), suffix)
+        return self._made(tree, [], other)
 
     # ---- SQL -------------------------------------------------------------------------------------------------------
 

@@ -232,7 +232,7 @@ class Estimator:
         left_ids, right_ids = column_ids(left), column_ids(right)
         terms = [(e, key_pair(e, left_ids, right_ids)) for e in conjuncts(condition)]
         pairs = [pair for _, pair in terms if pair is not None]
-        if kind in (JoinKind.MARK, JoinKind.SINGLE):
+        if kind in (JoinKind.MARK, JoinKind.SINGLE, JoinKind.ASOF):
             return left_rows
         if kind in (JoinKind.SEMI, JoinKind.ANTI):
             selectivity = self.match_selectivity(pairs, left_rows, right_rows)

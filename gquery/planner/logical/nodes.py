@@ -105,6 +105,7 @@ class JoinKind(Enum):
     ANTI = "anti"  # the left row once, if there is none
     MARK = "mark"  # the left row and `mark`: TRUE for a match, else NULL if the condition was NULL for some row, else FALSE
     SINGLE = "single"  # as LEFT, but two matches are a CardinalityError
+    ASOF = "asof"  # as LEFT, but of the matches the nearest alone: by the condition's only comparison of both sides
 
 
 @frozen_open
@@ -141,7 +142,7 @@ def join_columns(left: Plan, right: Plan, kind: JoinKind, mark: Column | None) -
     match kind:
         case JoinKind.INNER:
             return left.columns + right.columns
-        case JoinKind.LEFT | JoinKind.SINGLE:
+        case JoinKind.LEFT | JoinKind.SINGLE | JoinKind.ASOF:
             return left.columns + _nullable(right.columns)
         case JoinKind.FULL:
             return _nullable(left.columns) + _nullable(right.columns)

@@ -175,7 +175,7 @@ def _defined_keys(plan: Shared) -> list[frozenset[int]]:
 
 def _join_keys(plan: Join) -> list[frozenset[int]]:
     left = unique_keys(plan.left)
-    if plan.kind in (JoinKind.SEMI, JoinKind.ANTI, JoinKind.MARK, JoinKind.SINGLE):
+    if plan.kind in (JoinKind.SEMI, JoinKind.ANTI, JoinKind.MARK, JoinKind.SINGLE, JoinKind.ASOF):
         return list(left)
     right = unique_keys(plan.right)
     pairs = join_pairs(plan)

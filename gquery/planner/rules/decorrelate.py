@@ -48,7 +48,7 @@ from gquery.planner.logical.tree import column_ids, expressions, free_columns, t
 from gquery.planner.rules.decorrelate_domain import by_domain, empty_group, inner_column
 from gquery.runtime.records import dataclass, replace
 
-_LEFT_ONLY = (JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI, JoinKind.MARK, JoinKind.SINGLE)
+_LEFT_ONLY = (JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI, JoinKind.MARK, JoinKind.SINGLE, JoinKind.ASOF)
 
 
 def decorrelate(plan: Plan) -> Plan | None:

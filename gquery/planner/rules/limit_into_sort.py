@@ -52,7 +52,7 @@ def _limit(limit: int | None, offset: int, source: Plan, plan: Limit | None) -> 
             return Sort(_down(s), keys, both, skipped + offset)
         case _ if limit == 0:
             return Values(source.columns, ())
-        case Join(kind=JoinKind.MARK | JoinKind.SINGLE | JoinKind.LEFT) if _one_for_one(source):
+        case Join(kind=JoinKind.MARK | JoinKind.SINGLE | JoinKind.ASOF | JoinKind.LEFT) if _one_for_one(source):
             return with_sources(source, (_limit(limit, offset, source.left, None), _down(source.right)))
         case UnionAll() if limit is not None:
             new = tuple(_limit(limit + offset, 0, s, None) for s in source.sources)

@@ -150,6 +150,8 @@ def _join(plan: Join | Apply, needed: Ids) -> Plan:
     unused = not needed & right_ids
     if isinstance(plan, Join) and plan.kind in (JoinKind.LEFT, JoinKind.SINGLE) and unused and many_to_one(plan):
         return _prune(plan.left, needed)
+    if plan.kind is JoinKind.ASOF and unused:
+        return _prune(plan.left, needed)
     if plan.kind is JoinKind.MARK and plan.mark is not None and plan.mark.id not in needed:
         return _prune(plan.left, needed)
     used = needed | used_columns(plan.condition)

@@ -181,4 +181,4 @@ def _join(plan: Join, terms: Terms) -> Plan:
 
 # a row of the right side that fails a condition on it alone is as if it were not there. (Not so for FULL, which shows
 # it, nor for MARK, where a NULL condition makes the mark NULL.)
-_RIGHT_IS_FREE = (JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI, JoinKind.SINGLE)
+_RIGHT_IS_FREE = (JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI, JoinKind.SINGLE, JoinKind.ASOF)

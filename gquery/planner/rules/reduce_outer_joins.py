@@ -92,7 +92,7 @@ def _join(plan: Join, rejected: frozenset[int]) -> Plan:
             down = (_NONE, _NONE)
         case JoinKind.MARK:
             down = (rejected, _NONE)
-        case JoinKind.LEFT | JoinKind.SINGLE | JoinKind.ANTI:
+        case JoinKind.LEFT | JoinKind.SINGLE | JoinKind.ASOF | JoinKind.ANTI:
             down = (rejected, on)
     return with_sources(plan, (_reduce(plan.left, down[0]), _reduce(plan.right, down[1])))
 

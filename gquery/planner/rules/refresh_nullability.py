@@ -53,7 +53,7 @@ from gquery.runtime.records import replace
 Columns = dict[int, Column]
 Read = Callable[[], frozenset[int]]  # asked where a source may have to look for NULLs, which is seldom a second time
 _NO_FLAGS: frozenset[tuple[int, bool]] = frozenset()
-_FILLING = (JoinKind.LEFT, JoinKind.SINGLE, JoinKind.FULL)  # joins that put NULLs into columns of a side
+_FILLING = (JoinKind.LEFT, JoinKind.SINGLE, JoinKind.ASOF, JoinKind.FULL)  # joins that put NULLs into columns of a side
 
 
 def refresh_nullability(query: Query) -> Query | None:

@@ -65,7 +65,8 @@ def interpolated(
         data = _between_wide(low, high, weight, there, device)
     else:
         a, b = low.data.on(device), high.data.on(device)
-        data = narrow(_between(a, b, weight, stored, xp), stored.physical_type)
+        with np.errstate(invalid="ignore"):  # an infinity times 0, which is not taken
+            data = narrow(_between(a, b, weight, stored, xp), stored.physical_type)
         data = xp.where(there > 0, data, xp.zeros_like(data))
     return ColumnData(
         stored.properties.dtype, stored.physical_type, int(there.size), Buffer(data, device), Buffer(there, device)

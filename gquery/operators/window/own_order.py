@@ -1,7 +1,8 @@
-"""ORDER BY inside a call: the first and the last value of a frame in an order of their own.
+"""ORDER BY inside a call: the first, last and n-th value of a frame in an order of their own.
 
 Every position has a rank in that order; rows which it does not tell apart are in the window's. The first row of a frame is the
-one with the least rank, whatever the frame: ranks are combined as values are, and the least one found says which row it is.
+one with the least rank, whatever the frame: ranks are combined as values are, and the least one found says which row it is. For
+the n-th one, and for quantiles, a tree of ranks is asked.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from gquery.operators.sort_keys import sort_keys
 from gquery.operators.window.combine import combined
 from gquery.operators.window.frames import Ranges
 from gquery.operators.window.positions import Work
+from gquery.operators.window.rank_tree import RankTree, rank_tree, select_rank
 from gquery.operators.window.segment_scans import Op, identity
 
 _RANKS = builtin_kernel("found:*u32 ranks:*i64", "store_i64(ranks, i64(found[i]), i64(i))")
@@ -42,24 +44,47 @@ def own_ranks(keys: Sequence[SortKey], work: Work) -> tuple[Array, Array]:
 
 
 def first_by_order(
-    call: WindowCall, ranges: Sequence[Ranges], present: Array | None, made: tuple[Array, Array], work: Work
-) -> None:
-    """Store the row of the first or last value of each frame in the call's order, and whether there is one."""
-    o = work.ordered
+    call: WindowCall, ranges: Sequence[Ranges], present: Array | None, work: Work
+) -> tuple[Array, Array]:
+    """By row the row with the first or last value of each frame in the call's order, and whether there is one (uint8)."""
     op: Op = "max" if call.function in ("last_value", "last") else "min"
     positions, ranks = own_ranks(call.order, work)
-    other = identity(op, "i64")
     if present is not None:
-        launch(_ABSENT, o.count, ranks, present, other, ranks)
-    found = combined(ranks, op, call.frame, ranges, work)
-    launch(_FOUND[o.rows is not None], o.count, ranks, found, positions, o.rows, other, *made, workers=work.workers)
+        launch(_ABSENT, work.ordered.count, ranks, present, identity(op, "i64"), ranks, workers=work.workers)
+    return rows_of_ranks(combined(ranks, op, call.frame, ranges, work), positions, work)
+
+
+def nth_by_order(
+    call: WindowCall, amounts: Array, ranges: Sequence[Ranges], present: Array | None, work: Work
+) -> tuple[Array, Array]:
+    """The same of the n-th value (``amounts``: int64, by row)."""
+    positions, tree = ordered_tree(call.order, present, work)
+    return rows_of_ranks(select_rank(tree, amounts, ranges, work), positions, work)
+
+
+def ordered_tree(keys: Sequence[SortKey], present: Array | None, work: Work) -> tuple[Array, RankTree]:
+    """The positions in the order of the keys, and a tree of their ranks; rows that do not count have the last rank of all."""
+    positions, ranks = own_ranks(keys, work)
+    rows = work.ordered.count
+    if present is not None:
+        launch(_ABSENT, rows, ranks, present, rows, ranks, workers=work.workers)
+    return positions, rank_tree(ranks.astype(np.uint32), rows, work)
+
+
+def rows_of_ranks(found: Array, positions: Array, work: Work) -> tuple[Array, Array]:
+    """The rows that have ranks (int64), by the positions in their order, and whether there is such a rank."""
+    o, device = work.ordered, work.device
+    rows, there = device.empty(o.count, np.uint32), device.empty(o.count, np.uint8)
+    kernel = _FOUND[o.rows is not None]
+    launch(kernel, o.count, found, found, positions, o.rows, o.count, rows, there, workers=work.workers)
+    return rows, there
 
 
 _FOUND = {
     ordered: builtin_kernel(
-        "found:*i64 positions:*u32 rows:*u32 other:i64 made:*u32 there:*u8",
+        "found:*i64 positions:*u32 rows:*u32 rows_in_all:i64 made:*u32 there:*u8",
         "rank = i64(found[i])",
-        "ok = ne_i64(rank, other)",
+        "ok = ge_i64(rank, 0) and lt_i64(rank, rows_in_all)",
         "row = i64(0)",
         "if ok:",
         "    at = i64(positions[row_index(rank)])",

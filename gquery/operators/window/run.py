@@ -11,12 +11,13 @@ from gquery.operators.ordered import order_frame
 from gquery.operators.window.aggregates import AGGREGATES, aggregate_column
 from gquery.operators.window.extremes import EXTREMES, extreme_column
 from gquery.operators.window.positions import Work
+from gquery.operators.window.quantiles import QUANTILES, quantile_column
 from gquery.operators.window.ranks import RANKS, rank_values
 from gquery.operators.window.results import column_of
 from gquery.operators.window.values import VALUES, value_column
 from gquery.planner.physical import Stored, WindowRows
 
-UNORDERED = ("ntile", "lag", "lead", "nth_value")  # which have no order of their own
+UNORDERED = ("ntile", "lag", "lead")  # which have no order of their own
 
 
 def run_window(work: WindowRows, frame: Frame, device: Device, workers: int = 1) -> Frame:
@@ -37,6 +38,8 @@ def _column(stored: Stored, call: WindowCall, work: Work) -> ColumnData:
         return value_column(stored, call, work)
     if call.function in EXTREMES:
         return extreme_column(stored, call, work)
+    if call.function in QUANTILES:
+        return quantile_column(stored, call, work)
     if call.function in AGGREGATES:
         return aggregate_column(stored, call, work)
     if call.function in RANKS or call.function == "ntile":

@@ -20,7 +20,7 @@ from gquery.expression.windows import WindowCall
 from gquery.kernels.builtin import gathers, scans
 from gquery.operators.base import null_column
 from gquery.operators.window.frames import Ranges, frame_ranges, without_excluded
-from gquery.operators.window.own_order import first_by_order
+from gquery.operators.window.own_order import first_by_order, nth_by_order
 from gquery.operators.window.positions import (
     PARTITION,
     PositionKernel,
@@ -71,8 +71,12 @@ def _sources(
         return found, there, _otherwise(stored, call, work)
     ranges = without_excluded(call.frame, frame_ranges(call.frame, work), work)
     if call.order:
-        first_by_order(call, ranges, present, (found, there), work)
-        return found, there, None
+        if call.function != "nth_value":
+            return *first_by_order(call, ranges, present, work), None
+        amount, amounts = _amount(call, work)
+        if amounts is None:
+            amounts = work.device.full(work.ordered.count, amount, np.int64)
+        return *nth_by_order(call, amounts, ranges, present, work), None
     _nth(call, ranges, listed, (found, there), work)
     return found, there, None
 
@@ -174,16 +178,19 @@ def _choosing(ordered: bool, listed: bool, by_row: bool, backward: bool, ranges:
     return position_kernel(f"counts:*u32 positions:*u32 amount:i64 amounts:*i64 found:*u32 there:*u8 {ends}", *lines)
 
 
+def _amount(call: WindowCall, work: Work) -> tuple[int, Array | None]:
+    """Which value of a frame is asked for, or, if that differs, by row; there is none where it is 0."""
+    if call.function != "nth_value":
+        return 1, None
+    constant = constant_of(call.args[1])
+    if constant is None:
+        return 0, work.column(call.args[1]).data.on(work.device).astype(np.int64)  # 0 where it is NULL
+    return constant.value or 0, None
+
+
 def _nth(call: WindowCall, ranges: Sequence[Ranges], listed: Listed, made: tuple[Array, Array], work: Work) -> None:
     o = work.ordered
-    amount, amounts = 1, None
-    if call.function == "nth_value":
-        constant = constant_of(call.args[1])
-        if constant is None:
-            column = work.column(call.args[1])
-            amounts = column.data.on(work.device).astype(np.int64)  # 0 where it is NULL: there is no such row
-        else:
-            amount = constant.value or 0
+    amount, amounts = _amount(call, work)
     counts, positions = listed or (None, None)
     kernel = _choosing(
         o.rows is not None,

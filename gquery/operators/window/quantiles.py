@@ -1,0 +1,42 @@
+"""Quantiles over frames: a tree of the ranks of all values says which is the n-th least of a frame, however long it is."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gquery.columns.table import ColumnData
+from gquery.device.array import Array
+from gquery.expression.expr import Column, Literal, SortKey
+from gquery.expression.windows import WindowCall
+from gquery.kernels.builtin import gathers
+from gquery.operators.quantiles import interpolated, positions_between, positions_of
+from gquery.operators.window.aggregates import difference
+from gquery.operators.window.frames import frame_ranges, without_excluded
+from gquery.operators.window.own_order import ordered_tree, rows_of_ranks
+from gquery.operators.window.positions import Work, prefix, present_by_position
+from gquery.operators.window.rank_tree import select_rank
+from gquery.operators.window.taking import take_or_null
+from gquery.planner.physical import Stored
+
+QUANTILES = ("quantile_cont", "quantile_disc")
+
+
+def quantile_column(stored: Stored, call: WindowCall, work: Work) -> ColumnData:
+    """A quantile of each frame, a value or what lies between two; NULL where it has no value."""
+    argument, fraction = call.args
+    assert isinstance(argument, Column) and isinstance(fraction, Literal)
+    column, device = work.column(argument), work.device
+    present = present_by_position(column, None if call.filter is None else work.column(call.filter), work)
+    ranges = without_excluded(call.frame, frame_ranges(call.frame, work), work)
+    counts = difference(None if present is None else prefix(present, device), ranges, work)
+    positions, tree = ordered_tree((SortKey(argument),), present, work)
+
+    def rows_of(numbers: Array) -> Array:
+        return rows_of_ranks(select_rank(tree, numbers + 1, ranges, work), positions, work)[0]
+
+    there = (counts > 0).astype(np.uint8)
+    if call.function == "quantile_disc" or column.length == 0:
+        return take_or_null(column, rows_of(positions_of(fraction, counts)), there, stored, work)
+    low, high, weight = positions_between(fraction, counts)
+    ends = [gathers.take(column, rows_of(numbers), device) for numbers in (low, high)]
+    return interpolated(ends[0], ends[1], weight, there, stored, device)

@@ -119,7 +119,7 @@ class GroupedScope:
             if column is None or column.id not in place:
                 raise BindError("an argument of GROUPING must be a key of GROUP BY")
             if self.sets is not None:
-                bit = call("bit_and", self.sets.mask, Literal(1 << place[column.id], BIGINT))
+                bit = call("_bit_and", self.sets.mask, Literal(1 << place[column.id], BIGINT))
                 test = call("ne", bit, Literal(0, BIGINT))
                 one = Case(((test, Literal(1 << weight, BIGINT)),), Literal(0, BIGINT))
                 result = one if weight == 0 else call("add", one, result)

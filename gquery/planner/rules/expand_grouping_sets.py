@@ -231,7 +231,7 @@ class _Sets:
         both = Join(plan, Values((old, mask, number), values), JoinKind.INNER, condition)
         masked: list[tuple[Column, Expr]] = []
         for n, c in columns.items():
-            there = call("eq", call("bit_and", mask, Literal(1 << n, BIGINT)), Literal(0, BIGINT))
+            there = call("eq", call("_bit_and", mask, Literal(1 << n, BIGINT)), Literal(0, BIGINT))
             masked.append((new_column(c.name, c.dtype, True), Case(((there, c),), Literal(None, c.dtype))))
         calls, parts = self._calls(names, has_keys=True)
         made = new_column("mask", BIGINT, False)

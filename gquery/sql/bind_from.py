@@ -99,6 +99,8 @@ class FromBinder:
                 return self._named(self.query.values(node, around), alias, columns)
             case exp.Table() if isinstance(node.this, exp.Anonymous):
                 return self._table_function(node.this, alias, columns)
+            case exp.Anonymous():  # LATERAL range(3)
+                return self._table_function(node, alias, columns)
             case exp.Table():
                 return self._table(node, alias, columns)
             case _:

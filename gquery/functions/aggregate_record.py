@@ -32,8 +32,8 @@ class AggregateFunction:
     or greatest of parts of a frame, *ordered* over its rows in order, *parts* from those of its parts. ``skips_null``: rows
     without a value are none to it. ``is_ordered``: it is computed over the rows of a group in an order
     (`operators.ordered_groups`), which is that of its argument where it ``orders_itself``. ``takes_order``: an ORDER BY in the
-    call changes its result. ``checked``: takes apart arguments, constants and the order. ``picks``: it is the value of the row
-    with the least or the greatest number."""
+    call changes its result. ``checked``: takes apart arguments, constants and the order. ``is_of_bits``: of integers it makes
+    others within the powers of two around them. ``picks``: it is the value of the row with the least or the greatest number."""
 
     name: str
     resolve: Callable[[Sequence[DType]], Resolved | None]
@@ -52,5 +52,6 @@ class AggregateFunction:
     orders_itself: bool = False
     takes_order: bool = False
     checked: Callable[[str, Sequence[Expr], tuple[SortKey, ...]], Checked] | None = None
+    is_of_bits: bool = False
     picks: Literal["min", "max"] | None = None
     over_frame: OverFrame = "parts"

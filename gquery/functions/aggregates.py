@@ -58,6 +58,10 @@ def _count_of_truth(types: Sequence[DType]) -> Resolved | None:
     return ([BIGINT], BIGINT) if list(types) == [BOOLEAN] else None
 
 
+def _integer(types: Sequence[DType]) -> Resolved | None:
+    return (types, types[0]) if len(types) == 1 and types[0].is_integer else None
+
+
 def _doubles(count: int, result: DType = DOUBLE) -> Callable[[Sequence[DType]], Resolved | None]:
     def resolve(types: Sequence[DType]) -> Resolved | None:
         if len(types) != count or not all(t.is_numeric for t in types):
@@ -101,6 +105,12 @@ def _at_extreme(name: str, extreme: str, takes_null: bool, value: str, *aliases:
     doc = f"The value of x where y is {which}{'; it may be NULL' if takes_null else ', of rows where both are there'}."
     return AggregateFunction(name, ordered.by_another, (f"{name}(x any, y any)",), doc, (f"{name}(x, 2 * x)", value), aliases,
                              ordered.at_extreme(extreme, takes_null), repeats_count=False, takes_order=True,
+                             over_frame="ordered")  # fmt: skip
+
+
+def _of_bits(name: str, doc: str, value: str, repeats_count: bool) -> AggregateFunction:
+    return AggregateFunction(name, _integer, (f"{name}(integer)",), doc, (f"{name}(x)", value), is_ordered=True,
+                             is_of_bits=True, null_type=BIGINT, repeats_count=repeats_count,
                              over_frame="ordered")  # fmt: skip
 
 
@@ -169,6 +179,11 @@ _ROWS = (
     AggregateFunction("approx_count_distinct", ordered.of_any(BIGINT), ("approx_count_distinct(any) -> BIGINT",),
                       "How many different values there are: it is exact.", ("approx_count_distinct(x)", "3"),
                       parts=ordered.distinct_count, of_nothing=0, repeats_count=False),
+    _of_bits("bit_and", "The bits that are set in all values.", "0", False),
+    _of_bits("bit_or", "The bits that are set in some value.", "3", False),
+    _of_bits("bit_xor", "The bits that are set in an odd number of values.", "0", True),
+    AggregateFunction("product", _doubles(1), ("product(DOUBLE) -> DOUBLE",), "The product of the values.",
+                      ("product(x)", "6.0"), is_ordered=True, null_type=DOUBLE, over_frame="ordered"),
     _sum_of_doubles("fsum", "sum", "The sum of the values as doubles.", "6.0", "kahan_sum", "sumkahan"),
     _sum_of_doubles("favg", "avg", "The mean of the values as doubles.", "2.0"),
     _of_value("stddev_samp", moments.stddev_samp, "The standard deviation of a sample; NULL of one value.", "1.0",

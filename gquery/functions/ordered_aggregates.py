@@ -140,7 +140,7 @@ def entropy(p: Parts, x: Expr) -> Expr:
     p.only(x)
     n = p.regrouped((x,), "count", BIGINT)
     p.where = is_there("gt", n, Literal(0, BIGINT))
-    count = cast(n, DOUBLE)
+    count = cast(call("greatest", n, Literal(1, BIGINT)), DOUBLE)
     total = p.part("sum", DOUBLE, count)
     weighted = p.part("sum", DOUBLE, call("multiply", count, make("log2", (count,), DOUBLE)))
     made = call("subtract", make("log2", (total,), DOUBLE), make("_ratio", (weighted, total), DOUBLE))

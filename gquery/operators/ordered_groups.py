@@ -21,6 +21,7 @@ from gquery.expression.facts import ROW_ID_BITS
 from gquery.expression.types import Bounds, PhysicalType
 from gquery.kernels.builtin import gathers, grouping, order, scans
 from gquery.operators.base import Frame
+from gquery.operators.ordered_reductions import REDUCTIONS, Ranges, reduced
 from gquery.operators.quantiles import interpolated, positions_between, positions_of
 from gquery.operators.sort_keys import key_parts, sort_keys
 from gquery.planner.ordered_call import OrderedCall
@@ -136,7 +137,7 @@ def _result(call: OrderedCall, stored: Stored, rows: InOrder) -> ColumnData:
     column, sizes = columns[first.id], rows.sizes
     constants = [e for e in more if isinstance(e, Literal)]
     match call.function:
-        case "first" | "any_value":
+        case "first" | "any_value" | "dependent_value":
             return _taken(column, rows.rows_at(device.xp.zeros_like(sizes)), there, device)
         case "last":
             return _taken(column, rows.rows_at(device.xp.maximum(sizes - 1, 0)), there, device)
@@ -148,6 +149,8 @@ def _result(call: OrderedCall, stored: Stored, rows: InOrder) -> ColumnData:
             return interpolated(ends[0], ends[1], weight, there, stored, device)
         case "mode":
             return _taken(column, _modes(column, call.order, rows), there, device)
+        case f if f in REDUCTIONS:
+            return reduced(f, column, Ranges(rows.rows, rows.groups.starts[:-1], sizes), stored, device)
         case "string_agg":
             return _joined(column, constants[0].value, there, rows)
         case _:

@@ -23,7 +23,7 @@ from gquery.planner.layouts import is_raw_key, key_encoding_of
 from gquery.planner.logical.nodes import Aggregate
 from gquery.planner.logical.tree import used_columns
 from gquery.planner.lower_distinct import distinct
-from gquery.planner.lower_ordered import ordered_groups
+from gquery.planner.lower_ordered import guarded, ordered_groups
 from gquery.planner.lower_segments import aggregate_segments
 from gquery.planner.lower_stream import Stream
 from gquery.planner.lowering import Lowering
@@ -267,6 +267,7 @@ def _named(aggregates: Calls, plans: tuple[AggregatePlan, ...]) -> tuple[tuple[C
 
 def _materialised(lowering: Lowering, stream: Stream, keys: Keys, aggregates: Calls) -> tuple[Stream, Keys, Calls]:
     """Keys and arguments as columns of a frame, where a table of row numbers can compare them."""
+    aggregates = tuple((c, guarded(a)) for c, a in aggregates)
     columns: dict[Expr, Column] = {}
     for e in _read_by(keys, aggregates):
         if e not in columns:

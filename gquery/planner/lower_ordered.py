@@ -21,8 +21,9 @@ from gquery.expression.expr import (
     new_column,
 )
 from gquery.expression.traverse import conjunction
-from gquery.expression.types import VARCHAR, PhysicalType
+from gquery.expression.types import VARCHAR, Bounds, PhysicalType
 from gquery.functions import declaration
+from gquery.functions.certain import never_fails
 from gquery.kernels.values import ValueProperties
 from gquery.planner.logical.aggregate_joins import Calls
 from gquery.planner.lower_stream import Stream, stored_of
@@ -43,6 +44,7 @@ def ordered_groups(lowering: Lowering, stream: Stream, keys: Keys, aggregates: C
             columns[e] = e if isinstance(e, Column) else new_column("value", e.dtype, e.nullable)
         return columns[e]
 
+    aggregates = tuple((c, guarded(a)) for c, a in aggregates)
     pairs = tuple((c, column(e)) for c, e in keys)
     calls = [_call(a, column) for _, a in aggregates]
     stream = lowering.compute(stream, tuple((c, e) for e, c in columns.items() if c is not e))
@@ -57,6 +59,15 @@ def ordered_groups(lowering: Lowering, stream: Stream, keys: Keys, aggregates: C
     number = lowering.stage(work, label)
     limit = stream.limit if keys else 1
     return lowering.read(number, tuple(s.column for s in frame_columns), rows if keys else 1.0, limit)
+
+
+def guarded(a: AggregateCall) -> AggregateCall:
+    """The call over arguments that are computed before its filter is tested: what may fail is NULL where that is not TRUE."""
+    if a.filter is None or all(never_fails(e) for e in a.args):
+        return a
+    only = a.filter
+    args = tuple(e if never_fails(e) else Case(((only, e),), Literal(None, e.dtype)) for e in a.args)
+    return replace(a, args=args)
 
 
 def _call(a: AggregateCall, column: Callable[[Expr], Column]) -> OrderedCall:
@@ -78,4 +89,15 @@ def _result(c: Column, a: AggregateCall, stored: dict[int, Stored], column: Call
         return Stored(c, ValueProperties(VARCHAR, None, True), PhysicalType.STRING64)
     value = a.args[0]
     found = stored[column(value).id]
-    return Stored(c, replace(found.properties, nullable=True), found.physical_type)
+    known = replace(found.properties, nullable=True)
+    if declaration(a).is_of_bits:
+        known = replace(known, bounds=_closed(known.bounds))
+    return Stored(c, known, found.physical_type)
+
+
+def _closed(bounds: Bounds | None) -> Bounds | None:
+    """Within what integers lie that bits of integers within these bounds make."""
+    if bounds is None:
+        return None
+    bits = max(bounds.high.bit_length(), (~bounds.low).bit_length() if bounds.low < 0 else 0)
+    return Bounds(-(1 << bits) if bounds.low < 0 else 0, (1 << bits) - 1)

@@ -226,3 +226,16 @@ select arg_min(s, n order by id desc), arg_max(s, n order by id), sum(i32 order 
 select string_agg(distinct s, ',' order by s), first(distinct i8 order by i8 desc), quantile_cont(i32, 0.25 order by i32 desc) from t
 
 select n, sum(i8 order by id) from t group by n having first(i8 order by id) > 0 order by first(i8 order by id), n
+
+-- cpu
+select n, bit_and(i8), bit_or(i32), bit_xor(i64), product(i8), bit_xor(distinct i8), count(*) from t group by n
+
+select bit_and(u8), bit_or(u32), bit_xor(i64) filter (where flag), product(d9), product(f32) filter (where i8 = 1), bit_and(i16) from t
+
+select n, bit_and(i8), bit_or(u16), bit_xor(i64), product(d9) from nulls group by n
+
+select bit_and(i8), bit_or(u16), product(i8) from empty
+
+select s, sum(ln(i8)) filter (where i8 > 0), median(sqrt(i8)) filter (where i8 >= 0) from t group by s, f64
+
+select f64, s, min(n), median(i8), quantile_disc(i32, 0) from t group by f64, s, 1.5

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tests.fuzzing import aggregates as more_aggregates
 from tests.fuzzing.data import BOOL, COLUMNS, DATE, DBL, DEC, EDGES, INT, KINDS, STR, TABLES, TIME
 from tests.fuzzing.tape import Tape
 
@@ -411,6 +412,8 @@ class Grammar:
     def aggregate(self, kind: str, names: Names) -> str:
         tape = self.tape
         keep = f" FILTER (WHERE {self.predicate(names, (), 0, 0)})" if tape.chance(12) else ""
+        if tape.chance(35) and (made := more_aggregates.aggregate(self, kind, names, keep)) is not None:
+            return made
         argument = self.value(kind, names, (), 1, 0)
         any_kind = self.value(tape.one(KINDS), names, (), 1, 0)
         match kind:

@@ -1,0 +1,90 @@
+"""Reductions that no accumulator makes, over the rows of groups in order: bits and products.
+
+A thread reduces the rows of a piece of a group one after another, then one those pieces, so that a group of many rows is the
+work of many threads. Every piece begins with the value that changes no other.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from gquery import tuning
+from gquery.columns.table import ColumnData
+from gquery.device.array import Array
+from gquery.device.buffer import Buffer
+from gquery.device.device import Device
+from gquery.expression.types import PhysicalType
+from gquery.kernels.builtin.define import BuiltinKernel, builtin_kernel, launch
+from gquery.operators.base import narrow
+from gquery.planner.stored import Stored
+from gquery.runtime.records import dataclass
+
+REDUCTIONS = {
+    "bit_and": ("and", "i64", "-1"), "bit_or": ("or", "i64", "0"), "bit_xor": ("xor", "i64", "0"),
+    "product": ("mul", "f64", "1.0"),
+}  # fmt: skip
+"""By aggregate: the operation, the word, and the value that changes no other."""
+
+
+@cache
+def _kernel(function: str, in_order: bool) -> BuiltinKernel:
+    """The kernel that reduces ranges of values, of rows that stand in an order, or of values as they lie."""
+    operation, word, identity = REDUCTIONS[function]
+    value = "values[row_index(i64(rows[row_index(at)]))]" if in_order else "values[row_index(at)]"
+    return builtin_kernel(
+        f"begins:*i64 ends:*i64 {'rows:*u32 ' * in_order}values:*{word} made:*{word}",
+        "at = i64(begins[i])",
+        "end = i64(ends[i])",
+        f"total = {word}({identity})",
+        "while lt_i64(at, end):",
+        f"    total = {operation}_{word}(total, {word}({value}))",
+        "    at = add_i64(at, 1)",
+        f"store_{word}(made, i64(i), total)",
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Ranges:
+    """Of each group the rows that are reduced: so many of ``rows`` (uint32) from ``begins`` on (both int64)."""
+
+    rows: Array
+    begins: Array
+    sizes: Array
+
+
+def reduced(function: str, column: ColumnData, ranges: Ranges, stored: Stored, device: Device) -> ColumnData:
+    """The reduction of the values of each group; NULL where it has none."""
+    xp, sizes = device.xp, ranges.sizes
+    there = (sizes > 0).astype(np.uint8)
+    word = np.float64 if REDUCTIONS[function][1] == "f64" else np.int64
+    data = column.data.on(device)
+    words = data.reshape(-1, 2) if column.physical_type is PhysicalType.I128 else data.reshape(-1, 1)
+    made = [
+        _in_pieces(function, xp.ascontiguousarray(words[:, n]).astype(word), ranges, device)
+        for n in range(words.shape[1])
+    ]
+    values = xp.stack(made, axis=1).reshape(-1) if len(made) > 1 else made[0]
+    kept = there if len(made) == 1 else xp.repeat(there, len(made))
+    values = narrow(xp.where(kept > 0, values, xp.zeros_like(values)), stored.physical_type)
+    return ColumnData(
+        stored.properties.dtype, stored.physical_type, int(there.size), Buffer(values, device), Buffer(there, device)
+    )
+
+
+def _in_pieces(function: str, values: Array, ranges: Ranges, device: Device) -> Array:
+    begins, sizes = ranges.begins, ranges.sizes
+    xp, most = device.xp, tuning.sorting.reduced_rows
+    pieces = (sizes + (most - 1)) // most
+    last = xp.cumsum(pieces)
+    first = last - pieces
+    count = int(last[-1]) if last.size else 0
+    group = xp.repeat(xp.arange(sizes.size), pieces) if device.is_cpu else xp.searchsorted(last, xp.arange(count), "right")
+    low = begins[group] + (xp.arange(count) - first[group]) * most
+    high = xp.minimum(low + most, begins[group] + sizes[group])
+    partial = xp.empty(count, values.dtype)
+    launch(_kernel(function, True), count, partial, low, high, ranges.rows, values, partial, unit=most)
+    made: Array = xp.empty(sizes.size, values.dtype)
+    launch(_kernel(function, False), sizes.size, made, first, last, partial, made)
+    return made

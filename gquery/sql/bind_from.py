@@ -81,6 +81,7 @@ class FromBinder:
             plan, scope = self._relation(node, around)
         except (BindError, CatalogError, FileError, NotSupportedError) as e:
             raise located(e, self.query.sql, node) from None
+        plan = self.query.sampled(plan, node)
         for join in node.args.get("joins") or ():
             plan, scope = self._join((plan, scope), join, around)
         return plan, scope

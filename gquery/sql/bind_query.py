@@ -8,19 +8,19 @@ from contextlib import suppress
 from sqlglot import exp
 
 from gquery.errors import BindError, DataError, FileError, NotSupportedError, ProgrammingError
-from gquery.expression.expr import Expr, Literal, SortKey, new_column
+from gquery.expression.expr import Expr, SortKey, new_column
 from gquery.expression.types import NULL, VARCHAR
 from gquery.functions import unified
-from gquery.functions.casts import bare, is_text_literal
+from gquery.functions.casts import is_text_literal
 from gquery.functions.user import UserFunction
 from gquery.planner.logical.nodes import (
-    Limit,
     Plan,
     Query,
     Sort,
     Values,
 )
 from gquery.sql.bind_expr import ExprBinder
+from gquery.sql.bind_limits import limited, sampled
 from gquery.sql.bind_select import SelectBinder
 from gquery.sql.bind_sets import chain, combined
 from gquery.sql.bind_shared import Named, named, one_use
@@ -157,24 +157,14 @@ class QueryScopes:
 
     def limited(self, plan: Plan, node: exp.Expr) -> Plan:
         """The plan under the LIMIT and OFFSET (or FETCH) of a node, where it has them."""
-        limit, offset = node.args.get("limit"), node.args.get("offset")
-        if isinstance(limit, exp.Fetch):
-            count = limit.args.get("count")
-            most = self._constant(count, "FETCH") if count is not None else 1  # FETCH FIRST ROW ONLY
-        else:
-            most = self._constant(limit.expression, "LIMIT") if limit is not None else None
-        skip = (self._constant(offset.expression, "OFFSET") if offset is not None else None) or 0
-        return plan if most is None and not skip else Limit(plan, most, skip)
+        return limited(plan, node, self._without_columns, self.sql)
 
-    def _constant(self, node: exp.Expr, clause: str) -> int | None:
-        e = bare(ExprBinder(self, Scope(), clause).bind(node))
-        if isinstance(e, Literal) and e.value is None:
-            return None
-        if not (isinstance(e, Literal) and e.dtype.is_integer):
-            raise located(NotSupportedError(f"not supported: {clause} that is no integer constant"), self.sql, node)
-        if e.value < 0:
-            raise located(BindError(f"{clause} cannot be negative"), self.sql, node)
-        return int(e.value)
+    def sampled(self, plan: Plan, node: exp.Expr) -> Plan:
+        """The rows that the TABLESAMPLE or USING SAMPLE of a node takes, where it has one."""
+        return sampled(plan, node.args.get("sample"), self._without_columns, self.sql)
+
+    def _without_columns(self, node: exp.Expr, clause: str) -> Expr:
+        return ExprBinder(self, Scope(), clause).bind(node)
 
 
 def _one_type(values: Sequence[Expr]) -> list[Expr]:

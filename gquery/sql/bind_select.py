@@ -17,6 +17,7 @@ from gquery.planner.logical.nodes import Aggregate, Filter, Plan, Project, Query
 from gquery.sql.bind_expr import ExprBinder
 from gquery.sql.bind_from import FromBinder
 from gquery.sql.bind_groups import ByExpr, GroupedScope, Item, columns_by_expr
+from gquery.sql.bind_limits import first_of_each
 from gquery.sql.bind_windows import Windows
 from gquery.sql.calls import is_aggregate_call
 from gquery.sql.ctes import Ctes, Queries
@@ -36,6 +37,7 @@ class SelectBinder:
     def bind(self) -> Query:
         """The plan and the result columns."""
         plan, self.scope = FromBinder(self.query, self.parent, self.ctes).bind(self.node)
+        plan = self.query.sampled(plan, self.node)
         self.items = self._select_list()
         self.aliases = {
             i.name.lower(): i.node.this
@@ -54,6 +56,7 @@ class SelectBinder:
             for item in self.items:
                 self._bind_item(item, None)
             self.sort_keys = self._order_by(None)
+            self.distinct_on = self._distinct_on(None)
             self.qualify = self._qualify(None)
         plan = self.windows.plan(plan)
         return self._finish(plan if self.qualify is None else Filter(plan, self.qualify))
@@ -152,6 +155,7 @@ class SelectBinder:
             binder = self._binder("HAVING", groups)
             predicate = self._lifted(groups, binder.condition(having.this), having)
         self.sort_keys = self._order_by(groups)
+        self.distinct_on = self._distinct_on(groups)
         self.qualify = self._qualify(groups)
         self.scope.grouped = None
         plan = Aggregate(plan, tuple(groups.keys), tuple(groups.aggregates), groups.sets)
@@ -243,6 +247,18 @@ class SelectBinder:
             keys.append((item if item is not None else self._over_groups(node, "ORDER BY", groups), ordered))
         return keys
 
+    def _distinct_on(self, groups: GroupedScope | None) -> list[Expr]:
+        """The keys of DISTINCT ON, which are read as those of ORDER BY are."""
+        distinct = self.node.args.get("distinct")
+        on = distinct.args.get("on") if distinct is not None else None
+        keys: list[Expr] = []
+        for node in keys_of(on) if on is not None else ():
+            index = ordinal(node, len(self.items), "DISTINCT ON", self.query.sql)
+            item = self.items[index] if index is not None else self._item_named(node)
+            keys.append(item.bound if item is not None else self._over_groups(node, "DISTINCT ON", groups))
+        check_key(keys, "DISTINCT ON", self.node, self.query.sql)
+        return keys
+
     def _item_named(self, node: exp.Expr) -> Item | None:
         """The entry of the SELECT list that a sort key names or repeats."""
         if isinstance(node, exp.Column) and not node.table:
@@ -263,10 +279,13 @@ class SelectBinder:
     def _finish(self, plan: Plan) -> Query:
         sql = self.query.sql
         names = tuple(i.name for i in self.items)
+        if self.distinct_on:
+            order = [sort_key(_bound(k), o, sql) for k, o in self.sort_keys]
+            plan = first_of_each(plan, self.distinct_on, [k for k in order if not isinstance(k.expr, Literal)])
         targets = self._targets(plan)
         projected = _project(plan, targets)
         outputs = tuple(c for c, _ in targets)
-        if self.node.args.get("distinct") is not None:
+        if self.node.args.get("distinct") is not None and not self.distinct_on:
             check_key(outputs, "DISTINCT", self.node, sql)
             distinct = tuple((new_column(c.name, c.dtype, c.nullable), c) for c in outputs)
             by_item = {id(i): c for i, (c, _) in zip(self.items, distinct, strict=True)}
@@ -280,7 +299,7 @@ class SelectBinder:
         keys = [sort_key(c, o, sql) for c, o in found if c is not None]
         if len(keys) == len(found):
             return self._limited(_sorted(projected, keys), outputs, names)
-        keys = [sort_key(k.bound if isinstance(k, Item) else k, o, sql) for k, o in self.sort_keys]
+        keys = [sort_key(_bound(k), o, sql) for k, o in self.sort_keys]
         plan = self.query.limited(_sorted(plan, keys), self.node)
         return Query(_project(plan, targets), outputs, names)
 
@@ -306,6 +325,10 @@ class SelectBinder:
             else:
                 targets.append((new_column(i.name, e.dtype, e.nullable), e))
         return targets
+
+
+def _bound(key: Item | Expr) -> Expr:
+    return key.bound if isinstance(key, Item) else key
 
 
 def _project(plan: Plan, targets: list[tuple[Column, Expr]]) -> Plan:

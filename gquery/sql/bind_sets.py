@@ -1,7 +1,8 @@
 """Binding of set operations: UNION, INTERSECT and EXCEPT over queries that are bound already.
 
 The sides agree on columns first: by place, or by name. UNION is a UnionAll, and the groups of its rows without ALL. INTERSECT
-and EXCEPT are SEMI and ANTI joins of the left side's distinct rows, in which NULLs are equal.
+and EXCEPT are SEMI and ANTI joins of the left side's distinct rows, in which NULLs are equal; with ALL, of rows that are
+numbered among their equals.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from gquery.expression.promotion import common_type
 from gquery.expression.traverse import conjunction
 from gquery.expression.types import INTEGER, NULL, VARCHAR, DType, Kind
 from gquery.functions import call, cast
-from gquery.planner.logical.nodes import Aggregate, Join, JoinKind, Project, Query, UnionAll
+from gquery.planner.logical.nodes import Aggregate, Join, JoinKind, Plan, Project, Query, UnionAll
+from gquery.sql.bind_limits import numbered
 from gquery.sql.order_keys import check_key
 from gquery.sql.parse import located
 
@@ -60,9 +62,14 @@ def combined(node: exp.SetOperation, queries: Sequence[Query], sql: str) -> Quer
             made = union(sides)
             return distinct(made) if node.args.get("distinct") else made
         case exp.Intersect():
-            return common(sides[0], sides[1], JoinKind.SEMI)
+            kind = JoinKind.SEMI
         case _:
-            return common(sides[0], sides[1], JoinKind.ANTI)
+            kind = JoinKind.ANTI
+    if node.args.get("distinct"):
+        return _common(distinct(sides[0]), sides[1], kind)
+    left, right = (_numbered(q) for q in sides)  # equal rows are told apart by their numbers
+    found = _common(left, right, kind)
+    return Query(_without_number(found), found.outputs[:-1], sides[0].names)
 
 
 def union(sides: Sequence[Query]) -> Query:
@@ -81,12 +88,20 @@ def distinct(query: Query) -> Query:
     return Query(Aggregate(query.plan, keys, ()), tuple(c for c, _ in keys), query.names)
 
 
-def common(left: Query, right: Query, kind: JoinKind) -> Query:
-    """The distinct rows of the left side that the right side has (SEMI), or has not (ANTI)."""
-    rows = distinct(left)
-    pairs = zip(rows.outputs, right.outputs, strict=True)
+def _common(left: Query, right: Query, kind: JoinKind) -> Query:
+    """The rows of the left side that the right side has (SEMI), or has not (ANTI)."""
+    pairs = zip(left.outputs, right.outputs, strict=True)
     equal = conjunction(tuple(call("is_not_distinct_from", a, b) for a, b in pairs))
-    return Query(Join(rows.plan, right.plan, kind, equal), rows.outputs, rows.names)
+    return Query(Join(left.plan, right.plan, kind, equal), left.outputs, left.names)
+
+
+def _numbered(query: Query) -> Query:
+    plan, number = numbered(query.plan, query.outputs)
+    return Query(plan, (*query.outputs, number), (*query.names, number.name))
+
+
+def _without_number(query: Query) -> Plan:
+    return Project(query.plan, tuple((c, c) for c in query.outputs[:-1]))
 
 
 # ---- columns that meet -----------------------------------------------------------------------------------------------

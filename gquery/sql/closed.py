@@ -17,17 +17,18 @@ _ORDERED = frozenset(("order", "limit", "offset"))
 _READ: dict[type[exp.Expr], frozenset[str]] = {
     # queries
     exp.Select: _ORDERED | {"with_", "expressions", "distinct", "from_", "joins", "where", "group", "having"} | {
-        "windows", "qualify"
+        "windows", "qualify", "sample"
     },
     exp.Union: _ORDERED | _SIDES | {"with_", "distinct", "by_name"},
     exp.Intersect: _ORDERED | _SIDES | {"with_", "distinct"},
     exp.Except: _ORDERED | _SIDES | {"with_", "distinct"},
-    exp.Subquery: _ORDERED | {"with_", "this", "alias", "joins"},
+    exp.TableSample: frozenset(("method", "size", "percent", "seed")),
+    exp.Subquery: _ORDERED | {"with_", "this", "alias", "joins", "sample"},
     exp.Values: _ORDERED | {"expressions", "alias", "joins"},
     exp.With: frozenset(("expressions", "recursive")),
     exp.CTE: frozenset(("this", "alias", "materialized")),
     exp.From: _ONE,
-    exp.Table: frozenset(("this", "alias", "db", "catalog", "joins")),
+    exp.Table: frozenset(("this", "alias", "db", "catalog", "joins", "sample")),
     exp.TableAlias: frozenset(("this", "columns")),
     exp.Join: frozenset(("this", "side", "kind", "method", "on", "using")),
     exp.Lateral: frozenset(("this", "alias")),
@@ -42,11 +43,11 @@ _READ: dict[type[exp.Expr], frozenset[str]] = {
     exp.RespectNulls: _ONE,
     exp.Order: frozenset(("this", "expressions")),
     exp.Ordered: frozenset(("this", "desc", "nulls_first")),
-    exp.Limit: frozenset(("expression",)),
+    exp.Limit: frozenset(("expression", "limit_options")),
     exp.Fetch: frozenset(("count", "direction", "limit_options")),
-    exp.LimitOptions: frozenset(("rows",)),
+    exp.LimitOptions: frozenset(("rows", "percent")),
     exp.Offset: frozenset(("expression",)),
-    exp.Distinct: _LIST,
+    exp.Distinct: _LIST | {"on"},
     exp.Star: frozenset(("except_", "replace", "rename")),
     exp.Alias: frozenset(("this", "alias")),
     # expressions

@@ -15,6 +15,7 @@ from gquery.errors import ParseError
 from gquery.sql.grammar_from import FromReader
 from gquery.sql.grammar_tokens import Reading
 from gquery.sql.lexer import NUMBER, STRING, Lexed
+from gquery.sql.precedence import MULTIPLY
 
 
 def read(sql: str, tokens: Lexed, first: int, behind: int) -> Reading | ParseError:
@@ -171,7 +172,9 @@ class Reader(FromReader):
             self._from(is_first=True)
         if self.take("select"):
             if not self.take("all") and self.take("distinct") and self.take("on"):
-                raise self.unexpected()
+                self.expect("(")
+                self.expressions(trailing=True)
+                self.expect(")")
             self._targets()
         if not is_from_first and self.take("from"):
             self._from()
@@ -184,6 +187,10 @@ class Reader(FromReader):
         if self.take("having"):
             self.expression()
         self.windows_and_qualify()
+        if self.word == "using" and self.peek(1) == "sample":
+            self.next()
+            self.next()
+            self.sample()
 
     def _keys(self) -> None:
         """The keys of GROUP BY, or the sets of GROUPING SETS."""
@@ -262,10 +269,11 @@ class Reader(FromReader):
                 self.expect("rows")
             self.expect("only")
         elif word == "limit":
-            if not self.take("all"):
-                self.expression()
-                if not self.take("%"):
-                    self.take("percent")
+            if not self.take("all") and not self.tries(self.expression, self.mark()):
+                self.expression(MULTIPLY + 1)  # 10%
+                self.expect("%")
+            else:
+                self.take("percent")
         else:
             self.expression()
             if not self.take("row"):

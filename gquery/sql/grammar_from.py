@@ -6,7 +6,7 @@ The base of `sql.grammar`, which says what this is for.
 from __future__ import annotations
 
 from gquery.sql.grammar_expr import ExpressionReader
-from gquery.sql.lexer import STRING
+from gquery.sql.lexer import NUMBER, STRING, WORD
 
 _QUERY = frozenset(("select", "with", "values", "from", "table"))
 _JOIN_SIDES = frozenset(("left", "right", "full"))
@@ -135,12 +135,43 @@ class FromReader(ExpressionReader):
         else:
             self._table_name()
             self._alias()
+        if not joined and self.take("tablesample"):
+            self.sample()
         return joined
 
     def _subquery(self) -> None:
         self.expect("(")
         self.query()
         self.expect(")")
+
+    def sample(self) -> None:
+        """What stands behind TABLESAMPLE or USING SAMPLE."""
+        if self.kind == WORD:  # a method
+            self.next()
+            self.expect("(")
+            self._size()
+            self.expect(")")
+            if self.take("repeatable"):
+                self.expect("(")
+                self._number()
+                self.expect(")")
+        else:
+            self._size()
+            if self.take("("):
+                self.label()
+                if self.take(","):
+                    self._number()
+                self.expect(")")
+
+    def _size(self) -> None:
+        self._number()
+        if not self.take("%") and not self.take("percent"):
+            self.take("rows")
+
+    def _number(self) -> None:
+        if self.kind != NUMBER:
+            raise self.unexpected("a number")
+        self.leaf()
 
     def _alias(self) -> bool:
         """``[AS] name [(columns)]``."""

@@ -13,7 +13,6 @@ from gquery.sql.parse import position
 
 _NODES: dict[type[exp.Expr], str] = {
     exp.Pivot: "PIVOT and UNPIVOT",
-    exp.TableSample: "TABLESAMPLE",
     exp.Array: "lists",
     exp.Struct: "structs",
     exp.Map: "maps",
@@ -37,8 +36,7 @@ _NODES: dict[type[exp.Expr], str] = {
 }
 # what `_reason` has a case for
 _LOOKED_AT = (
-    exp.Array, exp.Struct, exp.Unnest, exp.Order, exp.Distinct, exp.Limit, exp.Join, exp.Intersect, exp.Except, exp.Create,
-    exp.Drop,
+    exp.Array, exp.Struct, exp.Unnest, exp.Order, exp.Join, exp.Create, exp.Drop,
 )  # fmt: skip
 _CALLS = (exp.Anonymous, exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
 
@@ -110,18 +108,14 @@ def _reason(node: exp.Expr) -> str | None:
             return None
         case exp.Unnest() if isinstance(node.parent, exp.In):
             return None
-        case exp.Order() if isinstance(node.parent, _CALLS) and not _is_over_window(node) and not _is_of_aggregate(node):
+        case exp.Order() if (
+            isinstance(node.parent, _CALLS) and not _is_over_window(node) and not _is_of_aggregate(node)
+        ):
             return "ORDER BY within a function that is no aggregate"
-        case exp.Distinct() if node.args.get("on") is not None:
-            return "DISTINCT ON"
-        case exp.Limit() if (options := node.args.get("limit_options")) is not None and options.args.get("percent"):
-            return "LIMIT with a percentage"
         case exp.Join() if (node.args.get("method") or "").upper() == "POSITIONAL":
             return "POSITIONAL joins"
         case exp.Join() if (node.args.get("method") or "").upper() == "ASOF" and node.side.upper() in ("RIGHT", "FULL"):
             return f"ASOF {node.side.upper()} joins"
-        case exp.Intersect() | exp.Except() if not node.args.get("distinct"):
-            return f"{node.key.upper()} ALL"
         case exp.Create() if not (node.kind in ("TABLE", "VIEW") and node.expression is not None):
             return f"CREATE {node.kind}" if node.kind not in ("TABLE", "VIEW") else f"CREATE {node.kind} without AS"
         case exp.Drop() if node.kind not in ("TABLE", "VIEW"):

@@ -66,3 +66,19 @@ select x from t union by name select x as "X" from s union by name select null a
 values (1, 'a'), (2, 'b'), (2, 'b') except values (1, 'a')
 
 select x from t union all by name select x from s except select 3
+
+-- cpu
+select x, w from t intersect all select x, w from t where y > 10
+
+-- cpu
+select x from t except all select x from s
+
+select x from s intersect all select x from t
+
+select x from t union all select x from t except all select 2 except all select x from s intersect all select x from t
+
+select w from t where false except all select w from t
+
+select w from t intersect all select w from t where false
+
+select * from t where x in (select x from s where s.z < t.y except all select 3)

@@ -16,7 +16,9 @@ from tests.fuzzing.tape import Tape
 
 _TEXTS = ("''", "'a'", "'b'", "'ab'", "'ä'", "'A'", "'12'", "'%'", "'日'")
 _COMPARE = ("=", "<", ">=", "<>", ">", "<=")
-_SETS = ("UNION ALL", "UNION", "INTERSECT", "EXCEPT", "UNION ALL BY NAME", "UNION BY NAME")
+_SETS = (
+    "UNION ALL", "UNION", "INTERSECT", "EXCEPT", "INTERSECT ALL", "EXCEPT ALL", "UNION ALL BY NAME", "UNION BY NAME",
+)  # fmt: skip
 _JOINS = ("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "CROSS JOIN", "SEMI JOIN", "ANTI JOIN", ",")
 _CASTS = {
     INT: ("BIGINT", "INTEGER", "SMALLINT", "TINYINT", "UTINYINT", "UBIGINT"),
@@ -122,12 +124,18 @@ class Grammar:
             items = [self.value(kind, names, outer, 2, depth) for kind in kinds]
         listed = ", ".join(f"{item} AS c{n}" for n, item in enumerate(items))
         where = f" WHERE {' AND '.join(terms)}" if terms else ""
-        text = f"SELECT {'DISTINCT ' if tape.chance(12) else ''}{listed} FROM {source}{where}{group}{having}"
-        if want is None and tape.chance(15):
+        ordered = want is None and tape.chance(15)
+        distinct = "DISTINCT " if tape.chance(12) else ""
+        if ordered and distinct and tape.chance(60):  # of rows that are equal in all columns any is the first
+            distinct = f"DISTINCT ON ({tape.count(1, len(items))}) "
+        text = f"SELECT {distinct}{listed} FROM {source}{where}{group}{having}"
+        if ordered:
             ends = ("", " DESC", " NULLS FIRST", " DESC NULLS LAST")
             text += " ORDER BY " + ", ".join(f"{n + 1}{tape.one(ends)}" for n in range(len(items)))
             if tape.chance(60):
-                text += f" LIMIT {tape.count(0, 9)}" + (f" OFFSET {tape.count(0, 4)}" if tape.chance(30) else "")
+                most = tape.count(0, 9)
+                text += f" LIMIT {tape.one((most, most, f'{most} + 1', f'{most}0%', f'least({most}, 3)'))}"
+                text += f" OFFSET {tape.count(0, 4)}" if tape.chance(30) else ""
             if outer == () and depth < 2:
                 text = f"SELECT * FROM ({text}) AS {self.fresh('o')}"
         return text, kinds

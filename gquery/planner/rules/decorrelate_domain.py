@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from gquery.errors import NotSupportedError
 from gquery.expression.expr import (
     TRUE,
     AggregateCall,
@@ -17,7 +16,8 @@ from gquery.expression.expr import (
     new_column,
 )
 from gquery.expression.traverse import conjunction, conjuncts
-from gquery.expression.types import BOOLEAN
+from gquery.expression.types import BIGINT, BOOLEAN
+from gquery.expression.windows import WindowCall
 from gquery.functions import declaration
 from gquery.planner.logical.aggregate_joins import moved
 from gquery.planner.logical.nodes import (
@@ -190,7 +190,8 @@ class _Domain:
         return union, out
 
     def _limit(self, plan: Sort | Limit) -> tuple[Plan, dict[int, Column]]:
-        """LIMIT within a correlated subquery: ``ORDER BY key LIMIT 1`` is any of the rows that hold the least key."""
+        """LIMIT within a correlated subquery: ``ORDER BY key LIMIT 1`` is any of the rows that hold the least key; others
+        number the rows of each outer value."""
         if isinstance(plan, Limit) and (sorted_first := limit_into_sort(plan)) is not None:
             return self.push(sorted_first)
         pushed, outer = self.push(plan.source)
@@ -199,7 +200,7 @@ class _Domain:
         keys = plan.keys if isinstance(plan, Sort) else ()
         values = [c for c in plan.columns if not any(k.expr == c for k in keys)]
         if plan.limit != 1 or plan.offset or len(values) > 1 or len(keys) > 1 or any(_nulls_lead(k) for k in keys):
-            raise NotSupportedError("LIMIT in a correlated subquery, save LIMIT 1 of one column by at most one key")
+            return self._numbered(plan, pushed, outer), outer
         rows, columns = fresh_copy(pushed)
         names = {i: new_column(c.name, c.dtype, c.nullable) for i, c in outer.items()}
         if keys:
@@ -219,6 +220,18 @@ class _Domain:
             ),
             names,
         )
+
+    def _numbered(self, plan: Sort | Limit, pushed: Plan, outer: dict[int, Column]) -> Plan:
+        keys = plan.keys if isinstance(plan, Sort) else ()
+        order = tuple(SortKey(remap_expr(k.expr, outer), k.descending, k.nulls_first) for k in keys)
+        number = new_column("row_number", BIGINT, False)
+        call = WindowCall("row_number", (), BIGINT, False)
+        rows = Window(pushed, tuple(outer.values()), order, ((number, call),))
+        terms = [Call("gt", (number, Literal(plan.offset, BIGINT)), BOOLEAN, False)]
+        if plan.limit is not None:
+            terms.append(Call("le", (number, Literal(plan.offset + plan.limit, BIGINT)), BOOLEAN, False))
+        kept = (*plan.columns, *outer.values())
+        return Project(Filter(rows, conjunction(tuple(terms))), tuple((c, c) for c in kept))
 
 
 def _nulls_lead(key: SortKey) -> bool:

@@ -236,6 +236,4 @@ select n, bit_and(i8), bit_or(u16), bit_xor(i64), product(d9) from nulls group b
 
 select bit_and(i8), bit_or(u16), product(i8) from empty
 
-select s, sum(ln(i8)) filter (where i8 > 0), median(sqrt(i8)) filter (where i8 >= 0) from t group by s, f64
-
 select f64, s, min(n), median(i8), quantile_disc(i32, 0) from t group by f64, s, 1.5

@@ -90,3 +90,13 @@ def test_another_fraction_of_the_same_text() -> None:
         assert db.sql(f"SELECT string_agg(o::VARCHAR, '{text}') FROM t WHERE o < 3").fetchall() == [
             (f"0{text}1{text}2",)
         ]
+
+
+@pytest.mark.parametrize("key", ["k", "k, s, x"])
+def test_a_filter_guards_arguments_that_may_fail(key: str) -> None:
+    db = gquery.connect("python")
+    db.register("t", _tables(60, 2)["t"])
+    made = "sum(ln(i)) {0}, median(sqrt(i)) {0}, first(ln(i) ORDER BY o) {0}"
+    want = f"SELECT {key}, {made.format('')} FROM t WHERE i > 0 GROUP BY {key} ORDER BY ALL"
+    got = f"SELECT {key}, {made.format('FILTER (WHERE i > 0)')} FROM t GROUP BY {key} HAVING max(i) > 0 ORDER BY ALL"
+    assert db.sql(got).fetchall() == db.sql(want).fetchall()

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from gquery.errors import BindError, NotSupportedError, did_you_mean
 from gquery.expression.expr import Expr, SortKey
 from gquery.expression.types import BIGINT, DOUBLE, INTEGER, NULL, DType
-from gquery.expression.windows import TO_CURRENT, WindowCall, WindowFrame
-from gquery.functions.aggregates import AGGREGATES, ALIASES, aggregate, declaration, is_aggregate
+from gquery.expression.windows import TO_CURRENT, WHOLE_PARTITION, WindowCall, WindowFrame
+from gquery.functions.aggregates import AGGREGATES, ALIASES, aggregate, is_aggregate
 from gquery.functions.casts import cast
 from gquery.functions.opaque import refuse_opaque
 from gquery.functions.registry import RESOLVERS, no_match
@@ -127,8 +127,6 @@ def window_call(
         if said.ignore_nulls is not None:
             raise BindError(f"{name} is an aggregate: it takes neither IGNORE NULLS nor RESPECT NULLS")
         made = aggregate(name, args, said.distinct, said.where)
-        if declaration(made).over_frame not in ("sums", "extremes") and made.function != "any_value":
-            raise NotSupportedError(f"not supported: {name} over a window")
         order = () if made.function in _ANY_ORDER else said.order
         call = WindowCall(made.function, made.args, made.dtype, True, frame, made.filter, made.distinct, order)
         return _checked(call)
@@ -150,9 +148,19 @@ def window_call(
 def _checked(call: WindowCall) -> WindowCall:
     if call.order:
         raise NotSupportedError(f"not supported: ORDER BY inside {call.function} over a window")
-    if call.distinct:
-        raise NotSupportedError(f"not supported: DISTINCT inside {call.function} over a window")
+    if needs_groups(call) and call.frame != WHOLE_PARTITION:
+        raise NotSupportedError(f"not supported: {call.function} over a part of a partition")
     return with_nullability(call)
+
+
+def is_group_aggregate(call: WindowCall) -> bool:
+    """Whether a call gives of all rows of a partition what an aggregate gives of a group, whatever their order."""
+    return call.function in AGGREGATES and AGGREGATES[call.function].over_frame != "ordered"
+
+
+def needs_groups(call: WindowCall) -> bool:
+    """Whether a call is computed as an aggregate of groups alone."""
+    return is_group_aggregate(call) and AGGREGATES[call.function].over_frame == "parts"
 
 
 def with_nullability(call: WindowCall) -> WindowCall:

@@ -59,10 +59,11 @@ def window(lowering: Lowering, plan: Window, wanted: frozenset[int]) -> Stream:
 
 
 def _over_columns(call: WindowCall, column: Callable[[Expr], Column]) -> WindowCall:
-    """The call over columns and constants that are not NULL."""
-    return with_parts(
-        call, iter([e if isinstance(e, Literal) and not e.is_null else column(e) for e in call.expressions])
-    )
+    """The call over columns; constants that say how many rows or how far stay."""
+    ends = (call.frame.start.amount, call.frame.end.amount)
+    amounts = (*call.args[call.function != "ntile" :], *(e for e in ends if e is not None))
+    stay = {id(e) for e in amounts if isinstance(e, Literal) and not e.is_null}
+    return with_parts(call, iter([e if id(e) in stay else column(e) for e in call.expressions]))
 
 
 def _result(c: Column, call: WindowCall, stream: Stream) -> Stored:

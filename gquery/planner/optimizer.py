@@ -40,6 +40,7 @@ from gquery.planner.rules.refresh_nullability import refresh_nullability
 from gquery.planner.rules.semi_join_reduction import semi_join_reduction
 from gquery.planner.rules.simplify import simplify
 from gquery.planner.rules.unnest_subqueries import unnest_subqueries
+from gquery.planner.rules.whole_partitions import whole_partitions
 from gquery.runtime.interrupt import check as check_interrupt
 from gquery.runtime.records import dataclass, replace
 
@@ -83,6 +84,8 @@ RULES: tuple[Rule, ...] = (
     Rule("decorrelate", _on_plan(decorrelate), required=True),
     Rule("inline_renames", lambda query, _: inline_renames(query)),
     Rule("simplify", _simplify),
+    # filters on the rows pass by the groups that are joined to them
+    Rule("whole_partitions", _on_plan(whole_partitions), required=True, makes_uses=True),
     # predicates go down, taking outer joins with them: less outer means further down
     Rule("reduce_outer_joins", _on_plan(reduce_outer_joins)),
     Rule("anti_join", _on_plan(anti_join)),
@@ -107,7 +110,7 @@ RULES: tuple[Rule, ...] = (
     Rule("prune_columns_last", lambda query, _: prune_columns(query), whole=True),
     # pruning would take from each copy what only the others ask for
     Rule("merge_aggregates", _on_plan(merge_aggregates)),
-    Rule("common_subplans", lambda query, _: common_subplans(query), whole=True),
+    Rule("common_subplans", lambda query, _: common_subplans(query), whole=True, makes_uses=True),
 )
 
 

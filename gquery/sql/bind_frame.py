@@ -43,6 +43,8 @@ def bound_frame(spec: exp.Expr | None, order: Keys, bind: Bind, sql: str) -> tup
         _check(start, end)
         exclude = spec.args.get("exclude")
         frame = WindowFrame(unit, start, end, as_type(Exclusion, exclude.name.lower() if exclude else "no others"))
+        if (start.kind, end.kind, frame.exclude) == ("unbounded preceding", "unbounded following", "no others"):
+            return WHOLE_PARTITION, order
         if start.amount is None and end.amount is None:
             return frame, order
         return _range(frame, order) if unit == "range" else (_counted(frame), order)

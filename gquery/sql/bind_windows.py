@@ -41,8 +41,8 @@ class Windows:
         return bool(self._nodes)
 
     def plan(self, plan: Plan) -> Plan:
-        """A plan with the columns of all calls."""
-        for key, (partition, order) in self._nodes.items():
+        """A plan with the columns of all calls; windows without an order, which need none, come first."""
+        for key, (partition, order) in sorted(self._nodes.items(), key=lambda node: bool(node[1][1])):
             plan = Window(plan, partition, order, tuple(self._calls[key]))
         return plan
 

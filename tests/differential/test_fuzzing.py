@@ -14,7 +14,8 @@ import pytest
 from gquery.planner.optimizer import RULES
 from tests.fuzzing.check import KINDS, Engine, fault, make, of_seed, run
 from tests.fuzzing.data import INT, tables
-from tests.fuzzing.grammar import Grammar, Name
+from tests.fuzzing.grammar import Grammar
+from tests.fuzzing.names import Name
 from tests.fuzzing.shrink import shrink
 from tests.fuzzing.tape import Tape
 

@@ -142,3 +142,24 @@ select id from t where n in (select rank() over (order by id) from t)
 (select id, rank() over (order by n) from t) union all (select id, row_number() over (order by id) from dense)
 
 select id, sum(n) over (partition by 1 order by 2, id), sum(n) over (order by 'x'), rank() over (partition by n order by n) from t
+
+select id, sum(distinct n) over (order by id), count(distinct s) over (partition by n), avg(distinct n) over (order by id), count(distinct n) over (order by id rows between 3 preceding and current row) from t
+
+-- cpu
+select id, sum(i32) over (partition by s), avg(f64) over (partition by n, flag), count(*) over () from t where i32 > -50
+
+select id, stddev(n) over (partition by s), var_pop(i32) over (), corr(n, i32) over (partition by flag), count(distinct w) over (partition by s), sum(distinct n) filter (where flag) over (partition by n % 3) from t
+
+select id, row_number() over (partition by s order by id), max(n) over (partition by s order by id rows between unbounded preceding and unbounded following), stddev(n) over (partition by s), sum(i32) over (partition by s, n) from t
+
+select s, sum(n), sum(sum(n)) over (), sum(n) * 100.0 / sum(sum(n)) over (partition by s is null), avg(sum(n)) over (partition by length(s)) from t group by s
+
+select id, c, m from (select id, n, i32, count(*) over (partition by n) c, max(i32) over (partition by n) m from t) where n = 2 and i32 > 0
+
+select a.id, sum(b.i32) over (partition by a.s), count(b.id) over (partition by b.n) from t a left join dense b on a.i32 = b.i32 and b.flag
+
+select id, x, sum(x) over (partition by n), min(x) over () from (select id, n, rank() over (partition by s order by id) x from t) where n > 1
+
+select count(*) over (partition by n), sum(n) over () from (select * from t order by id limit 13)
+
+select sum(i32) over (partition by f64), max(w) over (partition by d38), min(s) over () from empty

@@ -8,11 +8,12 @@ an overflow) sets ``fails``: engines may look at rows that another never looks a
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from tests.fuzzing import aggregates as more_aggregates
 from tests.fuzzing.data import BOOL, COLUMNS, DATE, DBL, DEC, EDGES, INT, KINDS, STR, TABLES, TIME
+from tests.fuzzing.names import Name, Names
 from tests.fuzzing.tape import Tape
+from tests.fuzzing.windows import qualified, window, window_of_groups
 
 _TEXTS = ("''", "'a'", "'b'", "'ab'", "'ä'", "'A'", "'12'", "'%'", "'日'")
 _COMPARE = ("=", "<", ">=", "<>", ">", "<=")
@@ -38,19 +39,6 @@ _CASTABLE = {
     TIME: (DATE, STR),
     BOOL: (INT, STR),
 }
-
-
-@dataclass(frozen=True)
-class Name:
-    """A column that can be read."""
-
-    sql: str
-    kind: str
-    edge: bool = False
-    made: bool = False  # by a query inside this one: of any type and any value of its kind
-
-
-Names = tuple[Name, ...]
 
 
 class Grammar:
@@ -114,14 +102,26 @@ class Grammar:
         if tape.chance(35):
             keys = tape.count(0, min(2, len(kinds) - 1)) if want is None or len(kinds) > 1 else 0
             items = [self.value(kind, names, (), 1, 0) for kind in kinds[:keys]]
-            items += [self.aggregate(kind, names) for kind in kinds[keys:]]
+            over_groups = 15 if keys or depth else 0
+            items += [
+                window_of_groups(self, items[:keys], names)
+                if kind == INT and tape.chance(over_groups)
+                else self.aggregate(kind, names)
+                for kind in kinds[keys:]
+            ]
             if keys:
                 listed = ", ".join(str(n + 1) for n in range(keys))
                 group = f" GROUP BY {listed if not tape.chance(20) else self._grouping_sets(listed)}"
             if tape.chance(25):
                 having = f" HAVING {self.aggregate(INT, names)} {tape.one(_COMPARE)} {tape.count(0, 5)}"
         else:
-            items = [self.value(kind, names, outer, 2, depth) for kind in kinds]
+            with_windows = 15 if not outer else 0
+            items = [
+                window(self, kind, names) if tape.chance(with_windows) else self.value(kind, names, outer, 2, depth)
+                for kind in kinds
+            ]
+            if not outer and tape.chance(6):
+                having = f" QUALIFY {qualified(self, names)}"
         listed = ", ".join(f"{item} AS c{n}" for n, item in enumerate(items))
         where = f" WHERE {' AND '.join(terms)}" if terms else ""
         ordered = want is None and tape.chance(15)

@@ -1,0 +1,154 @@
+"""Random window functions whose answer is the same in any order of the rows.
+
+Ranks and frames of RANGE and GROUPS take peers together, whatever they are called. What numbers rows, counts them, or takes
+the value of one is ordered by all columns that can be read, so that rows that it does not tell apart are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from tests.fuzzing.data import BOOL, DATE, DBL, INT, KINDS, STR
+from tests.fuzzing.names import Names
+from tests.fuzzing.tape import Tape
+
+_ENDS = ("", " DESC", " NULLS FIRST", " DESC NULLS LAST")
+_EXCLUDED = ("", "", "", " EXCLUDE GROUP", " EXCLUDE TIES", " EXCLUDE NO OTHERS")
+
+
+class Writer(Protocol):
+    """The grammar around a window."""
+
+    tape: Tape
+
+    def column(
+        self, kind: str, names: Names, outer: Names, small: bool = False
+    ) -> str: ...
+
+    def value(
+        self, kind: str, names: Names, outer: Names, size: int, depth: int
+    ) -> str: ...
+
+    def aggregate(self, kind: str, names: Names) -> str: ...
+
+
+def window(write: Writer, kind: str, names: Names) -> str:
+    """An expression of a kind that is a window function."""
+    tape = write.tape
+    keys = [write.value(tape.one(KINDS), names, (), 0 if tape.chance(70) else 1, 0) for _ in range(tape.below(3))]
+    by = f"PARTITION BY {', '.join(keys)} " if keys else ""
+    if tape.chance(30):
+        return _over(write.aggregate(kind, names), by.rstrip())
+    if tape.chance(40) and kind in (INT, DBL):
+        order = _order(tape, [write.value(tape.one(KINDS), names, (), 1, 0) for _ in range(tape.count(1, 2))])
+        ranks = ("rank()", "dense_rank()") if kind == INT else ("percent_rank()", "cume_dist()")
+        return f"{tape.one(ranks)} OVER ({by}{order})"
+    if tape.chance(45):
+        return _over(_plain(write, kind, names), f"{by}{_of_peers(write, names)}")
+    every = _order(tape, [n.sql for n in names])
+    if tape.chance(50):
+        return f"{_of_row(write, kind, names)} OVER ({by}{every}{_rows(tape) if tape.chance(40) else ''})"
+    return _over(_plain(write, kind, names), f"{by}{every}{_rows(tape)}")
+
+
+def window_of_groups(write: Writer, keys: Sequence[str], names: Names) -> str:
+    """A window function over the rows of a grouped query, an integer."""
+    tape = write.tape
+    by = f"PARTITION BY {tape.one(keys)} " if keys and tape.chance(50) else ""
+    if tape.chance(50):
+        return f"{tape.one(('rank()', 'dense_rank()'))} OVER ({by}ORDER BY {write.aggregate(tape.one(KINDS), names)})"
+    order = f"ORDER BY {write.aggregate(INT, names)}" if tape.chance(50) else ""
+    return f"CAST({tape.one(('sum(count(*))', 'max(count(*))', 'count(*)'))} OVER ({by}{order}) AS BIGINT)"
+
+
+def qualified(write: Writer, names: Names) -> str:
+    """A predicate of QUALIFY."""
+    tape = write.tape
+    return f"{window(write, INT, names)} {tape.one(('<=', '=', '>', '<>'))} {tape.count(0, 5)}"
+
+
+def _order(tape: Tape, keys: Sequence[str]) -> str:
+    # a key alone that is an integer is a constant here, and no place of a column
+    return "ORDER BY " + ", ".join(f"{key}{tape.one(_ENDS)}" for key in keys)
+
+
+def _plain(write: Writer, kind: str, names: Names) -> str:
+    """An aggregate that windows compute over any frame."""
+    return write.aggregate(kind, names).replace("(DISTINCT ", "(")
+
+
+def _over(call: str, text: str) -> str:
+    if call.startswith("CAST("):
+        return f"{call.removesuffix(' AS BIGINT)')} OVER ({text}) AS BIGINT)"
+    return f"{call} OVER ({text})"
+
+
+def _of_peers(write: Writer, names: Names) -> str:
+    """An order and a frame that take peers together."""
+    tape = write.tape
+    match tape.below(4):
+        case 0:
+            return _order(tape, [write.value(tape.one(KINDS), names, (), 1, 0) for _ in range(tape.count(1, 2))])
+        case 1:
+            order = _order(tape, [write.column(tape.one(KINDS), names, ())])
+            ends = (
+                "UNBOUNDED PRECEDING",
+                "2 PRECEDING",
+                "1 PRECEDING",
+                "CURRENT ROW",
+                "1 FOLLOWING",
+                "UNBOUNDED FOLLOWING",
+            )
+            return order + _between(tape, "GROUPS", ends)
+        case 2:
+            order = _order(tape, [write.column(DATE, names, (), small=True)])
+            ends = (
+                "UNBOUNDED PRECEDING", "INTERVAL 2 MONTH PRECEDING", "CURRENT ROW", "INTERVAL 30 DAY FOLLOWING",
+                "INTERVAL 1 YEAR FOLLOWING", "UNBOUNDED FOLLOWING",
+            )  # fmt: skip
+            return order + _between(tape, "RANGE", ends)
+        case _:
+            order = _order(tape, [write.column(INT, names, (), small=True)])
+            ends = (
+                "UNBOUNDED PRECEDING",
+                "3 PRECEDING",
+                "CURRENT ROW",
+                "0 FOLLOWING",
+                "5 FOLLOWING",
+                "UNBOUNDED FOLLOWING",
+            )
+            return order + _between(tape, "RANGE", ends)
+
+
+def _rows(tape: Tape) -> str:
+    ends = ("UNBOUNDED PRECEDING", "3 PRECEDING", "1 PRECEDING", "CURRENT ROW", "2 FOLLOWING", "UNBOUNDED FOLLOWING")
+    return _between(tape, "ROWS", ends, ("", "", " EXCLUDE CURRENT ROW"))
+
+
+def _between(tape: Tape, unit: str, ends: Sequence[str], excluded: Sequence[str] = _EXCLUDED) -> str:
+    start = tape.below(len(ends) - 1)
+    end = tape.count(max(start, 1), len(ends) - 1)
+    if start == end and "CURRENT" not in ends[start]:
+        end = len(ends) - 1
+    return f" {unit} BETWEEN {ends[start]} AND {ends[end]}{tape.one(excluded)}"
+
+
+def _of_row(write: Writer, kind: str, names: Names) -> str:
+    """A function that takes the value of one row, or its number."""
+    tape = write.tape
+    if kind == INT and tape.chance(40):
+        return tape.one(("row_number()", "ntile(3)", "ntile(100)"))
+    argument = write.value(kind, names, (), 1, 0) if kind in (STR, INT, BOOL) else write.column(kind, names, ())
+    nulls = tape.one(("", "", " IGNORE NULLS", " RESPECT NULLS"))
+    match tape.below(4):
+        case 0:
+            offset = tape.one(("", ", 1", ", 2", ", -1", ", 0"))
+            return f"{tape.one(('lag', 'lead'))}({argument}{offset}{nulls})"
+        case 1:
+            default = write.column(kind, names, ())
+            return f"{tape.one(('lag', 'lead'))}({argument}, {tape.count(1, 3)}, {default}{nulls})"
+        case 2:
+            return f"nth_value({argument}, {tape.count(1, 3)}{nulls})"
+        case _:
+            return f"{tape.one(('first_value', 'last_value', 'first', 'last'))}({argument}{nulls})"

@@ -15,7 +15,7 @@ import numpy as np
 from gquery import tuning
 from gquery.device.device import Device
 from gquery.execution.joined_parts import JoinedParts, Stages
-from gquery.execution.part_runs import part_run, parts_for, run_below
+from gquery.execution.part_runs import numbered, part_run, parts_for, run_below
 from gquery.execution.sort_parts import sort_within_memory
 from gquery.execution.state import Run, StageReport, Unbuilt
 from gquery.execution.tiers import put_below, tier_of
@@ -119,7 +119,7 @@ def join_by_parts(
     joined = JoinedParts(run, at_stage, probe, unbuilt, report)
     number = _row_number(before.work, middle.work)
     if number is not None:
-        run.frames[before.number] = _numbered(run.frames[before.number], number, run.context.device)
+        run.frames[before.number] = numbered(run.frames[before.number], number, run.context.device)
     parts = parts_for(unbuilt.rows.rows * tuning.spilling.joined_row, run.context.device)
     joined.add([run.frames.pop(at_stage.before)], [unbuilt.rows], parts, 0)
     run.frames[at_stage.middle] = joined.rows()
@@ -152,17 +152,6 @@ def _row_number(before: Pipeline, middle: Pipeline) -> Stored | None:
     source, made = middle.source, {s.column.id for s in stage_columns(before)}
     assert isinstance(source, ReadStage)
     return next((s for s in source.columns if s.column.name == _ROW and s.column.id not in made), None)
-
-
-def _numbered(frame: Frame, number: Stored, device: Device) -> Frame:
-    """The frame with the numbers of its rows."""
-    with device.into_files():
-        made = tier_of(device).empty_spillable(frame.rows, np.int64, "numbers of rows")
-    step = tuning.partitioning.unit_rows
-    for low in range(0, frame.rows, step):
-        made[low : low + step] = np.arange(low, min(low + step, frame.rows))
-    column = make_column(number.properties, number.physical_type, made, None, frame.rows, tier_of(device))
-    return Frame({**frame.columns, number.column.id: column}, frame.rows)
 
 
 def _in_order(run: Run, last: Stage, number: Stored, report: StageReport) -> Frame:

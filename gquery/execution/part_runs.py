@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from gquery import tuning
 from gquery.device.device import Device
 from gquery.errors import OutOfMemoryError
@@ -18,9 +20,9 @@ from gquery.execution.held import count_made
 from gquery.execution.pipelines import run_pipeline
 from gquery.execution.speculation import Speculation
 from gquery.execution.state import Run, StageReport
-from gquery.execution.tiers import brought, free_bytes, has_tier, put_below, rows_below, slices
+from gquery.execution.tiers import brought, free_bytes, has_tier, put_below, rows_below, slices, tier_of
 from gquery.expression.expr import Column, Expr, new_column
-from gquery.operators.base import Frame
+from gquery.operators.base import Frame, make_column
 from gquery.operators.partition_rows import (
     HashPartitioning,
     Partitioned,
@@ -29,7 +31,7 @@ from gquery.operators.partition_rows import (
     partition_rows,
     rows_between,
 )
-from gquery.planner.physical import Compute, Pipeline, Program, Stage
+from gquery.planner.physical import Compute, Pipeline, Program, Stage, Stored
 
 
 def can_have_parts(state: Run) -> bool:
@@ -153,6 +155,17 @@ def run_below(run: Run, number: int, report: StageReport) -> Frame:
     made = rows_below(run, stage, stage.work, report)
     count_made(made, run.context.device, stage.label)
     return made
+
+
+def numbered(frame: Frame, number: Stored, device: Device) -> Frame:
+    """The frame with the numbers of its rows."""
+    with device.into_files():
+        made = tier_of(device).empty_spillable(frame.rows, np.int64, "numbers of rows")
+    step = tuning.partitioning.unit_rows
+    for low in range(0, frame.rows, step):
+        made[low : low + step] = np.arange(low, min(low + step, frame.rows))
+    column = make_column(number.properties, number.physical_type, made, None, frame.rows, tier_of(device))
+    return Frame({**frame.columns, number.column.id: column}, frame.rows)
 
 
 def spill_idle(state: Run, label: str) -> bool:

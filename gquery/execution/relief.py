@@ -19,6 +19,7 @@ from gquery.execution.part_runs import can_have_parts, run_counted, spill_idle
 from gquery.execution.sort_parts import distinct_by_parts, sort_by_parts
 from gquery.execution.state import Run, StageReport
 from gquery.execution.tiers import rows_below
+from gquery.execution.window_parts import window_by_parts
 from gquery.operators.base import Frame
 from gquery.operators.breakers import run_breaker
 from gquery.planner.physical import (
@@ -31,6 +32,7 @@ from gquery.planner.physical import (
     Reduce,
     SortRows,
     Stage,
+    WindowRows,
 )
 
 
@@ -77,7 +79,7 @@ def break_within_memory(
         with device.scratch(size, stage.label):
             return run_breaker(work, frames, state.joins, state.matched, at, workers)
     except OutOfMemoryError as error:
-        if not can_have_parts(state) or not (device.below or isinstance(work, SortRows | DistinctRows)):
+        if not can_have_parts(state) or not (device.below or _has_parts(work)):
             raise
         traceback.clear_frames(error.__traceback__)
     state.feedback.is_short_of_memory = True
@@ -86,10 +88,17 @@ def break_within_memory(
         return sort_by_parts(work, frames[work.stage], device, report)
     if isinstance(work, DistinctRows):
         return distinct_by_parts(work, frames[work.stage], device, report)
+    if isinstance(work, WindowRows) and work.partition:
+        return window_by_parts(state, stage.number, work, report)
     assert device.below is not None
     return run_breaker(
         work, frames, state.joins, state.matched, device.below, workers
     )  # where there is room, if slowly
+
+
+def _has_parts(work: PipelineBreaker) -> bool:
+    """Whether a pipeline breaker can be run in parts."""
+    return isinstance(work, SortRows | DistinctRows) or (isinstance(work, WindowRows) and bool(work.partition))
 
 
 def _refused(state: Run, stage: Stage, pipeline: Pipeline, report: StageReport) -> OutOfMemoryError | None:

@@ -93,7 +93,6 @@ WINDOWS: dict[str, WindowFunction] = {
 }  # fmt: skip
 WINDOW_ALIASES = {"first": "first_value", "last": "last_value"}
 _IGNORING = frozenset(("lag", "lead", "first_value", "last_value", "nth_value"))
-_ANY_ORDER = frozenset(("count", "sum", "avg", "min", "max"))  # aggregates for which the order of rows is the same
 _OF_ANY_ROW = frozenset(("sum", "avg", "min", "max", "any_value"))  # not NULL of rows one of which has a value
 
 
@@ -126,9 +125,8 @@ def window_call(
             raise _unknown(name)
         if said.ignore_nulls is not None:
             raise BindError(f"{name} is an aggregate: it takes neither IGNORE NULLS nor RESPECT NULLS")
-        made = aggregate(name, args, said.distinct, said.where)
-        order = () if made.function in _ANY_ORDER else said.order
-        call = WindowCall(made.function, made.args, made.dtype, True, frame, made.filter, made.distinct, order)
+        made = aggregate(name, args, said.distinct, said.where, said.order)
+        call = WindowCall(made.function, made.args, made.dtype, True, frame, made.filter, made.distinct, made.order)
         return _checked(call)
     if said.where is not None or said.distinct:
         raise BindError(f"{name} is no aggregate: it takes no {'DISTINCT' if said.distinct else 'FILTER'}")
@@ -140,27 +138,32 @@ def window_call(
     types, dtype = resolved
     casted = tuple(cast(a, t) for a, t in zip(args, types, strict=True))
     ignores = bool(said.ignore_nulls) and function.name in _IGNORING
+    if said.order and frame != WHOLE_PARTITION:
+        raise NotSupportedError(f"not supported: ORDER BY inside {name} over a part of a partition")
     frame = frame if function.reads_frame else TO_CURRENT
-    call = WindowCall(function.name, casted, dtype, True, frame, order=said.order, ignore_nulls=ignores)
-    return _checked(call)
+    return with_nullability(WindowCall(function.name, casted, dtype, True, frame, ignore_nulls=ignores))
 
 
 def _checked(call: WindowCall) -> WindowCall:
-    if call.order:
-        raise NotSupportedError(f"not supported: ORDER BY inside {call.function} over a window")
     if needs_groups(call) and call.frame != WHOLE_PARTITION:
-        raise NotSupportedError(f"not supported: {call.function} over a part of a partition")
+        what = f"ORDER BY inside {call.function}" if call.order else call.function
+        raise NotSupportedError(f"not supported: {what} over a part of a partition")
     return with_nullability(call)
 
 
 def is_group_aggregate(call: WindowCall) -> bool:
-    """Whether a call gives of all rows of a partition what an aggregate gives of a group, whatever their order."""
-    return call.function in AGGREGATES and AGGREGATES[call.function].over_frame != "ordered"
+    """Whether a call gives of all rows of a partition what an aggregate gives of a group."""
+    return call.function in AGGREGATES and (call.function != "any_value" or bool(call.order))
 
 
 def needs_groups(call: WindowCall) -> bool:
     """Whether a call is computed as an aggregate of groups alone."""
-    return is_group_aggregate(call) and AGGREGATES[call.function].over_frame == "parts"
+    return is_group_aggregate(call) and AGGREGATES[call.function].over_frame not in ("sums", "extremes")
+
+
+def follows_order(call: WindowCall) -> bool:
+    """Whether the order of a window decides what an aggregate gives of a whole partition."""
+    return call.function in AGGREGATES and AGGREGATES[call.function].takes_order and not call.order
 
 
 def with_nullability(call: WindowCall) -> WindowCall:

@@ -14,9 +14,9 @@ from sqlglot import exp
 from gquery.errors import BindError
 from gquery.expression.expr import TRUE, Column, Expr, IsNull, Literal, SortKey, new_column
 from gquery.expression.traverse import pinned
-from gquery.expression.windows import WindowCall, WindowFrame, shape
+from gquery.expression.windows import WHOLE_PARTITION, WindowCall, WindowFrame, shape
 from gquery.functions import case
-from gquery.functions.windows import Modifiers, is_window_function, window_call
+from gquery.functions.windows import WINDOW_ALIASES, WINDOWS, Modifiers, is_window_function, window_call
 from gquery.planner.logical.nodes import Plan, Window
 from gquery.planner.logical.tree import has_subquery
 from gquery.sql.bind_expr import ExprBinder
@@ -100,6 +100,8 @@ class Windows:
         args = [self._value(inner, a) for a in call.args]
         kept = None if call.where is None else self.lift(inner.condition(call.where), call.where)
         said = Modifiers(call.distinct, kept, self._keys(inner, call.order), call.ignore_nulls)
+        if said.order and call.name in (*WINDOWS, *WINDOW_ALIASES) and frame == WHOLE_PARTITION:
+            order = said.order  # of all rows of a partition: the order inside the call is the one that counts
         return self._made(call.name, args, frame, said, (tuple(partition), order))
 
     def _made(

@@ -8,14 +8,14 @@
 
 Partitions are the groups of equal keys, NULLs taken as equal, and each row finds its own. Rows that cost more than a scan
 are a definition, which all sides use. A call stays where another of its node needs the order anyway, unless windows can't
-compute it: aggregates that are made of others (`expand_aggregates` sees to those).
+compute it: aggregates that are made of others (`expand_aggregates` sees to those), and those of rows in an order.
 """
 
 from __future__ import annotations
 
 from gquery.expression.expr import AggregateCall, Column, new_column
 from gquery.expression.windows import WHOLE_PARTITION, WindowCall
-from gquery.functions.windows import is_group_aggregate, needs_groups
+from gquery.functions.windows import follows_order, is_group_aggregate, needs_groups
 from gquery.planner.logical.aggregate_joins import equal_keys, moved
 from gquery.planner.logical.nodes import Aggregate, Join, JoinKind, Plan, Project, Query, Shared, Window
 from gquery.planner.logical.shared import new_definition, use
@@ -80,12 +80,13 @@ def _joined(left: Plan, rows: _Rows, window: Window, found: Calls) -> Plan:
     """Rows with the aggregates of their partitions."""
     source, names = rows.again()
     keys = tuple((new_column("key", e.dtype, e.nullable), remap_expr(e, names)) for e in window.partition)
-    groups = Aggregate(source, keys, tuple((c, moved(_group_call(call), names)) for c, call in found))
+    groups = Aggregate(source, keys, tuple((c, moved(_group_call(window, call), names)) for c, call in found))
     return Join(left, groups, JoinKind.INNER, equal_keys(window.partition, [c for c, _ in keys]))
 
 
-def _group_call(call: WindowCall) -> AggregateCall:
-    return AggregateCall(call.function, call.args, call.dtype, call.distinct, call.filter)
+def _group_call(window: Window, call: WindowCall) -> AggregateCall:
+    order = window.order if follows_order(call) else call.order
+    return AggregateCall(call.function, call.args, call.dtype, call.distinct, call.filter, order)
 
 
 class _Rows:

@@ -163,3 +163,12 @@ select id, x, sum(x) over (partition by n), min(x) over () from (select id, n, r
 select count(*) over (partition by n), sum(n) over () from (select * from t order by id limit 13)
 
 select sum(i32) over (partition by f64), max(w) over (partition by d38), min(s) over () from empty
+
+-- cpu
+select id, median(i32) over (partition by s), string_agg(w, ',' order by id) over (partition by n), arg_max(s, id) over (partition by flag), any_value(i32 order by id desc) over (partition by s) from t
+
+select id, string_agg(w, '-') over (partition by n order by id desc rows between unbounded preceding and unbounded following), first_value(i32 order by id desc) over (partition by s), row_number(order by w, id) over (partition by n), lag(s order by id desc) over (), nth_value(i32, 2 order by id) over (partition by flag) from t
+
+select s, n, sum(i32), rank() over (partition by grouping(s), grouping(n) order by sum(i32) desc nulls last, s, n) from t group by rollup (s, n)
+
+select s, count(*), sum(count(*)) over (), row_number() over (order by s nulls first) from t group by cube (s) qualify row_number() over (order by s nulls first) > 1

@@ -10,19 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-import numpy as np
-
 from gquery import tuning
-from gquery.device.device import Device
 from gquery.execution.joined_parts import JoinedParts, Stages
 from gquery.execution.part_runs import numbered, part_run, parts_for, run_below
 from gquery.execution.sort_parts import sort_within_memory
 from gquery.execution.state import Run, StageReport, Unbuilt
-from gquery.execution.tiers import put_below, tier_of
+from gquery.execution.tiers import put_below
 from gquery.expression.expr import Column, SortKey, new_column
 from gquery.expression.types import BIGINT
 from gquery.kernels.values import value_properties
-from gquery.operators.base import Frame, make_column
+from gquery.operators.base import Frame
 from gquery.planner.cut_pipeline import cut, is_in_order
 from gquery.planner.logical.nodes import JoinKind
 from gquery.planner.physical import (

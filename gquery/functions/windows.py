@@ -93,6 +93,7 @@ WINDOWS: dict[str, WindowFunction] = {
 }  # fmt: skip
 WINDOW_ALIASES = {"first": "first_value", "last": "last_value"}
 _IGNORING = frozenset(("lag", "lead", "first_value", "last_value", "nth_value"))
+_OWN_ORDER = frozenset(("first_value", "last_value"))  # which windows take in an order of the call's own
 _OF_ANY_ROW = frozenset(("sum", "avg", "min", "max", "any_value"))  # not NULL of rows one of which has a value
 
 
@@ -138,16 +139,16 @@ def window_call(
     types, dtype = resolved
     casted = tuple(cast(a, t) for a, t in zip(args, types, strict=True))
     ignores = bool(said.ignore_nulls) and function.name in _IGNORING
-    if said.order and frame != WHOLE_PARTITION:
+    own = said.order if frame != WHOLE_PARTITION else ()  # of a whole partition it is the order of the window
+    if own and function.name not in _OWN_ORDER:
         raise NotSupportedError(f"not supported: ORDER BY inside {name} over a part of a partition")
     frame = frame if function.reads_frame else TO_CURRENT
-    return with_nullability(WindowCall(function.name, casted, dtype, True, frame, ignore_nulls=ignores))
+    return with_nullability(WindowCall(function.name, casted, dtype, True, frame, order=own, ignore_nulls=ignores))
 
 
 def _checked(call: WindowCall) -> WindowCall:
     if needs_groups(call) and call.frame != WHOLE_PARTITION:
-        what = f"ORDER BY inside {call.function}" if call.order else call.function
-        raise NotSupportedError(f"not supported: {what} over a part of a partition")
+        raise NotSupportedError(f"not supported: {call.function} over a part of a partition")
     return with_nullability(call)
 
 
@@ -158,7 +159,12 @@ def is_group_aggregate(call: WindowCall) -> bool:
 
 def needs_groups(call: WindowCall) -> bool:
     """Whether a call is computed as an aggregate of groups alone."""
-    return is_group_aggregate(call) and AGGREGATES[call.function].over_frame not in ("sums", "extremes")
+    computed = ("sums", "extremes")
+    return (
+        call.function != "any_value"
+        and is_group_aggregate(call)
+        and AGGREGATES[call.function].over_frame not in computed
+    )
 
 
 def follows_order(call: WindowCall) -> bool:

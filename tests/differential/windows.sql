@@ -172,3 +172,7 @@ select id, string_agg(w, '-') over (partition by n order by id desc rows between
 select s, n, sum(i32), rank() over (partition by grouping(s), grouping(n) order by sum(i32) desc nulls last, s, n) from t group by rollup (s, n)
 
 select s, count(*), sum(count(*)) over (), row_number() over (order by s nulls first) from t group by cube (s) qualify row_number() over (order by s nulls first) > 1
+
+select id, first_value(i32 order by w, id) over (partition by s order by id), last_value(w order by i32 desc nulls last, id) over (order by id rows between 3 preceding and 2 following), first_value(i32 order by id desc ignore nulls) over (partition by n order by id), any_value(n order by w, id) over (order by id rows 4 preceding) from t
+
+select id, last_value(i32 order by w, id) over (order by n range between 1 preceding and 1 following exclude ties), first(s order by i32 nulls first, id) over (partition by flag order by id groups between 1 preceding and current row) from t

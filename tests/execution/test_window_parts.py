@@ -58,5 +58,7 @@ def test_rows_of_parts_keep_their_order(tmp_path: Path, everything: Refused) -> 
 def test_one_partition_that_does_not_fit_is_one_error() -> None:
     db = gquery.connect(device="cpu", memory_limit="20MB")
     with pytest.raises(errors.OutOfMemoryError, match="row_number over a window"):
-        db.sql("SELECT max(r) FROM (SELECT row_number() OVER (ORDER BY x % 1000) r FROM range(3000000) t(x))").fetchall()
+        db.sql(
+            "SELECT max(r) FROM (SELECT row_number() OVER (ORDER BY x % 1000) r FROM range(3000000) t(x))"
+        ).fetchall()
     assert db.sql("SELECT 1").fetchall() == [(1,)]

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from tests.fuzzing.data import BOOL, DATE, DBL, DEC, INT, STR
 
 if TYPE_CHECKING:
-    from tests.fuzzing.grammar import Grammar, Names
+    from tests.fuzzing.grammar import Grammar
+    from tests.fuzzing.names import Names
 
 _FRACTIONS = ("0", "0.25", "0.5", "0.3", "1", "-0.1", "0.75e0")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from tests.fuzzing.data import BOOL, DATE, DBL, INT, KINDS, STR
+from tests.fuzzing.data import BOOL, DATE, DBL, DEC, INT, KINDS, STR
 from tests.fuzzing.names import Names
 from tests.fuzzing.tape import Tape
 
@@ -35,17 +35,17 @@ def window(write: Writer, kind: str, names: Names) -> str:
     keys = [write.value(tape.one(KINDS), names, (), 0 if tape.chance(70) else 1, 0) for _ in range(tape.below(3))]
     by = f"PARTITION BY {', '.join(keys)} " if keys else ""
     if tape.chance(30):
-        return _over(write.aggregate(kind, names), by.rstrip())
+        return _over(_of_group(write, kind, names), by.rstrip())
     if tape.chance(40) and kind in (INT, DBL):
         order = _order(tape, [write.value(tape.one(KINDS), names, (), 1, 0) for _ in range(tape.count(1, 2))])
         ranks = ("rank()", "dense_rank()") if kind == INT else ("percent_rank()", "cume_dist()")
         return f"{tape.one(ranks)} OVER ({by}{order})"
     if tape.chance(45):
-        return _over(_plain(write, kind, names), f"{by}{_of_peers(write, names)}")
+        return _cast(kind, _over(_plain(write, kind, names), f"{by}{_of_peers(write, names)}"))
     every = _order(tape, [n.sql for n in names])
     if tape.chance(50):
         return f"{_of_row(write, kind, names)} OVER ({by}{every}{_rows(tape) if tape.chance(40) else ''})"
-    return _over(_plain(write, kind, names), f"{by}{every}{_rows(tape)}")
+    return _cast(kind, _over(_plain(write, kind, names), f"{by}{every}{_rows(tape)}"))
 
 
 def window_of_groups(write: Writer, keys: Sequence[str], names: Names) -> str:
@@ -71,13 +71,37 @@ def _order(tape: Tape, keys: Sequence[str]) -> str:
 
 def _plain(write: Writer, kind: str, names: Names) -> str:
     """An aggregate that windows compute over any frame."""
-    return write.aggregate(kind, names).replace("(DISTINCT ", "(")
+    tape = write.tape
+    keep = f" FILTER (WHERE {write.value(BOOL, names, (), 0, 0)})" if tape.chance(12) else ""
+    if kind == INT and tape.chance(60):
+        counted = ("*", write.value(tape.one(KINDS), names, (), 1, 0))
+        summed = f"sum({tape.one(('', 'DISTINCT '))}{write.column(INT, names, (), small=True)})"
+        return f"{tape.one((f'count({tape.one(counted)})', summed))}{keep}"
+    if kind == DBL and tape.chance(40):
+        return f"avg({write.column(tape.one((INT, DBL, DEC)), names, (), small=True)}){keep}"
+    functions = ("bool_and", "bool_or") if kind == BOOL else ("min", "max")
+    return f"{tape.one(functions)}({write.value(kind, names, (), 1, 0)}){keep}"
+
+
+def _cast(kind: str, call: str) -> str:
+    return f"CAST({call} AS BIGINT)" if call.startswith("sum(") and kind == INT else call
 
 
 def _over(call: str, text: str) -> str:
-    if call.startswith("CAST("):
-        return f"{call.removesuffix(' AS BIGINT)')} OVER ({text}) AS BIGINT)"
-    return f"{call} OVER ({text})"
+    """A call over a window, inside the cast of its result."""
+    if not call.startswith("CAST("):
+        return f"{call} OVER ({text})"
+    inner, _, dtype = call.rpartition(" AS ")
+    return f"{inner} OVER ({text}) AS {dtype}"
+
+
+def _of_group(write: Writer, kind: str, names: Names) -> str:
+    """An aggregate that can stand before OVER."""
+    for _ in range(9):
+        call = write.aggregate(kind, names)
+        if "WITHIN GROUP" not in call:
+            return call
+    return "count(*)" if kind == INT else _plain(write, kind, names)
 
 
 def _of_peers(write: Writer, names: Names) -> str:

@@ -16,11 +16,16 @@ _JOINS = _JOIN_SIDES | {"join", "inner", "semi", "anti", "asof", "cross", "natur
 class FromReader(ExpressionReader):
     """Reads FROM clauses; `query` is for who reads statements."""
 
+    _opened_from = _opened_to = 0  # the parentheses that were last looked behind: from the first one to the last
+
     def starts_query(self) -> bool:
         """Whether a query begins here, in parentheses or not."""
         at = self.at
-        while self.words[at] == "(" and at < self.behind:
-            at += 1
+        if not self._opened_from <= at < self._opened_to:  # else what was found behind this run of them holds
+            while self.words[at] == "(" and at < self.behind:
+                at += 1
+            self._opened_from, self._opened_to = self.at, at
+        at = self._opened_to
         return self.kinds[at] == "word" and self.words[at] in _QUERY
 
     def _table_name(self) -> None:

@@ -38,6 +38,8 @@ class Plans(Session):
 
     def _plan(self, query: Query, now: bool = True, template: Template | None = None) -> PreparedPlan:
         """A bound query, optimized now or when it is first needed; ``template`` is the one that its text makes."""
+        from gquery.planner.rules.fix_moment import reads_clock
+
         sources = with_room(lambda: sources_of(query.plan))
         versions = tuple(s.version for s in sources)
         check_sources(query.plan)
@@ -45,6 +47,7 @@ class Plans(Session):
         prepared = PreparedPlan(
             lambda: query, self._optimize, self.settings, sources, versions, version, slots=template
         )
+        prepared.reads_clock = reads_clock(query.plan)
         if now:
             _ = prepared.query
         return prepared

@@ -12,7 +12,19 @@ up `FUNCTIONS` for how to compute a `Call`, and `AGGREGATES` for what an `Aggreg
 
 from __future__ import annotations
 
-from gquery.functions import conditional, date_names, dates, new_strings, numeric, operators, regex, rounding, strings
+from gquery.functions import (
+    clock,
+    conditional,
+    date_names,
+    dates,
+    new_strings,
+    numeric,
+    operators,
+    regex,
+    rounding,
+    session,
+    strings,
+)
 from gquery.functions.aggregate_record import AggregateFunction
 from gquery.functions.aggregates import AGGREGATES, aggregate, declaration, has_result, is_aggregate, is_ordered
 from gquery.functions.casts import cast, castable, unified, unify
@@ -22,7 +34,7 @@ from gquery.functions.registry import EXAMPLES, FUNCTIONS, RESOLVERS, ScalarFunc
 
 __all__ = [
     "AGGREGATES", "COMPARISONS", "EXAMPLES", "FUNCTIONS", "MIRRORED", "NEGATED", "RESOLVERS", "AggregateFunction",
-    "ScalarFunction", "aggregate", "call", "case", "cast", "castable", "conditional", "date_names", "dates", "declaration",
-    "has_result", "is_aggregate", "is_ordered", "new_strings", "numeric", "operators", "regex", "rounding", "strings",
-    "unified", "unify",
+    "ScalarFunction", "aggregate", "call", "case", "cast", "castable", "clock", "conditional", "date_names", "dates",
+    "declaration", "has_result", "is_aggregate", "is_ordered", "new_strings", "numeric", "operators", "regex", "rounding",
+    "session", "strings", "unified", "unify",
 ]  # fmt: skip

@@ -195,7 +195,7 @@ def parse_interval(text: str, unit: str | None = None) -> Interval | None:
             micros += -time if match[3] == "-" else time
             continue
         name = match[2].lower()
-        scale = _UNITS.get(name) or _UNITS.get(name.removesuffix("s")) or _UNITS.get(name.replace("ennia", "ennium"))
+        scale = unit_parts(name)
         if scale is None:
             return None
         part = _scaled(match[1], scale)
@@ -203,6 +203,12 @@ def parse_interval(text: str, unit: str | None = None) -> Interval | None:
             return None
         months, days, micros = months + part[0], days + part[1], micros + part[2]
     return Interval(months, days, micros) if position else None
+
+
+def unit_parts(name: str) -> tuple[int, int, int] | None:
+    """Months, days and microseconds of a unit; None for a name that is none."""
+    name = name.lower()
+    return _UNITS.get(name) or _UNITS.get(name.removesuffix("s")) or _UNITS.get(name.replace("ennia", "ennium"))
 
 
 def _scaled(number: str, scale: tuple[int, int, int]) -> tuple[int, int, int] | None:

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from gquery.errors import BindError, NotSupportedError, did_you_mean
 from gquery.expression.expr import Expr, Literal
-from gquery.expression.types import BIGINT, BOOLEAN, DATE, DOUBLE, TIMESTAMP, VARCHAR, Bounds
+from gquery.expression.types import BIGINT, BOOLEAN, DATE, DOUBLE, INTERVAL, TIMESTAMP, VARCHAR, Bounds
+from gquery.functions import intervals
 from gquery.functions.calendar import civil_from_days
 from gquery.functions.casts import cast
 from gquery.functions.registry import BoundsRule, call, make, resolver, scalar
@@ -176,6 +177,8 @@ def part_name(name: str) -> str:
 
 
 def _part(part: str, x: Expr) -> Expr | None:
+    if x.dtype == INTERVAL:
+        return intervals.part_of(part, x)
     if not (x.dtype.is_temporal or (isinstance(x, Literal) and x.value is None)):
         return None
     if part in _DATE_PARTS:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from gquery.errors import NotSupportedError
 from gquery.expression.expr import Column, Expr
 
-CARRYING = frozenset({"coalesce", "ifnull", "nvl", "if"})  # functions that pass a value on without looking into it
+CARRYING = frozenset({"coalesce", "ifnull", "nvl", "if", "typeof"})  # that pass a value on, and do not look
 
 
 def refuse_opaque(exprs: Iterable[Expr], what: str) -> None:

@@ -20,13 +20,12 @@ from gquery.expression.types import (
     INTEGER,
     INTERVAL,
     REAL,
-    TIMESTAMP,
     VARCHAR,
     Bounds,
     DType,
     decimal,
 )
-from gquery.functions.calendar import add_interval
+from gquery.functions import intervals
 from gquery.functions.casts import cast, fits, is_integer_literal, is_text_literal, negated, unified
 from gquery.functions.registry import BoundsRule, ScalarFunction, call, declare, is_null_literal, make, resolver
 
@@ -184,10 +183,12 @@ def _arithmetic(name: str, a: Expr, b: Expr) -> Expr | None:
 
 @resolver("add", "$(numeric, numeric)", "$(DATE, INTEGER) -> DATE", "$(DATE or TIMESTAMP, INTERVAL) -> TIMESTAMP")
 def _add(a: Expr, b: Expr) -> Expr | None:
-    if a.dtype == INTERVAL or (b.dtype.is_temporal and not a.dtype.is_temporal):
+    if (a.dtype == INTERVAL and b.dtype != INTERVAL) or (b.dtype.is_temporal and not a.dtype.is_temporal):
         a, b = b, a
-    if a.dtype.is_temporal and b.dtype == INTERVAL:
-        return _add_interval(a, b, 1)
+    if a.dtype == b.dtype == INTERVAL:
+        return intervals.added(a, b)
+    if intervals.is_time(a) and b.dtype == INTERVAL:
+        return intervals.plus(a, b, 1)
     if a.dtype == DATE and _is_small_integer(b):
         return make("add_days", (a, cast(b, BIGINT)), DATE)
     return _arithmetic("add", a, b)
@@ -196,8 +197,10 @@ def _add(a: Expr, b: Expr) -> Expr | None:
 @resolver("subtract", "$(numeric, numeric)", "$(DATE, INTEGER) -> DATE", "$(DATE, DATE) -> BIGINT",
           "$(DATE or TIMESTAMP, INTERVAL) -> TIMESTAMP")  # fmt: skip
 def _subtract(a: Expr, b: Expr) -> Expr | None:
-    if a.dtype.is_temporal and b.dtype == INTERVAL:
-        return _add_interval(a, b, -1)
+    if a.dtype == b.dtype == INTERVAL:
+        return intervals.added(a, intervals.minus(b))
+    if intervals.is_time(a) and b.dtype == INTERVAL:
+        return intervals.plus(a, b, -1)
     if a.dtype == DATE and _is_small_integer(b):
         days = cast(b, BIGINT)
         if isinstance(days, Literal) and not days.is_null:
@@ -207,8 +210,8 @@ def _subtract(a: Expr, b: Expr) -> Expr | None:
         return make("add_days", (a, minus), DATE)
     if b.dtype == DATE and (a.dtype == DATE or is_text_literal(a)):
         return make("days_between", (cast(a, DATE), b), BIGINT)
-    if a.dtype.is_temporal and b.dtype.is_temporal:
-        raise NotSupportedError("the difference of two TIMESTAMPs is an INTERVAL, which exists as a literal only")
+    if (a.dtype.is_temporal and b.dtype.is_temporal) or (intervals.is_time(a) and a.dtype.kind is b.dtype.kind):
+        return intervals.between(a, b)
     return _arithmetic("subtract", a, b)
 
 
@@ -218,22 +221,11 @@ def _is_small_integer(e: Expr) -> bool:
     )  # fmt: skip
 
 
-def _add_interval(a: Expr, interval: Expr, sign: int) -> Expr:
-    if not isinstance(interval, Literal):
-        raise NotSupportedError("INTERVAL is supported as a literal only")
-    stamp = cast(a, TIMESTAMP)
-    if interval.is_null or (isinstance(stamp, Literal) and stamp.is_null):
-        return Literal(None, TIMESTAMP)
-    value = interval if sign > 0 else derived(negated, INTERVAL, (interval,))
-    if isinstance(stamp, Literal):
-        later = derived(add_interval, TIMESTAMP, (stamp, value))
-        if fits(later, TIMESTAMP):  # else it raises where the query gets to it
-            return later
-    return make("add_interval", (stamp, value), TIMESTAMP)
-
-
 @resolver("multiply", "$(numeric, numeric)")
 def _multiply(a: Expr, b: Expr) -> Expr | None:
+    for one, other in ((a, b), (b, a)):
+        if one.dtype == INTERVAL and other.dtype.is_integer:
+            return intervals.scaled(one, other)
     return _arithmetic("multiply", a, b)
 
 
@@ -308,6 +300,8 @@ def _nonzero(name: str, e: Expr) -> Expr:
 
 @resolver("negate", "$(numeric)", "$(INTERVAL)")
 def _negate(a: Expr) -> Expr | None:
+    if intervals.is_computed(a):
+        return intervals.minus(a)
     if is_null_literal(a):
         return Literal(None, BIGINT)
     if isinstance(a, Literal) and not a.is_null and (a.dtype.is_numeric or a.dtype == INTERVAL):
@@ -354,6 +348,8 @@ def _declare_comparison(name: str, symbol: str) -> None:
         )
         if is_null_literal(x):  # NULL = NULL: of any type
             x, y = cast(x, BIGINT), cast(y, BIGINT)
+        if x.dtype == INTERVAL:
+            return intervals.compared(name, x, y)
         return make(name, (x, y), BOOLEAN)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from gquery import tuning
-from gquery.errors import NotSupportedError, OutOfRangeError
+from gquery.errors import OutOfRangeError
 from gquery.expression.expr import (
     And,
     Call,
@@ -30,6 +30,7 @@ from gquery.expression.expr import (
 )
 from gquery.expression.types import BOOLEAN, INT64, VARCHAR, Bounds, Interval, Kind, Register, type_bounds
 from gquery.functions import FUNCTIONS
+from gquery.functions.intervals import refused
 from gquery.kernels import arithmetic, casts, compare, dictionaries, ir, like, loops, patterns, slot_constants
 from gquery.kernels.bindings import NeedsHostError
 from gquery.kernels.code import Code
@@ -133,7 +134,7 @@ def literal(e: Literal, code: Code) -> Value:
         what = ValueProperties(e.dtype, Bounds(0, 0) if e.dtype.is_exact or e.dtype.is_opaque else None, nullable=True)
         return Value(code.zero(what.register), ir.FALSE, what)
     if isinstance(e.value, Interval):
-        raise NotSupportedError("not supported: an INTERVAL as a value; it can be added to dates and timestamps")
+        raise refused()
     if e.dtype.kind is Kind.BOOLEAN:
         what = value_properties(e.dtype, Bounds(int(e.value), int(e.value)), nullable=False)
         return Value(ir.TRUE if e.value else ir.FALSE, None, what)
@@ -174,6 +175,8 @@ def _call(e: Call, code: Code) -> Value:
     if e.function == "days_between":
         days = [render(a, code) for a in e.args]
         return arithmetic.exact("subtract", days[0], days[1], e.dtype, code)
+    if e.dtype.kind is Kind.INTERVAL:
+        raise refused()
     if e.function in arithmetic.BITS and e.dtype.kind is Kind.UBIGINT:
         return arithmetic.unsigned_bits(e, [render(a, code) for a in e.args], code)
     return _function(e, code)

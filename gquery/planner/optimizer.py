@@ -25,6 +25,7 @@ from gquery.planner.rules.exists_by_extremes import exists_by_extremes
 from gquery.planner.rules.expand_aggregates import expand_aggregates
 from gquery.planner.rules.expand_grouping_sets import expand_grouping_sets
 from gquery.planner.rules.filter_shared import filter_shared
+from gquery.planner.rules.fix_moment import fix_moment
 from gquery.planner.rules.fold_constants import Evaluate
 from gquery.planner.rules.inline_shared import inline_shared
 from gquery.planner.rules.join_order import join_order
@@ -82,6 +83,7 @@ RULES: tuple[Rule, ...] = (
     # subqueries become joins, and names that hide plans from each other go
     Rule("unnest_subqueries", _on_plan(unnest_subqueries), required=True),
     Rule("decorrelate", _on_plan(decorrelate), required=True),
+    Rule("fix_moment", lambda query, _: fix_moment(query), required=True, whole=True),
     Rule("inline_renames", lambda query, _: inline_renames(query)),
     Rule("simplify", _simplify),
     # filters on the rows pass by the groups that are joined to them

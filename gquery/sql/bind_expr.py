@@ -35,7 +35,7 @@ from gquery.functions.registry import no_match
 from gquery.runtime.interrupt import check
 from gquery.sql.bind_subquery import QUANTIFIED, QueryBinder, SubqueryBinder
 from gquery.sql.call_parts import call_parts
-from gquery.sql.calls import GROUPINGS, function_call, is_call, names_aggregate
+from gquery.sql.calls import GROUPINGS, VALUES, function_call, is_call, names_aggregate
 from gquery.sql.order_keys import sort_key
 from gquery.sql.parse import located
 from gquery.sql.scope import Scope
@@ -172,9 +172,11 @@ class ExprBinder(SubqueryBinder):
             name, args = function_call(node)
             if name in GROUPINGS:
                 return self._grouping(args)
-            if names_aggregate(name):
+            if is_aggregate(name):
                 return self._aggregate(node)
             function = self.query.function(name) if name not in RESOLVERS else None
+            if function is None and names_aggregate(name):
+                return self._aggregate(node)  # which says that it is missing
             bound = [self.bind(a) for a in args]
             # divide(7, 2) is 3, and no other name of /
             return function.call(*bound) if function is not None else call(_NAMES.get(name, name), *bound)
@@ -210,6 +212,8 @@ class ExprBinder(SubqueryBinder):
                     return self.bind(alias)
                 finally:
                     self.aliases[name.lower()] = alias
+            if (low := name.lower()) in VALUES and not self.scope.knows(name):
+                return call(low)
         return self.scope.resolve(name, table)
 
     def _check_schema(self, node: exp.Column) -> None:

@@ -13,6 +13,7 @@ from sqlglot import exp
 from gquery import tuning
 from gquery.errors import BindError, Error, NotSupportedError, did_you_mean
 from gquery.expression.expr import Column, Expr, Literal, SortKey, new_column
+from gquery.functions.intervals import is_computed, refused
 from gquery.planner.logical.nodes import Aggregate, Filter, Plan, Project, Query, Sort
 from gquery.sql.bind_expr import ExprBinder
 from gquery.sql.bind_from import FromBinder
@@ -319,6 +320,8 @@ class SelectBinder:
         targets: list[tuple[Column, Expr]] = []
         for i in self.items:
             e = i.bound
+            if is_computed(e):
+                raise located(refused(), self.query.sql, i.node)
             if isinstance(e, Column) and e.id in known:
                 known.discard(e.id)
                 targets.append((e, e))

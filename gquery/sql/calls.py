@@ -15,6 +15,8 @@ from gquery.functions import is_aggregate
 from gquery.functions.known import AGGREGATES
 
 Call = tuple[str, list[exp.Expr]]
+# functions that are written without parentheses, where no column has the name
+VALUES = frozenset(("current_catalog", "current_date", "current_schema", "current_timestamp", "localtimestamp"))
 GROUPINGS = ("grouping", "grouping_id")  # which tell of a group which of the keys it has
 
 
@@ -56,7 +58,7 @@ def is_aggregate_call(node: exp.Expr) -> bool:
     if type(node) not in _FORMS:
         return False
     name, _ = function_call(node)
-    return names_aggregate(name) or name in GROUPINGS
+    return is_aggregate(name) or name in GROUPINGS
 
 
 def function_call(node: exp.Expr) -> Call:

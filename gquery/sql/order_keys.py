@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from gquery.errors import BindError, NotSupportedError
 from gquery.expression.expr import Expr, SortKey
+from gquery.functions.intervals import is_computed, refused
 from gquery.functions.opaque import refuse_opaque
 from gquery.sql.parse import located
 
@@ -35,8 +36,11 @@ def ordinal(node: exp.Expr, count: int, clause: str, sql: str) -> int | None:
 
 def check_key(keys: Iterable[Expr], what: str, node: exp.Expr, sql: str) -> None:
     """NotSupportedError for a key whose values gquery only carries: it can neither compare nor sort them."""
+    keys = tuple(keys)
     try:
         refuse_opaque(keys, what)
+        if any(is_computed(k) for k in keys):
+            raise refused()
     except NotSupportedError as error:
         raise located(error, sql, node) from None
 

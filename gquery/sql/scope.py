@@ -67,6 +67,10 @@ class Scope:
             scope = scope.parent
         raise self._not_found(name, table)
 
+    def knows(self, name: str) -> bool:
+        """Whether a column of that name is here or in a query around."""
+        return any(scope.find(name, None) is not None for scope in self.chain())
+
     def find(self, name: str, table: str | None) -> Expr | None:
         """The expression that a name means in this scope alone; None for none, BindError for several."""
         low = name.lower()

@@ -10,7 +10,7 @@ from typing import Any
 from sqlglot import exp
 
 from gquery.errors import BindError, InterfaceError, NotSupportedError, unicode_text
-from gquery.expression.expr import Literal
+from gquery.expression.expr import Expr, Literal
 from gquery.expression.slots import derived
 from gquery.expression.types import (
     BIGINT,
@@ -36,6 +36,7 @@ from gquery.expression.types import (
     decimal,
 )
 from gquery.functions.calendar import days_from_civil, parse_interval
+from gquery.functions.intervals import of_unit
 
 Parameters = Sequence[Any] | Mapping[str, Any] | None
 
@@ -136,22 +137,25 @@ def integer_literal(value: int) -> Literal:
     return Literal(float(value), DOUBLE)
 
 
-def interval(node: exp.Interval, bound: Callable[[exp.Expr], Any]) -> Literal:
-    """INTERVAL as a literal; ``bound`` binds the amount where it is no plain text."""
+def interval(node: exp.Interval, bound: Callable[[exp.Expr], Any]) -> Expr:
+    """INTERVAL as a literal, or of an amount that is none; ``bound`` binds the amount where it is no plain text."""
     unit = node.args.get("unit")
-    amount = node.this
+    amount, is_expression = node.this, isinstance(node.this, exp.Paren)
     while isinstance(amount, exp.Paren):
         amount = amount.this
     if unit is not None and not isinstance(unit, exp.Var):
         raise NotSupportedError(f"interval unit {unit.sql('duckdb')}")
-    if isinstance(amount, exp.Literal):
+    if isinstance(amount, exp.Literal) and (amount.is_string or not is_expression):
         text = amount.name
-    elif is_cut(amount):
+    elif is_cut(amount) and not is_expression:
         return derived(_interval, INTERVAL, (bound(amount),), unit.name if unit is not None else None)
     else:
         value = bound(amount) if amount is not None else None
         if not isinstance(value, Literal) or value.value is None or not value.dtype.is_integer:
-            raise NotSupportedError("INTERVAL of an amount that is not constant")
+            made = None if value is None or unit is None else of_unit(value, unit.name)
+            if made is None:
+                raise NotSupportedError("not supported: INTERVAL of an amount that is no number")
+            return made
         text = str(value.value)
     return Literal(_interval(text, unit.name if unit is not None else None), INTERVAL)
 

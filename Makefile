@@ -13,7 +13,7 @@ FAULTS ?= 500
 COMPILERS ?= 1000
 
 .DEFAULT_GOAL := help
-.PHONY: help demo compare test quick check fuzz compilers mutants faults values test-slow test-cuda cluster cubins docs clean
+.PHONY: help demo compare test quick check fuzz windows compilers mutants faults values test-slow test-cuda cluster cubins docs clean
 
 help:
 	@sed -n 's/^## //p' Makefile
@@ -39,6 +39,10 @@ quick: $(VENV)/.dev
 check: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+## make windows    20,000 random calls of window functions against DuckDB, 500 of them compiled
+windows: $(VENV)/.dev
+	$(BIN)/python -m pytest -q -n $(JOBS) -m "" tests/operators/test_window_functions.py
 
 ## make fuzz       random queries against DuckDB (FUZZ=5000)
 fuzz: $(VENV)/.dev

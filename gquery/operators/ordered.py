@@ -23,6 +23,7 @@ from gquery.operators.base import Frame
 from gquery.operators.sort_keys import sort_keys
 from gquery.runtime.records import dataclass
 
+_FROM_ZERO = builtin_kernel("numbers:*u32", "store_u32(numbers, i64(i), sub_i64(i64(numbers[i]), 1))")
 _ENDS = builtin_kernel("starts:*u32 rows:i64 groups:i64", "store_u32(starts, groups, rows)")
 
 
@@ -89,14 +90,14 @@ def _sorted_rows(frame: Frame, keys: Sequence[SortKey], device: Device) -> Array
     return order.sort_order(sort_keys(keys, frame, device))
 
 
-def groups_of(flags: Array | None, count: int, device: Device) -> Groups:
+def groups_of(flags: Array | None, count: int, device: Device, workers: int = 1) -> Groups:
     """Groups of positions that begin where a flag (uint8) is 1, as the first one is; None: all positions are one group."""
     xp = device.xp
     if flags is None or count == 0:
         ends = np.array([0, count] if count else [0], np.uint32)
         return Groups(device.zeros(count, np.uint32), device.from_host(ends))
     numbers = xp.cumsum(flags, dtype=np.uint32)
-    numbers -= np.uint32(1)
+    launch(_FROM_ZERO, count, numbers, numbers, workers=workers)
     found = scans.compact(flags)
     starts: Array = xp.empty(found.size + 1, np.uint32)
     starts[:-1] = found

@@ -71,6 +71,28 @@ def test_calls_on_a_gpu(seed: int, tune: Tune) -> None:
     _compare(seed, 50, cuda_device())
 
 
+@pytest.mark.parametrize("descending", [False, True])
+def test_ranges_by_row(descending: bool) -> None:
+    """Counts and sums of the rows whose key is so near to the row's own, beside a loop over all pairs of rows."""
+    r = random.Random(7)
+    frame = WindowFrame("range", FrameBound("preceding", expression("n")), FrameBound("following", expression("n")))
+    for size in (1, 5, 40, 200):
+        rows = random_rows(r, size)
+        keys, near = rows["o"], rows["n"]
+        own = [
+            [(k is None and j is None) or (k is not None and j is not None and abs(k - j) <= n) for j in keys]
+            for k, n in zip(keys, near, strict=True)
+        ]
+        wanted = [sum(is_in) for is_in in own]
+        sums = [sum(n for n, is_in in zip(near, flags, strict=True) if is_in) for flags in own]
+        for call, values in (
+            (WindowCall("count", (), BIGINT, False, frame), wanted),
+            (WindowCall("sum", (expression("n"),), BIGINT, True, frame), sums),
+        ):
+            case = Case((), (SortKey(expression("o"), descending),), call, "")
+            assert found_of(case, frame_of(rows, cpu_device()), cpu_device()) == values
+
+
 ROWS: dict[str, list[Any]] = random_rows(random.Random(0), 6) | {"n": [1, -1, 2, None, 0, 3], "o": [1, 2, 3, 4, 5, 6]}
 KEY = SortKey(expression("o"))
 

@@ -19,6 +19,7 @@ from gquery.expression.facts import BYTE_BITS, SUM_WORD_BITS, power_of_ten
 from gquery.expression.types import INT64, INT128, Bounds, PhysicalType, type_bounds
 from gquery.expression.windows import WindowCall
 from gquery.kernels.builtin import wide_arrays
+from gquery.kernels.builtin.define import element_word
 from gquery.operators.window.combine import combined
 from gquery.operators.window.distinct import distinct_counts, distinct_mask, distinct_sums
 from gquery.operators.window.frames import Ranges, frame_ranges, without_excluded
@@ -100,23 +101,22 @@ def _exact(words: Sequence[Array], limit: Bounds, overflow: str) -> Array:
 
 
 @cache
-def _difference(ranges: int, counted: bool) -> PositionKernel:
+def _difference(ranges: int, element: str) -> PositionKernel:
     lines = ["total = i64(0)"]
     for n in range(ranges):
         low, high = f"i64(low{n}[i])", f"i64(high{n}[i])"
-        if counted:
+        if element:
             low, high = f"i64(sums[row_index({low})])", f"i64(sums[row_index({high})])"
         lines.append(f"total = add_i64(total, sub_i64({high}, {low}))")
     ends = " ".join(f"low{n}:*u32 high{n}:*u32" for n in range(ranges))
-    return position_kernel(f"sums:*i64 made:*i64 {ends}", *lines, "store_i64(made, row, total)")
+    return position_kernel(f"sums:*{element or 'u32'} made:*i64 {ends}", *lines, "store_i64(made, row, total)")
 
 
 def difference(sums: Array | None, ranges: Sequence[Ranges], work: Work) -> Array:
     """By row the sum over its ranges, from sums of all that stands before a position; None: how many rows they have."""
     made: Array = work.device.empty(work.ordered.count, np.int64)
-    wide = None if sums is None else sums.astype(np.int64, copy=False)
-    kernel = _difference(len(ranges), sums is not None)
-    kernel.run(work.ordered, work.workers, wide, made, *[end for r in ranges for end in r])
+    kernel = _difference(len(ranges), "" if sums is None else element_word(sums))
+    kernel.run(work.ordered, work.workers, sums, made, *[end for r in ranges for end in r])
     return made
 
 

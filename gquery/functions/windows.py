@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from gquery.errors import BindError, NotSupportedError, did_you_mean
-from gquery.expression.expr import Expr, SortKey
+from gquery.expression.expr import AggregateCall, Expr, SortKey
 from gquery.expression.types import BIGINT, DOUBLE, INTEGER, NULL, DType
 from gquery.expression.windows import TO_CURRENT, WHOLE_PARTITION, WindowCall, WindowFrame
-from gquery.functions.aggregates import AGGREGATES, ALIASES, aggregate, is_aggregate
+from gquery.functions.aggregate_parts import Parts
+from gquery.functions.aggregates import AGGREGATES, ALIASES, aggregate, declaration, is_aggregate
 from gquery.functions.casts import cast
 from gquery.functions.opaque import refuse_opaque
 from gquery.functions.registry import RESOLVERS, no_match
@@ -93,7 +94,8 @@ WINDOWS: dict[str, WindowFunction] = {
 }  # fmt: skip
 WINDOW_ALIASES = {"first": "first_value", "last": "last_value"}
 _IGNORING = frozenset(("lag", "lead", "first_value", "last_value", "nth_value"))
-_OWN_ORDER = frozenset(("first_value", "last_value"))  # which windows take in an order of the call's own
+_OWN_ORDER = frozenset(("first_value", "last_value", "nth_value"))  # which windows take in an order of the call's own
+_OVER_FRAMES = frozenset(("quantile_cont", "quantile_disc"))  # ordered aggregates that windows compute over any frame
 _OF_ANY_ROW = frozenset(("sum", "avg", "min", "max", "any_value"))  # not NULL of rows one of which has a value
 
 
@@ -127,6 +129,7 @@ def window_call(
         if said.ignore_nulls is not None:
             raise BindError(f"{name} is an aggregate: it takes neither IGNORE NULLS nor RESPECT NULLS")
         made = aggregate(name, args, said.distinct, said.where, said.order)
+        made = made if frame == WHOLE_PARTITION else _only_part(made)
         call = WindowCall(made.function, made.args, made.dtype, True, frame, made.filter, made.distinct, made.order)
         return _checked(call)
     if said.where is not None or said.distinct:
@@ -146,8 +149,20 @@ def window_call(
     return with_nullability(WindowCall(function.name, casted, dtype, True, frame, order=own, ignore_nulls=ignores))
 
 
+def _only_part(made: AggregateCall) -> AggregateCall:
+    """The aggregate that another one is, if it is no more than that: a median is a quantile."""
+    parts = declaration(made).parts
+    if parts is None or made.distinct:
+        return made
+    found = Parts()
+    found.where = made.filter
+    result = parts(found, *made.args)
+    is_one = found.is_plain and list(found.calls.values()) == [result]
+    return next(iter(found.calls)) if is_one else made
+
+
 def _checked(call: WindowCall) -> WindowCall:
-    if needs_groups(call) and call.frame != WHOLE_PARTITION:
+    if needs_groups(call) and call.frame != WHOLE_PARTITION and call.function not in _OVER_FRAMES:
         raise NotSupportedError(f"not supported: {call.function} over a part of a partition")
     return with_nullability(call)
 

@@ -22,7 +22,7 @@ from gquery.planner.physical import Stored, WindowRows
 _NUMBERS = frozenset(("row_number", "rank", "dense_rank", "ntile", "count"))
 
 _ONE_OF_THEM = frozenset(  # whose value is one of the argument's
-    ("lag", "lead", "first_value", "last_value", "nth_value", "min", "max", "any_value")
+    ("lag", "lead", "first_value", "last_value", "nth_value", "min", "max", "any_value", "quantile_disc")
 )
 
 

@@ -176,3 +176,8 @@ select s, count(*), sum(count(*)) over (), row_number() over (order by s nulls f
 select id, first_value(i32 order by w, id) over (partition by s order by id), last_value(w order by i32 desc nulls last, id) over (order by id rows between 3 preceding and 2 following), first_value(i32 order by id desc ignore nulls) over (partition by n order by id), any_value(n order by w, id) over (order by id rows 4 preceding) from t
 
 select id, last_value(i32 order by w, id) over (order by n range between 1 preceding and 1 following exclude ties), first(s order by i32 nulls first, id) over (partition by flag order by id groups between 1 preceding and current row) from t
+
+-- cpu
+select id, median(i32) over (order by id rows 5 preceding), quantile_disc(s, 0.25) over (partition by n order by id rows between 3 preceding and 2 following), median(f64) filter (where flag) over (order by n range between 1 preceding and current row), quantile_cont(i32, 0.9) over (order by id rows between 4 preceding and 4 following exclude group) from t
+
+select id, nth_value(i32, 2 order by w, id) over (partition by s order by id), nth_value(w, n order by i32 desc, id) over (order by id rows between 3 preceding and 2 following), count(distinct n) over (order by id rows between 6 preceding and 1 preceding), sum(distinct i32) over (partition by flag order by id rows 3 preceding exclude current row), max(7) over (order by id), count('a') over (order by id rows 2 preceding) from t

@@ -112,7 +112,7 @@ def expect_error(
         ("SELECT nothing(n) OVER () FROM t", errors.BindError, "no window function 'nothing'"),
         ("SELECT lag(n ORDER BY id) OVER (ORDER BY s) FROM t", errors.NotSupportedError, "ORDER BY inside lag"),
         ("SELECT stddev(n) OVER (ORDER BY id) FROM t", errors.NotSupportedError, "stddev_samp over a part"),
-        ("SELECT median(n) OVER (ROWS 1 PRECEDING) FROM t", errors.NotSupportedError, "over a part of a partition"),
+        ("SELECT mode(n) OVER (ROWS 1 PRECEDING) FROM t", errors.NotSupportedError, "over a part of a partition"),
         ("SELECT ntile(0) OVER () FROM t", errors.DataError, "greater than zero"),
         ("SELECT * FROM t PIVOT (sum(i64) FOR s IN ('a'))", errors.NotSupportedError, "pivot"),
         ("INSERT INTO t VALUES (1)", errors.NotSupportedError, "insert"),

@@ -6,7 +6,7 @@ Each query runs with its own text until nothing more is learned (kernels are com
 is the median of ``--runs`` runs behind it. *new* is the median over the seeds of the first run of a text with that seed's
 parameters, from the text to Arrow, and *worst* the longest; *hits* says how many of them a template served. The sums are what
 counts: of the hot medians, and the median over the seeds of the sum of their 22 runs. How many of the new runs waited for a
-compiler is counted, too.
+compiler is counted, too, with the kernels that were made in each of them.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from gquery.api.connection import Connection
+from gquery.kernels.builtin.registry import builtin_kernels
+from gquery.kernels.targets import get_target
+from gquery.kernels.targets.base import Compiled
 from gquery.runtime.stopwatch import Part, Watch, watched
 from tpch import parameters, queries
 from tpch.engines.base import Options
@@ -58,6 +61,14 @@ def learn(connection: Connection, sql: str) -> None:
             return
 
 
+def described(made: Compiled) -> str:
+    """A kernel that was made: what it is, and what it took."""
+    name = next((n for n, k in builtin_kernels().items() if k is made.kernel), "")
+    kind = " draft" if made.is_draft else " from disk" if made.cached else ""
+    lines = made.kernel.text.count("\n")
+    return f"{name or made.kernel.digest[:8]}{kind}, {lines} lines, {1e3 * made.seconds:.0f} ms"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--sf", type=float, default=1.0)
@@ -74,15 +85,21 @@ def main() -> None:
     new: dict[int, list[float]] = {number: [] for number in queries.NUMBERS}
     hits = dict.fromkeys(queries.NUMBERS, 0)
     waits: list[float] = []
+    told: list[str] = []
+    target = get_target(connection.target)
     for seed in range(1, given.seeds + 1):
         for number in queries.NUMBERS:
             sql = parameters.sql(number, seed, given.sf)
-            watch = CompileWatch()
+            watch, before = CompileWatch(), {id(made) for made in target.held()}
             with watched(watch):
                 new[number].append(seconds(connection, sql))
             waits.append(watch.seconds["compile"])
             plan = connection._plans.find(sql, None, connection.settings)
             hits[number] += plan is not None and plan.template == "hit"
+            if waits[-1] > WAITED:
+                made = ", ".join(described(m) for m in target.held() if id(m) not in before)
+                template = None if plan is None else plan.template
+                told.append(f"  Q{number} seed {seed} ({template}): {1e3 * waits[-1]:.1f} ms: {made}")
     print(f"{'query':>6}{'hot ms':>9}{'new ms':>9}{'worst ms':>10}{'new/hot':>9}{'hits':>6}")
     for number in queries.NUMBERS:
         ms, of = 1e3 * hot[number], [1e3 * s for s in new[number]]
@@ -95,6 +112,7 @@ def main() -> None:
     print(
         f"runs that waited for a compiler: {len(waited)} of {len(waits)}, {sum(waited):.0f} ms, one {max(waits) * 1e3:.1f}"
     )
+    print("\n".join(told))
     print("sums by seed: " + " ".join(f"{s:.0f}" for s in sums))
 
 

@@ -12,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
+from gquery import tuning
 from gquery.columns.table import ColumnData
 from gquery.device.array import Array
 from gquery.device.buffer import Buffer
@@ -28,6 +29,7 @@ from gquery.planner.ordered_call import OrderedCall
 from gquery.planner.physical import OrderedGroups, Stored
 from gquery.runtime.records import dataclass
 
+_NO_ADDRESSES = (PhysicalType.F32, PhysicalType.F64, PhysicalType.I128)
 _ROW_MASK = (1 << ROW_ID_BITS) - 1
 
 
@@ -37,7 +39,7 @@ def ordered_groups(work: OrderedGroups, frame: Frame, device: Device) -> Frame:
     made: dict[int, ColumnData] = {}
     for (new, source), stored in zip(work.keys, work.columns, strict=False):
         assert new.id == stored.column.id
-        made[new.id] = gathers.take(frame.columns[source.id], groups.first_rows, device)
+        made[new.id] = gathers.take(frame.columns[source.id], groups.some_rows, device)
     orders: dict[tuple[tuple[SortKey, ...], Column | None], InOrder] = {}
     for stored, call in work.calls:
         key = (call.order, call.kept)
@@ -50,13 +52,14 @@ def ordered_groups(work: OrderedGroups, frame: Frame, device: Device) -> Frame:
 @dataclass(frozen=True, eq=False)
 class Groups:
     """The groups of a frame: of each row its number (uint32; None: there is one), and where each would begin if rows lay by
-    group, with the end of the last (int64)."""
+    group, with the end of the last (int64). ``some_rows``: a row of each. ``sorted_rows``: the rows by group, where known."""
 
     frame: Frame
     device: Device
     numbers: Array | None
     starts: Array
-    first_rows: Array
+    some_rows: Array
+    sorted_rows: Array | None = None
 
     @property
     def count(self) -> int:
@@ -69,6 +72,8 @@ def _groups(work: OrderedGroups, frame: Frame, device: Device) -> Groups:
     if not work.keys:
         ends = device.from_host(np.array([0, rows], np.int64))
         return Groups(frame, device, None, ends, xp.zeros(0, np.uint32))
+    if device.is_cpu and len(work.keys) == 1 and (found := _addressed(frame, work.keys[0][1], device)) is not None:
+        return found
     sorted_rows, flags = order.sort_starts(sort_keys([SortKey(c) for _, c in work.keys], frame, device))
     numbers = xp.empty(rows, np.uint32)
     numbers[sorted_rows] = xp.cumsum(flags, dtype=np.uint32) - np.uint32(1)
@@ -76,7 +81,28 @@ def _groups(work: OrderedGroups, frame: Frame, device: Device) -> Groups:
     starts = xp.empty(positions.size + 1, np.int64)
     starts[:-1] = positions
     starts[-1:] = rows
-    return Groups(frame, device, numbers, starts, gathers.gather(sorted_rows, positions))
+    return Groups(frame, device, numbers, starts, gathers.gather(sorted_rows, positions), sorted_rows)
+
+
+def _addressed(frame: Frame, key: Column, device: Device) -> Groups | None:
+    """The groups by a key of integers that lie close together, without sorting them; None for another key."""
+    column = frame.columns[key.id]
+    physical_type = column.physical_type
+    if column.validity is not None or physical_type.is_string or physical_type in _NO_ADDRESSES:
+        return None
+    data = column.data.on(device)
+    low, high = int(data.min()), int(data.max())
+    if high - low >= tuning.sorting.addressed_slots * frame.rows:
+        return None
+    slots = data.astype(np.int64) - low
+    is_there = np.zeros(high - low + 1, np.bool_)
+    is_there[slots] = True
+    numbers = (np.cumsum(is_there, dtype=np.uint32) - np.uint32(1))[slots]
+    starts = np.zeros(int(np.count_nonzero(is_there)) + 1, np.int64)
+    np.cumsum(np.bincount(numbers), out=starts[1:])
+    some = np.empty(starts.size - 1, np.uint32)
+    some[numbers] = np.arange(frame.rows, dtype=np.uint32)
+    return Groups(frame, device, numbers, starts, some)
 
 
 class InOrder:
@@ -101,6 +127,8 @@ class InOrder:
     def rows(self) -> Array:
         """The row at each place (uint32)."""
         keys = [*self._before, *sort_keys(self.keys, self.frame, self.device)]
+        if not self.keys and self.kept is None and self.groups.sorted_rows is not None:
+            return self.groups.sorted_rows
         if not keys:
             rows: Array = self.device.xp.arange(self.frame.rows, dtype=np.uint32)
             return rows

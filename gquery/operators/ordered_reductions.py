@@ -80,7 +80,9 @@ def _in_pieces(function: str, values: Array, ranges: Ranges, device: Device) -> 
     last = xp.cumsum(pieces)
     first = last - pieces
     count = int(last[-1]) if last.size else 0
-    group = xp.repeat(xp.arange(sizes.size), pieces) if device.is_cpu else xp.searchsorted(last, xp.arange(count), "right")
+    group = (
+        xp.repeat(xp.arange(sizes.size), pieces) if device.is_cpu else xp.searchsorted(last, xp.arange(count), "right")
+    )
     low = begins[group] + (xp.arange(count) - first[group]) * most
     high = xp.minimum(low + most, begins[group] + sizes[group])
     partial = xp.empty(count, values.dtype)

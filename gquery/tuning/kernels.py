@@ -125,6 +125,9 @@ class Sorting(Record):
         "of the keys of a sort that nothing is read back for: with more, ties are looked for round by round",
     )
     counted_rounds: int = number(16, "rounds", "of such a sort: its keys have more bits where texts are long")
+    addressed_slots: int = number(
+        2, "slots a row", "of the range of a key up to which groups in order are numbered by addresses, not by sorting it"
+    )
     reduced_rows: int = number(4096, "rows", "of a group in order that one thread reduces one after another")
 
 

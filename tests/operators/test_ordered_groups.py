@@ -49,6 +49,12 @@ def test_without_groups() -> None:
     )
 
 
+@pytest.mark.parametrize("key", ["o // 7 - 5", "o // 7 * 1000", "o", "s IS NULL", "(o % 5)::UTINYINT"])
+def test_keys_with_and_without_gaps(key: str) -> None:
+    sql = f"SELECT {key} AS key, median(x), mode(i), bit_xor(o), last(s), count(*), stddev(i) FROM t GROUP BY key"
+    assert_same(sql, _tables(200, 3), targets=["python"])
+
+
 def test_every_fraction() -> None:
     shares = [0, 0.01, 0.07, 0.29, 0.3, 0.57, 0.999, 1, -0.3, -1]
     calls = ", ".join(f"quantile_disc(o, {q}), quantile_cont(o, {q}), quantile_cont(x, {q}::DOUBLE)" for q in shares)

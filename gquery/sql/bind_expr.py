@@ -33,7 +33,8 @@ from gquery.functions.certain import never_null
 from gquery.functions.opaque import refuse_opaque
 from gquery.functions.registry import no_match
 from gquery.runtime.interrupt import check
-from gquery.sql.bind_subquery import QUANTIFIED, QueryBinder, SubqueryBinder
+from gquery.sql.bind_columns import column_of
+from gquery.sql.bind_subquery import QUANTIFIED, ROWS, QueryBinder, SubqueryBinder, listed
 from gquery.sql.call_parts import call_parts
 from gquery.sql.calls import GROUPINGS, VALUES, function_call, is_call, names_aggregate
 from gquery.sql.order_keys import sort_key
@@ -184,17 +185,20 @@ class ExprBinder(SubqueryBinder):
 
     def _binary(self, node: exp.Expr) -> Expr:
         left, right = node.this, node.args.get("expression")
-        if type(node) in QUANTIFIED:
-            if isinstance(right, exp.Any | exp.All):
-                return self._quantified(node)
-            if isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple):
-                return self._rows_compared(node)
+        if type(node) in QUANTIFIED and (items := listed(right)) is not None:
+            return self._listed(node, items)
+        if type(node) in QUANTIFIED and isinstance(right, exp.Any | exp.All):
+            return self._quantified(node)
+        if type(node) in ROWS and isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple):
+            return self._rows_compared(node)
         return call(BINARY[type(node)], self.bind(left), self.bind(node.expression))
 
     # ---- names and constants -----------------------------------------------------------------------------------------
 
     def _column(self, node: exp.Column) -> Expr:
         this, of = node.args["this"], node.args.get("table")
+        if (chosen := column_of(node)) is not None:
+            return chosen
         if isinstance(this, exp.Star):
             raise BindError("* cannot stand here")
         # names as they stand in the tree: `Expr.name` takes five calls
@@ -291,9 +295,12 @@ class ExprBinder(SubqueryBinder):
         raise NotSupportedError(f"not supported: {node.sql('duckdb')}")
 
     def _between(self, node: exp.Between) -> Expr:
-        e, low, high = (self.bind(n) for n in (node.this, node.args["low"], node.args["high"]))
         if node.args.get("symmetric"):
             raise NotSupportedError("not supported: BETWEEN SYMMETRIC")
+        if isinstance(node.this, exp.Tuple):
+            ends = ((exp.GTE, node.args["low"]), (exp.LTE, node.args["high"]))
+            return conjunction(tuple(self.bind(kind(this=node.this, expression=end)) for kind, end in ends))
+        e, low, high = (self.bind(n) for n in (node.this, node.args["low"], node.args["high"]))
         types = [unify((e, bound), comparing=True, ordering=True) for bound in (low, high)]
         if types[0] != types[1] and any(t is not None and t.is_float for t in types):  # the three meet as DOUBLE
             e, low, high = unified((e, low, high), "BETWEEN", comparing=True, ordering=True)

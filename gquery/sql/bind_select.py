@@ -8,13 +8,17 @@ that is left over is an error.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlglot import exp
 
 from gquery import tuning
 from gquery.errors import BindError, Error, NotSupportedError, did_you_mean
 from gquery.expression.expr import Column, Expr, Literal, SortKey, new_column
+from gquery.expression.traverse import conjunction
 from gquery.functions.intervals import is_computed, refused
 from gquery.planner.logical.nodes import Aggregate, Filter, Plan, Project, Query, Sort
+from gquery.sql.bind_columns import expanded, like_star
 from gquery.sql.bind_expr import ExprBinder
 from gquery.sql.bind_from import FromBinder
 from gquery.sql.bind_groups import ByExpr, GroupedScope, Item, columns_by_expr
@@ -48,7 +52,8 @@ class SelectBinder:
         self.defined: dict[str, exp.Expr] = {}  # what an entry of the SELECT list may use: aliases before it
         where = self.node.args.get("where")
         if where is not None:
-            plan = Filter(plan, self._binder("WHERE").condition(where.this))
+            terms = [self._binder("WHERE").condition(n) for n in self._expanded([where.this], named=False)]
+            plan = Filter(plan, conjunction(tuple(terms)))
         self.windows = Windows(self.query.sql, self.node.args.get("windows") or ())
         self.groups = GroupedScope(self.scope) if self._is_grouped() else None
         if self.groups is not None:
@@ -69,7 +74,10 @@ class SelectBinder:
 
     def _select_list(self) -> list[Item]:
         items: list[Item] = []
-        for node in self.node.expressions:
+        for node in self._expanded(self.node.expressions, named=True):
+            if (chosen := like_star(node)) is not None:
+                items += [i for i in self._star(chosen[0], None) if chosen[1](i.name)]
+                continue
             star = node.this if isinstance(node, exp.Column) else node
             if isinstance(star, exp.Star):
                 items += self._star(star, node.table if isinstance(node, exp.Column) else None)
@@ -80,6 +88,16 @@ class SelectBinder:
         if not items:
             raise located(BindError("SELECT * without a FROM clause"), self.query.sql, self.node)
         return items
+
+    def _expanded(self, nodes: Sequence[exp.Expr], named: bool) -> list[exp.Expr]:
+        """Expressions, each with COLUMNS as often as that means a column."""
+        result: list[exp.Expr] = []
+        for node in nodes:
+            try:
+                result += expanded(node, self.scope.star, named)
+            except (BindError, NotSupportedError) as error:
+                raise located(error, self.query.sql, node) from None
+        return result
 
     def _star(self, star: exp.Star, table: str | None) -> list[Item]:
         try:

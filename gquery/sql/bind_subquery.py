@@ -16,6 +16,7 @@ from gquery.expression.expr import (
     Expr,
     In,
     InSubquery,
+    IsNull,
     Literal,
     Not,
     ScalarSubquery,
@@ -34,7 +35,19 @@ from gquery.sql.types import Parameters, integer_literal
 QUANTIFIED: dict[type[exp.Expr], str] = {
     exp.EQ: "eq", exp.NEQ: "ne", exp.LT: "lt", exp.LTE: "le", exp.GT: "gt", exp.GTE: "ge",
 }  # fmt: skip
+ROWS: dict[type[exp.Expr], str] = {**QUANTIFIED, exp.NullSafeEQ: "eq", exp.NullSafeNEQ: "ne"}
 _NEGATED = {"eq": "ne", "ne": "eq", "lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
+
+
+def listed(node: exp.Expr | None) -> list[exp.Expr] | None:
+    """What is listed in ANY [...], SOME [...] or ALL [...], the last two of which are a function's calls in the tree."""
+    match node:
+        case exp.Any(this=exp.Paren(this=exp.Array() as items) | (exp.Array() as items)):
+            return list(items.expressions)
+        case exp.Anonymous(expressions=[exp.Array() as items]) if node.name.lower() in ("all", "some"):
+            return list(items.expressions)
+        case _:
+            return None
 
 
 class QueryBinder(Protocol):
@@ -110,6 +123,11 @@ class SubqueryBinder(ABC):
         """``x op ANY (query)`` and ``x op ALL (query)``, from IN, min, max and counts."""
         quantifier = node.expression
         op, query = QUANTIFIED[type(node)], quantifier.this
+        if isinstance(node.this, exp.Tuple):
+            found = self._in_query([self.bind(n) for n in node.this.expressions], query)
+            if (op, isinstance(quantifier, exp.All)) not in (("eq", False), ("ne", True)):
+                raise NotSupportedError("not supported: rows compared with ANY and ALL but by = ANY and <> ALL")
+            return found if op == "eq" else Not(found)
         x = self.bind(node.this)
         if isinstance(quantifier, exp.All):
             return self._all(op, x, query)
@@ -144,12 +162,43 @@ class SubqueryBinder(ABC):
         column = new_column(function, made.dtype, made.nullable)
         return ScalarSubquery(Aggregate(query.plan, (), ((column, made),)))
 
+    def _listed(self, node: exp.Expr, items: list[exp.Expr]) -> Expr:
+        """``x op ANY [a, b]`` and ``x op ALL [a, b]``: one of the comparisons holds, or all of them do."""
+        op = QUANTIFIED[type(node)]
+        x, *values = unified([self.bind(node.this), *(self.bind(n) for n in items)], "ANY", comparing=True)
+        tests = tuple(call(op, x, v) for v in values)
+        if node.expression.name.lower() == "all":
+            return conjunction(tests) if tests else TRUE
+        return disjunction(tests) if tests else FALSE
+
     def _rows_compared(self, node: exp.Expr) -> Expr:
+        """Rows are compared value by value, the first that differ decide. Here NULLs are equal, and greater than all else."""
         left, right = node.this.expressions, node.expression.expressions
-        if len(left) != len(right) or not isinstance(node, exp.EQ | exp.NEQ):
-            raise NotSupportedError("not supported: rows compared with anything but = and <> of equal length")
-        equal = conjunction(tuple(call("eq", self.bind(a), self.bind(b)) for a, b in zip(left, right, strict=True)))
-        return equal if isinstance(node, exp.EQ) else Not(equal)
+        if len(left) != len(right):
+            raise BindError(f"a row of {len(left)} values is compared with one of {len(right)}")
+        op = ROWS[type(node)]
+        pairs = [
+            unified([self.bind(a), self.bind(b)], "a comparison", comparing=True)
+            for a, b in zip(left, right, strict=True)
+        ]
+        same = [call("is_not_distinct_from", a, b) for a, b in pairs]
+        if op in ("eq", "ne"):
+            equal = conjunction(tuple(same))
+            return equal if op == "eq" else Not(equal)
+        if op in ("gt", "le"):
+            pairs = [[b, a] for a, b in pairs]
+        less = [conjunction((*same[:n], _is_less(a, b))) for n, (a, b) in enumerate(pairs)]
+        is_less = disjunction(tuple(less))
+        return is_less if op in ("lt", "gt") else Not(is_less)
+
+
+def _is_less(a: Expr, b: Expr) -> Expr:
+    """Whether a value of a row is less than another, where NULL is the greatest."""
+    smaller = call("lt", a, b)
+    if not a.nullable and not b.nullable:
+        return smaller
+    there = Not(IsNull(a))
+    return conjunction((there, disjunction((IsNull(b), smaller)) if b.nullable else smaller))
 
 
 def _projected(plan: Plan, targets: list[tuple[Column, Expr]]) -> Plan:

@@ -47,6 +47,7 @@ _READ: dict[type[exp.Expr], frozenset[str]] = {
     exp.Fetch: frozenset(("count", "direction", "limit_options")),
     exp.LimitOptions: frozenset(("rows", "percent")),
     exp.Offset: frozenset(("expression",)),
+    exp.Columns: frozenset(("this", "unpack")),
     exp.Distinct: _LIST | {"on"},
     exp.Star: frozenset(("except_", "replace", "rename")),
     exp.Alias: frozenset(("this", "alias")),

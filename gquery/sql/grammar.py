@@ -238,6 +238,8 @@ class Reader(FromReader):
         elif self.word == "*":
             self.next()
             self.star()
+            if self.word in ("like", "ilike", "similar", "not"):
+                self._match()
         else:
             self.expression(star=True)
             if self.take("as"):

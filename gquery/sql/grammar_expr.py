@@ -96,7 +96,12 @@ class ExpressionReader(FormReader):
             raise self.unexpected("a value")
         if level == COMPARE and self.word in ("any", "all", "some") and self.peek(1) == "(":
             self.next()
-            self._subquery_in_parentheses()
+            if self.peek(1) == "[":
+                self.next()
+                self._list()
+                self.expect(")")
+            else:
+                self._subquery_in_parentheses()
             return 0
         if word == "==":  # binds as || does in DuckDB and as = does in sqlglot: allowed where that is the same
             self.expression(ADD)
@@ -264,6 +269,16 @@ class ExpressionReader(FormReader):
 
     def _call(self) -> None:
         start = self.begin()
+        if self.word == "columns":
+            self.next()
+            self.expect("(")
+            if self.take("*"):
+                self.star()
+            else:
+                self.expression(star=True)
+            self.expect(")")
+            self.end(start)
+            return
         if self.word in ("coalesce", "nullif"):  # constructs of the grammar: they take values alone
             self.function_name()
             self.expressions()

@@ -8,6 +8,7 @@ from sqlglot import exp
 from gquery.errors import NotSupportedError, point_at
 from gquery.functions import is_aggregate
 from gquery.sql.bind_files import is_option
+from gquery.sql.bind_subquery import listed
 from gquery.sql.calls import function_call, is_call
 from gquery.sql.parse import position
 
@@ -16,7 +17,6 @@ _NODES: dict[type[exp.Expr], str] = {
     exp.Array: "lists",
     exp.Struct: "structs",
     exp.Map: "maps",
-    exp.Columns: "COLUMNS(...)",
     exp.Unnest: "UNNEST",
     exp.Lambda: "lambda functions",
     exp.BitwiseNot: "the operator ~",
@@ -105,6 +105,8 @@ def _reason(node: exp.Expr) -> str | None:
         case exp.Array() if isinstance(node.parent, exp.Anonymous) and _is_table(node.parent):
             return None
         case exp.Array() | exp.Struct() if is_option(node):  # of a table function that reads files
+            return None
+        case exp.Array() if any(listed(n) is not None for n in (node.parent, node.parent and node.parent.parent)):
             return None
         case exp.Unnest() if isinstance(node.parent, exp.In):
             return None

@@ -1,0 +1,100 @@
+"""COLUMNS(...) and ``* LIKE``: an entry of the SELECT list, or a condition, for each column of a choice.
+
+An expression with COLUMNS stands for copies of itself, in each of which another column is in its place. The columns are known
+when FROM is bound: a copy holds the bound column (`column_of`), as its name alone may mean several.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from sqlglot import exp
+
+from gquery.errors import BindError, NotSupportedError
+from gquery.expression.expr import Expr
+
+Star = Callable[[str | None], list[tuple[str, Expr]]]
+_META = "gquery column"
+
+
+def column_of(node: exp.Expr) -> Expr | None:
+    """The column that was put in the place of COLUMNS."""
+    meta = node._meta
+    return None if meta is None else meta.get(_META)
+
+
+def expanded(node: exp.Expr, star: Star, named: bool) -> list[exp.Expr]:
+    """The copies that an expression with COLUMNS stands for; itself where it has none. BindError where no column is meant.
+    ``named``: each copy has the name of its column, where it is given no other."""
+    calls = list(node.find_all(exp.Columns))
+    if not calls:
+        return [node]
+    if any(c.this != calls[0].this for c in calls):
+        raise BindError("all COLUMNS of one expression have to be the same")
+    if any(c.args.get("unpack") for c in calls):
+        raise NotSupportedError("not supported: *COLUMNS(...)")
+    found = list(_chosen(calls[0].this, star))
+    if not found:
+        raise BindError(f"no column is meant by {calls[0].sql('duckdb')}")
+    made = ((name, _copy(node, name, column, match)) for name, column, match in found)
+    return [c if not named or isinstance(c, exp.Alias) else exp.alias_(c, name, quoted=True) for name, c in made]
+
+
+def like_star(node: exp.Expr) -> tuple[exp.Star, Callable[[str], bool]] | None:
+    """The ``*`` of ``* LIKE pattern`` and the names that it keeps."""
+    if isinstance(node, exp.Not):
+        inner = like_star(node.this)
+        return None if inner is None else (inner[0], lambda name: not inner[1](name))
+    if not isinstance(node, exp.Like | exp.ILike | exp.SimilarTo) or not isinstance(node.this, exp.Star):
+        return None
+    if not (isinstance(node.expression, exp.Literal) and node.expression.is_string):
+        raise NotSupportedError("not supported: * LIKE a pattern that is no constant")
+    text = node.expression.name
+    pattern = text if isinstance(node, exp.SimilarTo) else _of_like(text)
+    known = _pattern(pattern, re.IGNORECASE | re.DOTALL if isinstance(node, exp.ILike) else re.DOTALL)
+    negated = bool(node.args.get("negate"))
+    return node.this, lambda name: (known.fullmatch(name) is not None) != negated
+
+
+def _of_like(text: str) -> str:
+    return "".join({"%": ".*", "_": "."}.get(c) or re.escape(c) for c in text)
+
+
+def _chosen(what: exp.Expr, star: Star) -> Iterator[tuple[str, Expr, re.Match[str] | None]]:
+    """The columns that are meant, with what a regular expression found in their names."""
+    match what:
+        case exp.Star():
+            dropped = {c.name.lower() for c in what.args.get("except_") or ()}
+            if any(what.args.get(k) for k in ("replace", "rename")):
+                raise NotSupportedError("not supported: COLUMNS(* REPLACE ...) and COLUMNS(* RENAME ...)")
+            yield from ((name, c, None) for name, c in star(None) if name.lower() not in dropped)
+        case exp.Column(this=exp.Star()):
+            yield from ((name, c, None) for name, c in star(what.table))
+        case exp.Literal() if what.is_string:
+            pattern = _pattern(what.name, re.NOFLAG)
+            yield from ((name, c, m) for name, c in star(None) if (m := pattern.search(name)) is not None)
+        case _:
+            raise NotSupportedError("not supported: COLUMNS of anything but * or a regular expression")
+
+
+def _pattern(text: str, flags: re.RegexFlag) -> re.Pattern[str]:
+    try:
+        return re.compile(text, flags)
+    except re.error as error:
+        raise BindError(f"{text!r} is no regular expression: {error}") from None
+
+
+def _copy(node: exp.Expr, name: str, column: Expr, match: re.Match[str] | None) -> exp.Expr:
+    made = node.copy()
+    for call in list(made.find_all(exp.Columns)):
+        new = exp.column(exp.to_identifier(name, quoted=True))
+        new.meta[_META] = column
+        if call is made:
+            return new
+        call.replace(new)
+    if isinstance(made, exp.Alias) and match is not None:  # \\1 in an alias is what the first group found
+        made.set(
+            "alias", exp.to_identifier(re.sub(r"\\(\d)", lambda m: match[int(m[1])] or "", made.alias), quoted=True)
+        )
+    return made

@@ -15,15 +15,19 @@ from __future__ import annotations
 from gquery.functions import (
     clock,
     conditional,
+    date_forms,
     date_names,
     dates,
+    integers,
     new_strings,
     numeric,
     operators,
+    parsing,
     regex,
     rounding,
     session,
     strings,
+    text_pieces,
 )
 from gquery.functions.aggregate_record import AggregateFunction
 from gquery.functions.aggregates import AGGREGATES, aggregate, declaration, has_result, is_aggregate, is_ordered
@@ -34,7 +38,7 @@ from gquery.functions.registry import EXAMPLES, FUNCTIONS, RESOLVERS, ScalarFunc
 
 __all__ = [
     "AGGREGATES", "COMPARISONS", "EXAMPLES", "FUNCTIONS", "MIRRORED", "NEGATED", "RESOLVERS", "AggregateFunction",
-    "ScalarFunction", "aggregate", "call", "case", "cast", "castable", "clock", "conditional", "date_names", "dates",
-    "declaration", "has_result", "is_aggregate", "is_ordered", "new_strings", "numeric", "operators", "regex", "rounding",
-    "session", "strings", "unified", "unify",
+    "ScalarFunction", "aggregate", "call", "case", "cast", "castable", "clock", "conditional", "date_forms", "date_names",
+    "dates", "declaration", "has_result", "integers", "is_aggregate", "is_ordered", "new_strings", "numeric", "operators",
+    "parsing", "regex", "rounding", "session", "strings", "text_pieces", "unified", "unify",
 ]  # fmt: skip

@@ -127,6 +127,8 @@ class ExprBinder(SubqueryBinder):
                 return self._connective(node)
             case exp.Not():
                 return self._not(node)
+            case exp.BitwiseNot():
+                return call("_bit_not", self.bind(node.this))
             case exp.Neg():
                 return self._negative(node.this)
             case exp.Is():

@@ -89,7 +89,7 @@ _READ: dict[type[exp.Expr], frozenset[str]] = {
     exp.StrPosition: frozenset(("this", "substr")),
     exp.RegexpLike: _SIDES,  # the operator ~
     exp.SimilarTo: _SIDES,
-    **dict.fromkeys((exp.Not, exp.Neg, exp.Exists, exp.Any, exp.All), _ONE),
+    **dict.fromkeys((exp.Not, exp.Neg, exp.BitwiseNot, exp.Exists, exp.Any, exp.All), _ONE),
     **dict.fromkeys(
         (
             exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Pow, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT,

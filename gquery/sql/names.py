@@ -45,6 +45,8 @@ def column_name(node: exp.Expr) -> str:
             if isinstance(node.this, exp.Neg) and isinstance(node.this.this, exp.Literal):
                 return inner[1:]
             return f"-{inner}" if isinstance(node.this, exp.Literal) else f"-({inner})"
+        case exp.BitwiseNot():
+            return f"~({column_name(node.this)})"
         case exp.Not():
             return _negation(node.this)
         case exp.Case():

@@ -19,7 +19,6 @@ _NODES: dict[type[exp.Expr], str] = {
     exp.Map: "maps",
     exp.Unnest: "UNNEST",
     exp.Lambda: "lambda functions",
-    exp.BitwiseNot: "the operator ~",
     exp.Collate: "COLLATE",
     exp.Insert: "INSERT",
     exp.Update: "UPDATE",

@@ -137,7 +137,7 @@ def test_mathematics(db: Connection) -> None:
 
 def test_integers_never_wrap(db: Connection) -> None:
     @udf
-    def product(n: int) -> int:
+    def cubed(n: int) -> int:
         return n * n * n
 
     @udf
@@ -158,12 +158,12 @@ def test_integers_never_wrap(db: Connection) -> None:
 
     last = 2**63 - 1
     for sql in (
-        "product(4000000000)", f"total({last}, 2)", f"total(-{last}, -1)", "fourth(55109)", "shifted(8388608)",
+        "cubed(4000000000)", f"total({last}, 2)", f"total(-{last}, -1)", "fourth(55109)", "shifted(8388608)",
         "shifted(-8388609)",
     ):  # fmt: skip
         with pytest.raises(gquery.DataError, match="64 bits"):
             db.sql(f"SELECT {sql} FROM range(3)").fetchall()
-    assert db.sql(f"SELECT product(-2000000), total({last}, 0), fourth(55108), shifted(-8388608)").fetchall() == [
+    assert db.sql(f"SELECT cubed(-2000000), total({last}, 0), fourth(55108), shifted(-8388608)").fetchall() == [
         (-(2000000**3), last - 1, 55108**4, -(2**63))
     ]
     assert db.sql(f"SELECT mixed({last}, 4.0)").fetchall() == [(last * 5.0,)]

@@ -1,0 +1,96 @@
+# Bodies call primitives by names that each target resolves: the kernels, whose they are, lie above this room.
+# ruff: noqa: F821
+# mypy: disable-error-code="name-defined, no-any-return"
+"""Functions of whole numbers: bits, divisors, the next even number."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gquery.errors import OutOfRangeError
+from gquery.expression.expr import Expr, Literal
+from gquery.expression.types import BIGINT, DOUBLE, TINYINT, Bounds, type_bounds
+from gquery.functions.casts import cast
+from gquery.functions.registry import call, host_scalar, is_null_literal, make, resolver, scalar
+from gquery.functions.vectors import Vector, array_of, from_numpy, integers, size_of, with_nulls_of
+
+_TWO = (BIGINT, BIGINT)
+
+
+@resolver("_bit_not", "$(integer)", example=("~5", "-6"))
+def _bit_not(x: Expr) -> Expr | None:
+    """Every bit the other way."""
+    if is_null_literal(x):
+        return Literal(None, BIGINT)
+    limit = type_bounds(x.dtype)
+    if not x.dtype.is_integer or limit is None:
+        return None
+    return make("subtract", (Literal(-1 if limit.low < 0 else limit.high, x.dtype), x), x.dtype)
+
+
+@scalar("_bit_count", (_TWO, BIGINT), bounds=lambda x, bits: Bounds(0, 64))
+def bits_set(x: int, bits: int) -> int:
+    """How many of the lowest bits are 1: of a number below 0 those that are 0 in its complement."""
+    n = x
+    if lt_i64(x, 0):
+        n = sub_i64(-1, x)
+    n = add_i64(and_i64(n, 0x5555555555555555), and_i64(shr_i64(n, 1), 0x5555555555555555))
+    n = add_i64(and_i64(n, 0x3333333333333333), and_i64(shr_i64(n, 2), 0x3333333333333333))
+    n = add_i64(and_i64(n, 0x0F0F0F0F0F0F0F0F), and_i64(shr_i64(n, 4), 0x0F0F0F0F0F0F0F0F))
+    n = add_i64(and_i64(n, 0x00FF00FF00FF00FF), and_i64(shr_i64(n, 8), 0x00FF00FF00FF00FF))
+    n = add_i64(and_i64(n, 0x0000FFFF0000FFFF), and_i64(shr_i64(n, 16), 0x0000FFFF0000FFFF))
+    n = add_i64(and_i64(n, 0x00000000FFFFFFFF), shr_i64(n, 32))
+    if lt_i64(x, 0):
+        return sub_i64(bits, n)
+    return n
+
+
+@resolver("bit_count", "$(signed integer) -> TINYINT", example=("bit_count(7)", "3"))
+def _bit_count(x: Expr) -> Expr | None:
+    """How many bits are 1."""
+    limit = type_bounds(x.dtype) if x.dtype.is_integer else None
+    if limit is None or limit.low == 0:
+        return None
+    width = limit.high.bit_length() + 1
+    return cast(make("_bit_count", (cast(x, BIGINT), Literal(width, BIGINT)), BIGINT), TINYINT)
+
+
+@host_scalar("gcd greatest_common_divisor", (_TWO, BIGINT), example=("gcd(12, -18)", "6"),
+             fails=(OutOfRangeError, "the greatest common divisor is no BIGINT"))  # fmt: skip
+def gcd(a: Vector, b: Vector) -> Vector:
+    """The greatest number that divides both."""
+    rows = size_of(a, b)
+    made = np.gcd(integers(a, rows), integers(b, rows))
+    return with_nulls_of(from_numpy(made, made >= 0), array_of(a, rows), array_of(b, rows))
+
+
+@host_scalar("lcm least_common_multiple", (_TWO, BIGINT), example=("lcm(4, 6)", "12"),
+             fails=(OutOfRangeError, "the least common multiple is no BIGINT"))  # fmt: skip
+def lcm(a: Vector, b: Vector) -> Vector:
+    """The least number that both divide; 0 with a 0."""
+    rows = size_of(a, b)
+    x, y = integers(a, rows), integers(b, rows)
+    common = np.maximum(np.gcd(x, y), 1)
+    size = np.abs(x.astype(np.float64) / common) * np.abs(y.astype(np.float64))
+    fits = size < 2.0**63
+    with np.errstate(over="ignore"):
+        made = np.where(fits, np.abs(np.where(fits, x // common * y, 0)), 0)
+    return with_nulls_of(from_numpy(made, fits & (made >= 0)), array_of(a, rows), array_of(b, rows))
+
+
+@resolver("even", "$(numeric) -> DOUBLE", example=("even(2.5)", "4.0"))
+def _even(x: Expr) -> Expr | None:
+    """The next even number away from 0."""
+    if not x.dtype.is_numeric:
+        return None
+    half = call("divide", call("abs", cast(x, DOUBLE)), Literal(2.0, DOUBLE))
+    size = call("multiply", call("ceil", half), Literal(2.0, DOUBLE))
+    return call("multiply", cast(call("sign", x), DOUBLE), size)
+
+
+@resolver("fdiv", "$(numeric, numeric) -> DOUBLE", example=("fdiv(7, 2)", "3.0"))
+def _fdiv(a: Expr, b: Expr) -> Expr | None:
+    """The quotient, rounded down."""
+    if not (a.dtype.is_numeric and b.dtype.is_numeric):
+        return None
+    return call("floor", call("divide", cast(a, DOUBLE), cast(b, DOUBLE)))

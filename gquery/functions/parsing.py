@@ -1,0 +1,103 @@
+"""Timestamps from text by a pattern: strptime. A pattern becomes one regular expression, whose groups are the parts."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+import pyarrow as pa
+
+from gquery.errors import ConversionError, NotSupportedError
+from gquery.expression.types import TIMESTAMP, VARCHAR
+from gquery.functions.calendar import DAY_MICROS, days_from_civil, month_length
+from gquery.functions.registry import host_scalar
+from gquery.functions.vectors import Vector, by_parameters
+
+_MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
+           "december")  # fmt: skip
+_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_PARTS = {
+    "Y": r"(\d{4})", "y": r"(\d{1,2})", "m": r"(\d{1,2})", "d": r"(\d{1,2})", "H": r"(\d{1,2})", "I": r"(\d{1,2})",
+    "M": r"(\d{1,2})", "S": r"(\d{1,2})", "f": r"(\d{1,6})", "g": r"(\d{1,3})", "j": r"(\d{1,3})", "p": r"([aApP][mM])",
+    "B": f"({'|'.join(_MONTHS)})", "b": f"({'|'.join(m[:3] for m in _MONTHS)})",
+    "A": f"({'|'.join(_DAYS)})", "a": f"({'|'.join(d[:3] for d in _DAYS)})",
+}  # fmt: skip
+
+
+@lru_cache(maxsize=256)
+def _compiled(pattern: str) -> tuple[re.Pattern[str], str]:
+    """The expression of a pattern, and what its groups are."""
+    made, groups = "", ""
+    at = 0
+    while at < len(pattern):
+        if pattern[at] != "%":
+            made += r"\s+" if pattern[at].isspace() else re.escape(pattern[at])
+            at += 1
+            continue
+        letter = pattern[at + 1 : at + 2]
+        if letter == "-":
+            at += 1
+            letter = pattern[at + 1 : at + 2]
+        if letter == "%":
+            made += "%"
+        elif letter in ("x", "T") or letter not in _PARTS:
+            raise NotSupportedError(f"not supported: strptime with %{letter} in its format")
+        else:
+            made += _PARTS[letter]
+            groups += letter
+        at += 2
+    return re.compile(rf"\s*{made}\s*", re.ASCII | re.IGNORECASE), groups
+
+
+def _parsed(text: str, pattern: str) -> int | None:
+    """Microseconds since 1970; None where the text is no such timestamp."""
+    expression, groups = _compiled(pattern)
+    match = expression.fullmatch(text)
+    if match is None:
+        return None
+    parts = dict(zip(groups, match.groups(), strict=True))
+    year = int(parts["Y"]) if "Y" in parts else 1900
+    if "y" in parts:
+        year = int(parts["y"]) + (2000 if int(parts["y"]) < 69 else 1900)
+    month = int(parts.get("m", 1))
+    for letter, names in (("B", _MONTHS), ("b", tuple(m[:3] for m in _MONTHS))):
+        if letter in parts:
+            month = names.index(parts[letter].lower()) + 1
+    day, hour = int(parts.get("d", 1)), int(parts.get("H", 0))
+    if "I" in parts:
+        hour = int(parts["I"])
+        if not 1 <= hour <= 12:
+            return None
+        hour = hour % 12 if "p" not in parts else hour % 12 + 12 * (parts["p"].lower() == "pm")
+    minute, second = int(parts.get("M", 0)), int(parts.get("S", 0))
+    if not (1 <= month <= 12 and 1 <= day <= month_length(year, month) and hour < 24 and minute < 60 and second < 60):
+        return None
+    days = days_from_civil(year, month, day)
+    if "j" in parts:
+        if not 1 <= int(parts["j"]) <= 365 + (month_length(year, 2) == 29):
+            return None
+        days = days_from_civil(year, 1, 1) + int(parts["j"]) - 1
+    micros = (
+        int(parts["f"].ljust(6, "0")) if "f" in parts else int(parts["g"].ljust(3, "0")) * 1000 if "g" in parts else 0
+    )
+    return days * DAY_MICROS + ((hour * 60 + minute) * 60 + second) * 1_000_000 + micros
+
+
+def _stamps(texts: pa.Array, pattern: str) -> pa.Array:
+    made = [None if text is None else _parsed(text, pattern) for text in texts.to_pylist()]
+    return pa.array(made, pa.int64()).view(pa.timestamp("us"))
+
+
+@host_scalar("strptime", ((VARCHAR, VARCHAR), TIMESTAMP), fails=(ConversionError, "strptime: a text is not of its format"),
+        example=("strptime('2/3/2020', '%d/%m/%Y')", "2020-03-02 00:00:00"))  # fmt: skip
+def strptime(text: Vector, pattern: Vector) -> Vector:
+    """The timestamp that a text of a format of strptime says."""
+    return by_parameters(_stamps, text, pattern, gives=pa.timestamp("us"))
+
+
+@host_scalar(
+    "try_strptime", ((VARCHAR, VARCHAR), TIMESTAMP), nullable=True, example=("try_strptime('x', '%Y')", "None")
+)
+def try_strptime(text: Vector, pattern: Vector) -> Vector:
+    """As strptime, and NULL where the text is not of the format."""
+    return by_parameters(_stamps, text, pattern, gives=pa.timestamp("us"))

@@ -1,0 +1,214 @@
+"""Parts, codes and likeness of strings: functions that look at each string by itself, in Python, row by row.
+
+They run over the entries of a dictionary where a column has one. Likeness is counted in bytes, as in DuckDB.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import quote, unquote_to_bytes
+
+import pyarrow as pa
+
+from gquery.errors import DataError
+from gquery.expression.expr import Expr, Literal
+from gquery.expression.types import BIGINT, DOUBLE, VARCHAR
+from gquery.functions.registry import call, host_scalar, resolver
+from gquery.functions.vectors import Vector, array_of, size_of
+
+_S, _SS = (VARCHAR,), (VARCHAR, VARCHAR)
+_WORD_64 = 2**64
+_DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+def _each(f: Callable[..., Any], gives: pa.DataType, *args: Vector) -> pa.Array:
+    """``f`` of the values of each row; NULL where one is NULL."""
+    rows = size_of(*args)
+    columns = [array_of(a, rows).to_pylist() for a in args]
+    return pa.array([None if None in row else f(*row) for row in zip(*columns, strict=True)], gives)
+
+
+# ---- parts and codes -------------------------------------------------------------------------------------------------
+
+
+@host_scalar("split_part", ((VARCHAR, VARCHAR, BIGINT), VARCHAR), example=("split_part('a-b-c', '-', 2)", "b"))
+def split_part(s: Vector, separator: Vector, place: Vector) -> Vector:
+    """The part at a place, from 1, or from the end where it is below 0; empty where there is none."""
+
+    def part(s: str, separator: str, place: int) -> str:
+        parts = s.split(separator) if separator else list(s)
+        index = place - 1 if place > 0 else place
+        return parts[index] if place and -len(parts) <= index < len(parts) else ""
+
+    return _each(part, pa.string(), s, separator, place)
+
+
+@host_scalar("hex to_hex", (_S, VARCHAR), ((BIGINT,), VARCHAR), example=("hex(255)", "FF"))
+def hexadecimal(x: Vector) -> Vector:
+    """An integer in hexadecimal digits, one below 0 as 64 bits; the bytes of a string."""
+    return _each(lambda v: v.encode().hex().upper() if isinstance(v, str) else f"{v % _WORD_64:X}", pa.string(), x)
+
+
+@host_scalar("bin to_binary", (_S, VARCHAR), ((BIGINT,), VARCHAR), example=("bin(5)", "101"))
+def binary(x: Vector) -> Vector:
+    """An integer in binary digits, one below 0 as 64 bits; the bytes of a string."""
+
+    def digits(v: Any) -> str:
+        return "".join(f"{b:08b}" for b in v.encode()) if isinstance(v, str) else f"{v % _WORD_64:b}"
+
+    return _each(digits, pa.string(), x)
+
+
+@host_scalar("to_base", ((BIGINT, BIGINT), VARCHAR), ((BIGINT, BIGINT, BIGINT), VARCHAR), example=("to_base(255, 16)", "FF"),
+             fails=(DataError, "to_base takes a number from 0, a base of 2 to 36, a length of 0 to 64"))  # fmt: skip
+def to_base(*args: Vector) -> Vector:
+    """A number in the digits of a base, with zeros before it up to a length."""
+
+    def digits(n: int, base: int, length: int = 0) -> str | None:
+        if n < 0 or not 2 <= base <= 36 or not 0 <= length <= 64:
+            return None
+        made = ""
+        while n or not made:
+            n, digit = divmod(n, base)
+            made = _DIGITS[digit] + made
+        return made.rjust(length, "0")
+
+    return _each(digits, pa.string(), *args)
+
+
+@host_scalar("translate", ((VARCHAR, VARCHAR, VARCHAR), VARCHAR), example=("translate('abcabc', 'ab', 'x')", "xcxc"))
+def translate(s: Vector, old: Vector, new: Vector) -> Vector:
+    """Each character of ``old`` replaced by the one at its place in ``new``, or left out where there is none."""
+
+    def translated(s: str, old: str, new: str) -> str:
+        table = {c: new[n] if n < len(new) else "" for n, c in reversed(list(enumerate(old)))}
+        return "".join([table.get(c, c) for c in s])
+
+    return _each(translated, pa.string(), s, old, new)
+
+
+@host_scalar("sha256", (_S, VARCHAR), example=("left(sha256('a'), 8)", "ca978112"))
+def sha256(s: Vector) -> Vector:
+    """The SHA-256 of the bytes, in hexadecimal digits."""
+    return _each(lambda s: hashlib.sha256(s.encode()).hexdigest(), pa.string(), s)
+
+
+@host_scalar("sha1", (_S, VARCHAR), example=("left(sha1('a'), 8)", "86f7e437"))
+def sha1(s: Vector) -> Vector:
+    """The SHA-1 of the bytes, in hexadecimal digits."""
+    return _each(lambda s: hashlib.sha1(s.encode(), usedforsecurity=False).hexdigest(), pa.string(), s)
+
+
+@host_scalar("url_encode", (_S, VARCHAR), example=("url_encode('a b/c')", "a%20b%2Fc"))
+def url_encode(s: Vector) -> Vector:
+    """As a part of a URL: what is no letter, digit or one of ``-_.~`` as % and two digits a byte."""
+    return _each(lambda s: quote(s, safe=""), pa.string(), s)
+
+
+@host_scalar("url_decode", (_S, VARCHAR), example=("url_decode('a%20b%2Fc')", "a b/c"),
+             fails=(DataError, "url_decode gives bytes that are no text"))  # fmt: skip
+def url_decode(s: Vector) -> Vector:
+    """A part of a URL as it was before `url_encode`."""
+
+    def decoded(s: str) -> str | None:
+        try:
+            return unquote_to_bytes(s).decode()
+        except UnicodeDecodeError:
+            return None
+
+    return _each(decoded, pa.string(), s)
+
+
+@host_scalar("regexp_escape", (_S, VARCHAR), example=("regexp_escape('a.b')", "a\\.b"))
+def regexp_escape(s: Vector) -> Vector:
+    """A regular expression that matches the string itself."""
+    return _each(lambda s: re.sub(r"([^A-Za-z0-9_\x80-\U0010ffff])", r"\\\1", s), pa.string(), s)
+
+
+@host_scalar("strip_accents", (_S, VARCHAR), example=("strip_accents('mühleisen')", "muhleisen"))
+def strip_accents(s: Vector) -> Vector:
+    """Letters without their accents."""
+
+    def stripped(s: str) -> str:
+        return "".join([c for c in unicodedata.normalize("NFD", s) if unicodedata.category(c) != "Mn"])
+
+    return _each(stripped, pa.string(), s)
+
+
+@resolver("bit_length", "$(VARCHAR) -> BIGINT", example=("bit_length('ab')", "16"))
+def _bit_length(s: Expr) -> Expr | None:
+    """The bits of the string's bytes."""
+    return call("multiply", call("strlen", s), Literal(8, BIGINT)) if s.dtype == VARCHAR else None
+
+
+# ---- likeness --------------------------------------------------------------------------------------------------------
+
+
+def _distance(a: bytes, b: bytes, swaps: bool) -> int:
+    """Insertions, deletions and replacements from a to b; ``swaps``: also of two neighbours, each counted as one."""
+    if not swaps:
+        row = list(range(len(b) + 1))
+        for i, x in enumerate(a, 1):
+            before, row[0] = row[0], i
+            for j, y in enumerate(b, 1):
+                before, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, before + (x != y))
+        return row[-1]
+    most = len(a) + len(b)
+    last: dict[int, int] = {}
+    table = [[most] * (len(b) + 2) for _ in range(len(a) + 2)]
+    for i in range(len(a) + 1):
+        table[i + 1][1] = i
+    for j in range(len(b) + 1):
+        table[1][j + 1] = j
+    for i, x in enumerate(a, 1):
+        column = 0
+        for j, y in enumerate(b, 1):
+            row_of, column_of = last.get(y, 0), column
+            if x == y:
+                column = j
+            table[i + 1][j + 1] = min(
+                table[i][j] + (x != y), table[i + 1][j] + 1, table[i][j + 1] + 1,
+                table[row_of][column_of] + (i - row_of - 1) + 1 + (j - column_of - 1),
+            )  # fmt: skip
+        last[x] = i
+    return table[-1][-1]
+
+
+@host_scalar("levenshtein editdist3", (_SS, BIGINT), example=("levenshtein('duck', 'db')", "3"))
+def levenshtein(a: Vector, b: Vector) -> Vector:
+    """The bytes to insert, delete or replace from one string to the other."""
+    return _each(lambda a, b: _distance(a.encode(), b.encode(), swaps=False), pa.int64(), a, b)
+
+
+@host_scalar("damerau_levenshtein", (_SS, BIGINT), example=("damerau_levenshtein('ab', 'ba')", "1"))
+def damerau_levenshtein(a: Vector, b: Vector) -> Vector:
+    """As levenshtein, and neighbours that are swapped count once."""
+    return _each(lambda a, b: _distance(a.encode(), b.encode(), swaps=True), pa.int64(), a, b)
+
+
+@host_scalar("hamming mismatches", (_SS, BIGINT), example=("hamming('duck', 'luck')", "1"),
+             fails=(DataError, "hamming takes two strings of one length that is not 0"))  # fmt: skip
+def hamming(a: Vector, b: Vector) -> Vector:
+    """At how many places the bytes differ."""
+
+    def differing(a: str, b: str) -> int | None:
+        x, y = a.encode(), b.encode()
+        return sum(p != q for p, q in zip(x, y, strict=True)) if len(x) == len(y) > 0 else None
+
+    return _each(differing, pa.int64(), a, b)
+
+
+@host_scalar("jaccard", (_SS, DOUBLE), example=("jaccard('abc', 'abd')", "0.5"),
+             fails=(DataError, "jaccard takes strings that are not empty"))  # fmt: skip
+def jaccard(a: Vector, b: Vector) -> Vector:
+    """The share of the bytes that both have among those that one has."""
+
+    def share(a: str, b: str) -> float | None:
+        x, y = set(a.encode()), set(b.encode())
+        return len(x & y) / len(x | y) if x and y else None
+
+    return _each(share, pa.float64(), a, b)

@@ -167,7 +167,7 @@ def test_integers_never_wrap(db: Connection) -> None:
         (-(2000000**3), last - 1, 55108**4, -(2**63))
     ]
     assert db.sql(f"SELECT mixed({last}, 4.0)").fetchall() == [(last * 5.0,)]
-    assert (product.name, total.name, fourth.name, shifted.name, mixed.name) is not None
+    assert (cubed.name, total.name, fourth.name, shifted.name, mixed.name) is not None
 
 
 def test_what_python_raises_from_has_a_value(db: Connection) -> None:

@@ -41,6 +41,26 @@ class Rows:
             case _:
                 raise InterfaceError(f"keep is any, first, last or none, not {keep!r}")
 
+    def intersect(self, other: Any, distinct: bool = True) -> Relation:
+        """The rows that both have, each once; as often as both have it for ``distinct=False``."""
+        from sqlglot import exp
+
+        return self._set_operation(exp.Intersect, other, distinct)
+
+    def except_(self, other: Any, distinct: bool = True) -> Relation:
+        """The rows that the other has not, each once; for ``distinct=False`` each less often by as often as the other has it."""
+        from sqlglot import exp
+
+        return self._set_operation(exp.Except, other, distinct)
+
+    def _set_operation(self, kind: Any, other: Any, distinct: bool) -> Relation:
+        from sqlglot import exp
+
+        from gquery.api.dataframe.build import select
+
+        left, right = (select([exp.Star()], table) for table in ("self", "other"))
+        return self._verbs._made(kind(this=left, expression=right, distinct=distinct), [], other)
+
     def tail(self, n: int = 5) -> Relation:
         """The last rows."""
         from gquery.api.dataframe.expression import col, fn

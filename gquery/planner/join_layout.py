@@ -74,6 +74,8 @@ def layout_of(
             alone = key_encoding_of([right.columns[build_id(key)]], [key.null_safe])
             if alone is None or alone.size > min(array, limits.largest):
                 continue
+            if alone.size < limits.range_slots:  # which tells few rows apart, should more come than are expected
+                continue
             if alone.size <= right.rows <= limits.range_keys * alone.size:  # else all rows may lie in few of the slots
                 tested = [equality(k) for k in keys if k is not key]
                 return "direct-address", alone, [key], tested

@@ -132,6 +132,12 @@ class JoinLayouts(Record):
     small_bitmap: int = number(2**23, "bits", "that a bitmap may always have")
     largest: int = number(2**31, "slots", "of an array or bits of a bitmap, at most")
     range_keys: int = number(64, "rows a slot", "up to which one key of several is addressed and the others are tested")
+    range_slots: int = number(
+        16,
+        "slots",
+        "that such an array has at least, as how many rows come is an estimate",
+        "2026-11-24: the window queries of TPC-DS",
+    )
     short_range: int = number(64, "rows of a key", "at most, of a table that no morsel takes long to probe")
     sorted_rows: int = number(
         32, "rows a key", "that a probe would test, from which on they are sorted by a column that a range of matches"

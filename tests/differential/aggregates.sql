@@ -237,3 +237,11 @@ select n, bit_and(i8), bit_or(u16), bit_xor(i64), product(d9) from nulls group b
 select bit_and(i8), bit_or(u16), product(i8) from empty
 
 select f64, s, min(n), median(i8), quantile_disc(i32, 0) from t group by f64, s, 1.5
+
+select n, s, median(i32), stddev(i32), mode(i8 order by i8), string_agg(s, ',' order by s), count(*), grouping(n) from t group by rollup(n, s)
+
+select n, var_pop(i16), bit_xor(i8), entropy(s), arg_min(s, id), count(distinct i8) from t group by cube(n)
+
+select s, first(i32 order by id), quantile_disc(i8, 0.3), count(distinct (n, i8)) from t group by grouping sets ((s), (), (flag)), ()
+
+select (select median(b.i16) from t b where b.n = a.n), (select string_agg(s, ',' order by s) from t b where b.n = a.n and b.i8 > a.i8) from t a

@@ -149,10 +149,10 @@ class _Sets:
         values: dict[Expr, Column] = {}
         for _, a in self.old.aggregates:
             for e in a.expressions:
-                if e not in values:
+                if e not in values and not isinstance(e, Literal):  # a fraction or a separator stays one
                     values[e] = new_column("value", e.dtype, e.nullable)
                     exprs.append((values[e], e))
-            moved = a.mapped(values.__getitem__)
+            moved = a.mapped(lambda e: values.get(e, e))
             self.inner.append(((new_column(a.function, a.dtype, a.nullable), moved),))
         return _Groups(Project(self.old.source, tuple(exprs)), named, {c.id: c for c in values.values()})
 

@@ -95,6 +95,7 @@ WINDOWS: dict[str, WindowFunction] = {
 WINDOW_ALIASES = {"first": "first_value", "last": "last_value"}
 _IGNORING = frozenset(("lag", "lead", "first_value", "last_value", "nth_value"))
 _OWN_ORDER = frozenset(("first_value", "last_value", "nth_value"))  # which windows take in an order of the call's own
+_BY_VALUE = frozenset(("mode",))  # whose order is one of its values
 _OVER_FRAMES = frozenset(("quantile_cont", "quantile_disc"))  # ordered aggregates that windows compute over any frame
 _OF_ANY_ROW = frozenset(("sum", "avg", "min", "max", "any_value"))  # not NULL of rows one of which has a value
 
@@ -184,7 +185,10 @@ def needs_groups(call: WindowCall) -> bool:
 
 def follows_order(call: WindowCall) -> bool:
     """Whether the order of a window decides what an aggregate gives of a whole partition."""
-    return call.function in AGGREGATES and AGGREGATES[call.function].takes_order and not call.order
+    function = AGGREGATES.get(call.function)
+    if function is None or call.order:
+        return False
+    return function.takes_order and not function.orders_itself and call.function not in _BY_VALUE
 
 
 def with_nullability(call: WindowCall) -> WindowCall:

@@ -16,6 +16,7 @@ from gquery.expression.expr import TRUE, Column, Expr, IsNull, Literal, SortKey,
 from gquery.expression.traverse import pinned
 from gquery.expression.windows import WHOLE_PARTITION, WindowCall, WindowFrame, shape
 from gquery.functions import case
+from gquery.functions.registry import call as operator
 from gquery.functions.windows import WINDOW_ALIASES, WINDOWS, Modifiers, is_window_function, window_call
 from gquery.planner.logical.nodes import Plan, Window
 from gquery.planner.logical.tree import has_subquery
@@ -122,6 +123,8 @@ class Windows:
         if value.nullable and not call.ignore_nulls:
             other = self._column(window_call(name, (TRUE, offset), frame, said), name, over)
         branches: list[tuple[Expr, Expr]] = [(IsNull(other), default)]
+        if call.ignore_nulls and not (isinstance(offset, Literal) and offset.value):
+            branches.insert(0, (operator("eq", offset, Literal(0, offset.dtype)), found))  # the row itself, NULL or not
         if offset.nullable:
             branches.insert(0, (IsNull(offset), Literal(None, call.dtype)))
         return case(branches, found)

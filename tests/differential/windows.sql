@@ -181,3 +181,7 @@ select id, last_value(i32 order by w, id) over (order by n range between 1 prece
 select id, median(i32) over (order by id rows 5 preceding), quantile_disc(s, 0.25) over (partition by n order by id rows between 3 preceding and 2 following), median(f64) filter (where flag) over (order by n range between 1 preceding and current row), quantile_cont(i32, 0.9) over (order by id rows between 4 preceding and 4 following exclude group) from t
 
 select id, nth_value(i32, 2 order by w, id) over (partition by s order by id), nth_value(w, n order by i32 desc, id) over (order by id rows between 3 preceding and 2 following), count(distinct n) over (order by id rows between 6 preceding and 1 preceding), sum(distinct i32) over (partition by flag order by id rows 3 preceding exclude current row), max(7) over (order by id), count('a') over (order by id rows 2 preceding) from t
+
+select id, lag(s, 0, w ignore nulls) over (order by id), lead(i32, n % 2, 7 ignore nulls) over (partition by s order by id), lag(i32, 1, 7 ignore nulls) over (order by id) from t
+
+select id, quantile_disc(w, 0.25) over (partition by n order by id rows between unbounded preceding and unbounded following), quantile_cont(f64, 1.0) over (order by id range between unbounded preceding and unbounded following), median(i32) over (partition by s order by id desc rows between unbounded preceding and unbounded following) from t

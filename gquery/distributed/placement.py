@@ -69,7 +69,9 @@ from gquery.planner.physical import (
     ReadRange,
     ReadStage,
     ReadTable,
+    RecursiveRows,
     Reduce,
+    RoundRows,
     SliceRows,
     SortRows,
     Source,
@@ -342,12 +344,14 @@ class _Placing:
             case HostRows(source=source):
                 reads, located = self._source(source)
                 return StagePlacement(reads, reads, gathers=self._missing(source, reads)), located
+            case RoundRows():
+                return StagePlacement("whole", "whole"), NOWHERE
             case UnmatchedRows(table=table):
                 rows = self.rows[table.stage]
                 return StagePlacement(rows, rows), NOWHERE
             case (
                 SortRows() | SliceRows() | ConcatRows() | RankEncode() | RankDecode() | WindowRows() | DistinctRows()
-                | OrderedGroups()
+                | OrderedGroups() | RecursiveRows()
             ):  # fmt: skip
                 gathers = self._gathered(stage_inputs(work))
                 return StagePlacement("part" if gathers else "whole", "whole", gathers=gathers), NOWHERE

@@ -29,6 +29,8 @@ from gquery.planner.physical import (
     Probe,
     RankDecode,
     RankEncode,
+    RecursiveRows,
+    RoundRows,
     SliceRows,
     SortRows,
     Stage,
@@ -189,6 +191,8 @@ def _needed(state: Run, work: PipelineBreaker, number: int) -> Frame:
             | RankEncode()
             | RankDecode()
             | WindowRows()
+            | RoundRows()
+            | RecursiveRows()
             | UnmatchedRows()
             | HostRows()
         ):

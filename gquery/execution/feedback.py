@@ -164,6 +164,7 @@ class RunFeedback:
         self.ranked: RankedFeedback | None = None
         self.parts: dict[Hashable, PartsFeedback] = {}  # by stage that did not fit memory, and form of its parts
         self.is_short_of_memory = False  # whether something did not fit a limit at first
+        self._nested: dict[int, RunFeedback] = {}  # of the programs of recursions, by stage
         self._stages: dict[int, StageFeedback] = {}
         self._dataflow: Dataflow | None = None
         self._prepared: set[bool] = set()
@@ -242,6 +243,11 @@ class RunFeedback:
             is_first = counts not in self._prepared
             self._prepared.add(counts)
             return is_first
+
+    def nested(self, number: int) -> RunFeedback:
+        """What the runs of a program have left that stands in a stage of this one."""
+        with self._lock:
+            return self._nested.setdefault(number, RunFeedback())
 
     def found_duplicate_keys(self, number: int) -> None:
         """A build that was expected to have unique keys has one twice."""

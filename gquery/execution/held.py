@@ -21,6 +21,8 @@ from gquery.planner.physical import (
     PipelineBreaker,
     RankDecode,
     RankEncode,
+    RecursiveRows,
+    RoundRows,
     SliceRows,
     SortRows,
     UnmatchedRows,
@@ -42,7 +44,7 @@ def scratch_of(work: PipelineBreaker, frames: Mapping[int, Frame]) -> int:
             return frames[stage].rows * tuning.memory.sorted_row
         case ConcatRows(stages=stages):
             return sum(c.nbytes for n in stages for c in frames[n].columns.values())
-        case SliceRows() | RankDecode() | UnmatchedRows() | HostRows():
+        case SliceRows() | RankDecode() | UnmatchedRows() | HostRows() | RoundRows() | RecursiveRows():
             return 0
         case _:
             assert_never(work)

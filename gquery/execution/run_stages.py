@@ -21,6 +21,7 @@ from gquery.execution.hashed_rows import exchange_by_hash
 from gquery.execution.held import count_made
 from gquery.execution.measure import Meter, named_range
 from gquery.execution.prepare import prepare
+from gquery.execution.recursion import run_recursion
 from gquery.execution.relief import break_within_memory, run_within_memory
 from gquery.execution.sources import read
 from gquery.execution.stage_feedback import BuiltTable
@@ -34,7 +35,16 @@ from gquery.kernels.targets.base import AbortableTarget
 from gquery.operators.base import Frame, JoinIndex
 from gquery.operators.host_rows import run_host_rows
 from gquery.planner.later import pattern_of
-from gquery.planner.physical import HostRows, Materialize, Pipeline, PipelineBreaker, Program, SortRows, Stage
+from gquery.planner.physical import (
+    HostRows,
+    Materialize,
+    Pipeline,
+    PipelineBreaker,
+    Program,
+    RecursiveRows,
+    SortRows,
+    Stage,
+)
 from gquery.runtime import stopwatch
 from gquery.runtime.interrupt import check
 
@@ -156,6 +166,10 @@ def _stage(state: Run, stage: Stage, report: StageReport) -> None:
                     gather_inputs(state, stage)
                     state.frames[stage.number] = _on_host(state, stage, stage.work)
                     agree(state, stage)
+                case RecursiveRows():
+                    frames = breaker_frames(state, stage, stage.work)
+                    report.target = "rounds"
+                    state.frames[stage.number] = run_recursion(state, stage, stage.work, frames, _stage)
                 case _:
                     at = breaker_device(state, stage.work)
                     if at.is_cpu:

@@ -35,6 +35,8 @@ from gquery.planner.physical import (
     PipelineBreaker,
     RankDecode,
     RankEncode,
+    RecursiveRows,
+    RoundRows,
     SliceRows,
     SortRows,
     Stored,
@@ -80,6 +82,8 @@ def run_breaker(
             return _ordered_groups(work, frames[work.stage], device)
         case HostRows():
             raise AssertionError("see `operators.host_rows`")
+        case RoundRows() | RecursiveRows():
+            raise AssertionError("see `execution.recursion`")
         case _:
             assert_never(work)
 

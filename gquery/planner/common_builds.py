@@ -43,6 +43,8 @@ from gquery.planner.physical import (
     ReadRange,
     ReadStage,
     ReadTable,
+    RecursiveRows,
+    RoundRows,
     SegmentHeads,
     SegmentRows,
     SliceRows,
@@ -281,7 +283,11 @@ def with_stages(work: Pipeline | PipelineBreaker, number: Callable[[int], int]) 
             if isinstance(source, ReadStage):
                 source = replace(source, stage=number(source.stage))
             return replace(work, source=source)
-        case SortRows() | SliceRows() | RankEncode() | WindowRows() | DistinctRows() | OrderedGroups():
+        case RoundRows():
+            return work
+        case (
+            SortRows() | SliceRows() | RankEncode() | WindowRows() | DistinctRows() | OrderedGroups() | RecursiveRows()
+        ):
             return replace(work, stage=number(work.stage))
         case ConcatRows():
             return replace(work, stages=tuple([number(n) for n in work.stages]))

@@ -36,7 +36,9 @@ from gquery.planner.physical import (
     ReadRange,
     ReadStage,
     ReadTable,
+    RecursiveRows,
     Reduce,
+    RoundRows,
     SegmentHeads,
     SegmentRows,
     Sink,
@@ -80,7 +82,7 @@ def is_in_order(stages: Sequence[Stage], source: Source) -> bool:
             return is_in_order(stages, before)
         case SliceRows() | RankEncode() | RankDecode() | WindowRows() | ConcatRows():
             return any(is_in_order(stages, ReadStage(n, (), ())) for n in stage_inputs(work))
-        case Pipeline() | UnmatchedRows() | DistinctRows() | OrderedGroups():
+        case Pipeline() | UnmatchedRows() | DistinctRows() | RoundRows() | RecursiveRows() | OrderedGroups():
             return False
         case _:
             assert_never(work)

@@ -13,13 +13,14 @@ from typing import assert_never
 from gquery.device.profile import DeviceProfile, profile_for
 from gquery.errors import NotSupportedError
 from gquery.expression.expr import Column, Expr
-from gquery.planner import lower_aggregate, lower_host, lower_join, lower_rows, lower_window
+from gquery.planner import lower_aggregate, lower_host, lower_join, lower_recursion, lower_rows, lower_window
 from gquery.planner.common_builds import common_builds
 from gquery.planner.layouts import range_properties
 from gquery.planner.logical.nodes import (
     Aggregate,
     Apply,
     Filter,
+    Fixpoint,
     Join,
     Limit,
     Plan,
@@ -32,6 +33,7 @@ from gquery.planner.logical.nodes import (
     UnionAll,
     Values,
     Window,
+    WorkingTable,
 )
 from gquery.planner.logical.shared import definitions
 from gquery.planner.logical.tree import used_columns
@@ -42,14 +44,24 @@ from gquery.planner.physical import (
     Program,
     ReadRange,
     ReadStage,
+    RoundRows,
     Stored,
 )
 from gquery.planner.verify_program import verify_program
 from gquery.runtime.interrupt import check
+from gquery.runtime.records import replace
+
+_ROUND = ((False, "rows of the round before"), (True, "all rows so far"))
 
 
 class PlanLowering(Lowering):
     """Takes a plan node by node, each to the module that lowers it."""
+
+    def __init__(self, target: str, profile: DeviceProfile) -> None:
+        super().__init__(target, profile)
+        self.working: dict[
+            tuple[int, bool], tuple[int, tuple[Stored, ...]]
+        ] = {}  # stages by recursion and kind of rows
 
     def query(self, query: Query) -> Program:
         self.load(query.plan)
@@ -68,6 +80,29 @@ class PlanLowering(Lowering):
         if is_verifying():
             verify_program(program)
         return program
+
+    def round_program(self, step: Query, number: int, columns: tuple[Stored, ...]) -> Program:
+        inner = PlanLowering(self.target, self.profile)
+        inner.working = {(number, kind): (inner.stage(RoundRows(columns), label), columns) for kind, label in _ROUND}
+        inner.load(step.plan)
+        for d in definitions(step.plan):
+            inner.shared[d.number] = inner.materialized(
+                inner.plan(d.plan, frozenset(c.id for c in d.outputs)), d.outputs, "shared subplan"
+            )
+        stream = inner.plan(step.plan, frozenset(c.id for c in step.outputs))
+        _, outputs = lower_recursion.as_stored(inner, stream, step.outputs, "rows of a round")
+        return Program(common_builds(inner.stages), outputs, step.names)
+
+    def _working(self, plan: WorkingTable) -> Stream:
+        """The rows that a round is given, under the names of one use."""
+        found = self.working.get((plan.number, plan.is_all))
+        if found is None:
+            raise NotSupportedError("a recursive query whose recursive part has another one that reads its rows")
+        stage, stored = found
+        made = [replace(stored[f], column=c) for c, f in zip(plan.columns, plan.fields, strict=True)]
+        source = ReadStage(stage, tuple(made), tuple(stored[f].column.id for f in plan.fields))
+        rows = self.estimate(plan)
+        return Stream(source, {s.column.id: s.properties for s in made}, int(rows), rows, None)
 
     def plan(self, plan: Plan, wanted: frozenset[int]) -> Stream:
         """The stream of a plan; ``wanted`` are the columns that are used above it."""
@@ -106,6 +141,10 @@ class PlanLowering(Lowering):
                 stream = lower_rows.limit(self, self.plan(source, wanted), plan, wanted)
             case UnionAll():
                 stream = lower_rows.union(self, plan, wanted)
+            case WorkingTable():
+                stream = self._working(plan)
+            case Fixpoint():
+                stream = lower_recursion.fixpoint(self, plan)
             case Apply():
                 raise NotSupportedError("a correlated subquery of this shape")
             case _:

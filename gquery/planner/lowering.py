@@ -22,6 +22,7 @@ from gquery.kernels.values import ValueProperties, value_properties
 from gquery.planner.logical.cardinality import Estimator
 from gquery.planner.logical.nodes import (
     Plan,
+    Query,
     Scan,
     Shared,
 )
@@ -35,6 +36,7 @@ from gquery.planner.physical import (
     Materialize,
     Pipeline,
     PipelineBreaker,
+    Program,
     RankEncode,
     ReadStage,
     ReadTable,
@@ -62,6 +64,10 @@ class Lowering(ABC):
     @abstractmethod
     def plan(self, plan: Plan, wanted: frozenset[int]) -> Stream:
         """The stream of a plan; ``wanted`` are the columns that are used above it."""
+
+    @abstractmethod
+    def round_program(self, step: Query, number: int, columns: tuple[Stored, ...]) -> Program:
+        """The program of a round of the recursion of that number."""
 
     @abstractmethod
     def on_host(self, stream: Stream, exprs: tuple[tuple[Column, Expr], ...]) -> Stream:

@@ -35,6 +35,7 @@ from gquery.planner.rules.merge_projections import inline_renames, merge_project
 from gquery.planner.rules.propagate_empty import propagate_empty
 from gquery.planner.rules.prune_columns import prune_columns
 from gquery.planner.rules.push_down_filter import push_down_filter
+from gquery.planner.rules.recursive_steps import recursive_steps
 from gquery.planner.rules.reduce_group_keys import reduce_group_keys
 from gquery.planner.rules.reduce_outer_joins import reduce_outer_joins
 from gquery.planner.rules.refresh_nullability import refresh_nullability
@@ -74,6 +75,12 @@ def _simplify(query: Query, evaluate: Evaluate | None) -> Query | None:
 
 
 RULES: tuple[Rule, ...] = (
+    # what a recursion does in each round is a query of its own
+    Rule(
+        "recursive_steps",
+        lambda query, evaluate: recursive_steps(query, lambda q: optimize(q, evaluate)),
+        required=True,
+    ),
     # before all others, which know no grouping sets
     Rule("expand_grouping_sets", _on_plan(expand_grouping_sets), required=True, makes_uses=True),
     # before those that see through what is in place

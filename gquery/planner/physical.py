@@ -341,8 +341,27 @@ class OrderedGroups:
     columns: tuple[Stored, ...]
 
 
+@frozen_open
+class RoundRows:
+    """Within the program of a recursion's step: rows that a round is given. It makes nothing itself."""
+
+    columns: tuple[Stored, ...]
+
+
+@frozen_open
+class RecursiveRows:
+    """The rows of a frame, and those that a program makes of each round's rows, until it makes none. The program's first stage
+    has the rows of the round before, its second all rows so far. ``inputs`` are the frame's columns; ``enough`` rows will do."""
+
+    stage: int
+    inputs: tuple[Stored, ...]
+    program: Program
+    columns: tuple[Stored, ...]
+    enough: int | None = None
+
+
 PipelineBreaker = (SortRows | SliceRows | ConcatRows | RankEncode | RankDecode | WindowRows | UnmatchedRows | DistinctRows
-                   | HostRows | OrderedGroups)  # fmt: skip
+                   | HostRows | OrderedGroups | RoundRows | RecursiveRows)  # fmt: skip
 
 
 @frozen_open

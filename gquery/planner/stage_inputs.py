@@ -15,6 +15,8 @@ from gquery.planner.physical import (
     RankDecode,
     RankEncode,
     ReadStage,
+    RecursiveRows,
+    RoundRows,
     SliceRows,
     SortRows,
     UnmatchedRows,
@@ -30,8 +32,10 @@ def stage_inputs(work: Pipeline | PipelineBreaker) -> list[int]:
             return read + [s.table.stage for s in steps if isinstance(s, Probe)]
         case SortRows(stage=stage) | SliceRows(stage=stage) | RankEncode(stage=stage) | DistinctRows(stage=stage):
             return [stage]
-        case WindowRows(stage=stage) | OrderedGroups(stage=stage):
+        case WindowRows(stage=stage) | OrderedGroups(stage=stage) | RecursiveRows(stage=stage):
             return [stage]
+        case RoundRows():
+            return []
         case ConcatRows(stages=stages):
             return list(stages)
         case RankDecode(stage=stage, ranked=ranked):

@@ -34,6 +34,7 @@ from gquery.planner.logical.nodes import (
     Aggregate,
     Apply,
     Filter,
+    Fixpoint,
     Join,
     Limit,
     Plan,
@@ -46,6 +47,7 @@ from gquery.planner.logical.nodes import (
     UnionAll,
     Values,
     Window,
+    WorkingTable,
     sources,
 )
 from gquery.planner.logical.shared import definitions
@@ -118,6 +120,8 @@ class Printer:
 
     def below(self, plan: Plan) -> tuple[Plan, ...]:
         """What is printed below a node: its sources, and below the first use of a definition the definition."""
+        if isinstance(plan, Fixpoint):
+            return (plan.source, plan.step.plan)
         if not isinstance(plan, Shared):
             return sources(plan)
         if plan.definition.number in self.shown:
@@ -173,6 +177,11 @@ class Printer:
                 return f"Sort{top}{skip} by {', '.join(self.key(k) for k in sort_keys)}"
             case Limit(limit=limit, offset=offset):
                 return f"Limit {'all' if limit is None else limit}" + (f" after {offset}" if offset else "")
+            case WorkingTable(is_all=is_all):
+                return f"Working {'all rows' if is_all else 'rows'} ({', '.join(self.column(c) for c in plan.columns)})"
+            case Fixpoint(enough=enough):
+                most = "" if enough is None else f", {enough} rows will do"
+                return f"Fixpoint {', '.join(self.column(c) for c in plan.columns)}{most}"
             case UnionAll():
                 return f"UnionAll {', '.join(self.column(c) for c in plan.columns)}"
             case _:
@@ -277,6 +286,8 @@ def _all_nodes(plan: Plan) -> Iterator[Plan]:
     nodes = [n for p in (plan, *(d.plan for d in definitions(plan))) for n in walk(p)]
     yield from nodes
     for node in nodes:
+        if isinstance(node, Fixpoint):
+            yield from _all_nodes(node.step.plan)
         for e in expressions(node):
             for s in subqueries(e):
                 yield from _all_nodes(s.plan)

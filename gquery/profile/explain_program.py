@@ -40,7 +40,9 @@ from gquery.planner.physical import (
     ReadRange,
     ReadStage,
     ReadTable,
+    RecursiveRows,
     Reduce,
+    RoundRows,
     SegmentHeads,
     SegmentRows,
     Sink,
@@ -321,6 +323,13 @@ def _breaker(work: PipelineBreaker, printer: Printer) -> str:
             return f"rank-encode {_names((s.column for s, _ in pairs), printer)} of stage {stage}"
         case RankDecode(stage, ranked):
             return f"rank-decode stage {stage} by stage {ranked}"
+        case RoundRows(columns):
+            return f"rows of a round ({_names((s.column for s in columns), printer)})"
+        case RecursiveRows(stage, _, program, columns):
+            steps = "; ".join(f"{s.number}: {s.label}" for s in program.stages[2:])
+            return (
+                f"recursion from stage {stage} to ({_names((s.column for s in columns), printer)}), each round {steps}"
+            )
         case WindowRows(stage, partition, order, windows):
             by = f" by {_names(partition, printer)}" if partition else ""
             inside = f" order {', '.join(map(printer.key, order))}" if order else ""

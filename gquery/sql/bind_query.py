@@ -21,6 +21,7 @@ from gquery.planner.logical.nodes import (
 )
 from gquery.sql.bind_expr import ExprBinder
 from gquery.sql.bind_limits import limited, sampled
+from gquery.sql.bind_recursion import recursive_query, working_use
 from gquery.sql.bind_select import SelectBinder
 from gquery.sql.bind_sets import chain, combined
 from gquery.sql.bind_shared import Named, named, one_use
@@ -53,6 +54,8 @@ class QueryScopes:
 
     def cte(self, cte: Cte) -> Query:
         """One use of a CTE."""
+        if cte.working is not None:
+            return working_use(cte.working)
         for other in cte.below()[:-1]:  # before it: a long chain is no deep recursion
             with suppress(*_OF_TEXTS):  # they come again where it is used, if it is
                 self._bind_cte(other)
@@ -63,7 +66,10 @@ class QueryScopes:
             raise cte.failed
         if cte.bound is None:
             try:
-                cte.bound = named(self.query(cte.node, cte.parent, cte.visible), cte.name, cte.kept)
+                query = (
+                    recursive_query(self, cte) if cte.is_recursive else self.query(cte.node, cte.parent, cte.visible)
+                )
+                cte.bound = named(query, cte.name, cte.kept)
             except _OF_TEXTS as error:
                 cte.failed = error
                 raise

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from sqlglot import exp
 
-from gquery.errors import BindError, Error, NotSupportedError
+from gquery.errors import BindError, Error
 from gquery.planner.logical.nodes import Plan, Query
 from gquery.runtime.records import dataclass
 from gquery.sql.bind_shared import Named
@@ -30,6 +30,8 @@ class Cte:
     kept: bool | None = None  # AS MATERIALIZED, AS NOT MATERIALIZED
     bound: Named | None = None
     failed: Error | None = None  # what binding it raised
+    is_recursive: bool = False
+    working: Query | None = None  # within the recursive part of a query: its rows, for one use
 
     def below(self) -> list[Cte]:
         """The CTEs that this one may use and that are not bound, those that others use first, itself last."""
@@ -40,7 +42,7 @@ class Cte:
             cte, is_done = stack.pop()
             if is_done:
                 out.append(cte)
-            elif id(cte) not in met and cte.bound is None and cte.failed is None:
+            elif id(cte) not in met and cte.bound is None and cte.failed is None and cte.working is None:
                 met.add(id(cte))
                 names = {t.name.lower() for t in cte.node.find_all(exp.Table)}
                 stack.append((cte, True))
@@ -66,12 +68,17 @@ class Ctes:
             if name in names:
                 raise located(BindError(f"WITH names {alias.name!r} twice"), sql, alias)
             names.add(name)
-            if node.args.get("recursive") and any(t.name.lower() == name for t in cte.this.find_all(exp.Table)):
-                raise located(NotSupportedError("not supported: WITH RECURSIVE"), sql, cte)
+            is_recursive = bool(node.args.get("recursive")) and reads(cte.this, name)
             columns = tuple(c.name for c in alias.columns)
             entry = Cte(alias.name, cte.this, columns, visible, parent, cte.args.get("materialized"))
+            entry.is_recursive = is_recursive
             visible = Ctes({**visible.entries, name: entry})
         return visible
+
+
+def reads(node: exp.Expr, name: str) -> bool:
+    """Whether a table of that name (in lower case) is read somewhere in a query."""
+    return any(t.name.lower() == name for t in node.find_all(exp.Table))
 
 
 class Queries(QueryBinder, Protocol):

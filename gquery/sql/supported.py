@@ -35,7 +35,7 @@ _NODES: dict[type[exp.Expr], str] = {
 }
 # what `_reason` has a case for
 _LOOKED_AT = (
-    exp.Array, exp.Struct, exp.Unnest, exp.Order, exp.Join, exp.Create, exp.Drop,
+    exp.Array, exp.Struct, exp.Unnest, exp.Order, exp.Join, exp.CTE, exp.Create, exp.Drop,
 )  # fmt: skip
 _CALLS = (exp.Anonymous, exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
 
@@ -113,6 +113,8 @@ def _reason(node: exp.Expr) -> str | None:
             isinstance(node.parent, _CALLS) and not _is_over_window(node) and not _is_of_aggregate(node)
         ):
             return "ORDER BY within a function that is no aggregate"
+        case exp.CTE() if node.args.get("key_expressions"):
+            return "USING KEY of a recursive query"
         case exp.Join() if (node.args.get("method") or "").upper() == "POSITIONAL":
             return "POSITIONAL joins"
         case exp.Join() if (node.args.get("method") or "").upper() == "ASOF" and node.side.upper() in ("RIGHT", "FULL"):

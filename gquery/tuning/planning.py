@@ -25,6 +25,8 @@ class Cardinality(Record):
     boolean: float = number(0.5, "share of rows", "kept by a boolean column")
     null: float = number(0.05, "share of rows", "that are NULL in a nullable expression")
     cross_match: float = number(0.9, "share of rows", "that find a match in a SEMI join without an equality")
+    rounds: float = number(10.0, "rounds", "that a recursion has as many rows in as in its first")
+    round_rows: float = number(1000.0, "rows", "of a round of a recursion")
     likely_unique: float = number(0.99, "distinct values a row", "from which on a column probably repeats none")
     unknown_distinct: float = number(1e12, "values", "assumed where nothing is known: more than any table has rows")
     rows_a_repeated_key: float = number(2.0, "rows a key", "of a side of a join that refers to another one")

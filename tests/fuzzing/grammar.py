@@ -68,14 +68,35 @@ class Grammar:
 
     def _with(self) -> str:
         """CTEs that the query, subqueries and later CTEs read once, twice or three times."""
-        parts = []
+        parts, recursive = [], ""
         for _ in range(self.tape.count(1, 3)):
             name = self.fresh("w")
+            if self.tape.chance(15):
+                recursive = "RECURSIVE "
+                parts.append(self._recursive(name))
+                continue
             body, kinds = self.select((), 1)
             parts.append(f"{name} AS ({body})")
             self.ctes.append((name, tuple(Name(f"c{n}", kind) for n, kind in enumerate(kinds))))
         main, _ = self.select((), 2)
-        return f"WITH {', '.join(parts)} {main}"
+        return f"WITH {recursive}{', '.join(parts)} {main}"
+
+    def _recursive(self, name: str) -> str:
+        """A CTE that reads itself, a few rounds deep, and joins something in each."""
+        tape, inner = self.tape, self.fresh("x")
+        source, names, terms = self.source(0)
+        kind = tape.one(KINDS)
+        first = f"SELECT {self.value(kind, names, (), 1, 0)} AS c0, 0 AS c1 FROM {source}"
+        right, more = self.relation(0, None)
+        own = (Name(f"{inner}.c0", kind, made=True),)
+        value, on = self.column(kind, more, ()), self.condition(own, more)
+        step = f"SELECT {value}, {inner}.c1 + 1 FROM {name} AS {inner} JOIN {right} ON {on}"
+        self.fails = True  # a step's values are cast to the types of the first part
+        where = f" WHERE {' AND '.join(terms)}" if terms else ""
+        self.ctes.append((name, (Name("c0", kind, made=True), Name("c1", INT, made=True))))
+        how = "UNION" if tape.chance(60) else "UNION ALL"
+        most = tape.count(1, 2) if how == "UNION ALL" else tape.count(1, 4)
+        return f"{name}(c0, c1) AS ({first}{where} {how} {step} WHERE {inner}.c1 < {most})"
 
     def _set_operations(self) -> str:
         kinds = [self.tape.one(KINDS) for _ in range(self.tape.count(1, 3))]

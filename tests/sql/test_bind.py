@@ -162,7 +162,6 @@ def test_every_unsupported_construct_is_named_at_once(tables: Catalog) -> None:
 @pytest.mark.parametrize(
     "sql",
     [
-        "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT * FROM c",
         "INSERT INTO t VALUES (1)",
         "CREATE TABLE n(a INTEGER)",
         "SELECT approx_top_k(i, 2) FROM t",

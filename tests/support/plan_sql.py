@@ -81,6 +81,8 @@ def _select(plan: nodes.Plan) -> str:
                 for s, row in zip(plan.sources, plan.inputs, strict=True)
             ]
             return " UNION ALL ".join(f"SELECT {', '.join(r) or '1 AS none'} FROM {plan_sql(s)}" for s, r in rows_of)
+        case nodes.Fixpoint() | nodes.WorkingTable():
+            raise AssertionError("a recursion has no other text")
         case nodes.Apply():
             raise AssertionError("an Apply is left")
         case _:

@@ -27,6 +27,7 @@ from gquery.planner.logical.nodes import (
     Aggregate,
     Apply,
     Filter,
+    Fixpoint,
     Join,
     Limit,
     Plan,
@@ -38,6 +39,7 @@ from gquery.planner.logical.nodes import (
     UnionAll,
     Values,
     Window,
+    WorkingTable,
 )
 from gquery.planner.logical.tree import cached, expressions
 
@@ -96,6 +98,10 @@ class _Canonical:
             case Window():
                 order = tuple((k.descending, k.nulls_first) for k in p.order)
                 own = (len(p.partition), order, tuple(shape(call) for _, call in p.calls))
+            case WorkingTable():
+                own = (p.number, p.fields, p.is_all)
+            case Fixpoint():
+                own = (p.number, tuple(self.column(c) for c in p.inputs), p.enough)
             case Filter() | Project():
                 own = ()
             case _:

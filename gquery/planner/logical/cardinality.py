@@ -35,6 +35,7 @@ from gquery.planner.logical.nodes import (
     Aggregate,
     Apply,
     Filter,
+    Fixpoint,
     Join,
     JoinKind,
     Limit,
@@ -47,6 +48,7 @@ from gquery.planner.logical.nodes import (
     UnionAll,
     Values,
     Window,
+    WorkingTable,
     sources,
 )
 from gquery.planner.logical.properties import key_pair
@@ -176,6 +178,10 @@ class Estimator:
             case Sort(source=s, limit=limit, offset=offset) | Limit(source=s, limit=limit, offset=offset):
                 rows = max(0.0, self.rows(s) - offset)
                 return rows if limit is None else min(rows, float(limit))
+            case Fixpoint():
+                return self._of_rounds(plan, self.rows(plan.source) * tuning.cardinality.rounds)
+            case WorkingTable():
+                return self._of_rounds(plan, tuning.cardinality.round_rows)
             case UnionAll():
                 rows = sum(self.rows(s) for s in plan.sources)
                 for c in plan.columns:
@@ -191,6 +197,11 @@ class Estimator:
                 )
             case _:
                 assert_never(plan)
+
+    def _of_rounds(self, plan: Fixpoint | WorkingTable, rows: float) -> float:
+        for c in plan.columns:
+            self._column_rows[c.id] = rows
+        return rows
 
     def _groups(self, plan: Aggregate) -> float:
         rows = self.rows(plan.source)

@@ -256,7 +256,48 @@ class Shared:
         return tuple(self.definition.outputs[f] for f in self.fields)
 
 
-Plan = Scan | Values | Range | Shared | Filter | Project | Join | Apply | Aggregate | Window | Sort | Limit | UnionAll
+@frozen_open
+class WorkingTable:
+    """Within the recursive part of the `Fixpoint` of that number: the rows of the round before, or all rows so far (``is_all``).
+    ``fields[i]`` is the position of ``columns[i]`` in the recursion's columns."""
+
+    number: int
+    columns: tuple[Column, ...]
+    fields: tuple[int, ...]
+    is_all: bool = False
+    sources: ClassVar[tuple[Plan, ...]] = ()
+
+
+@frozen_open
+class Fixpoint(_OverOne):
+    """The source's rows, and those of ``step`` for the rows of each round, until a round has none. The step is a query of its
+    own, which rules take by itself; no column of it is one of this plan. With ``enough`` so many rows will do."""
+
+    source: Plan
+    inputs: tuple[Column, ...]
+    step: Query
+    columns: tuple[Column, ...]
+    number: int
+    enough: int | None = None
+
+
+Plan = (
+    Scan
+    | Values
+    | Range
+    | Shared
+    | WorkingTable
+    | Filter
+    | Project
+    | Join
+    | Apply
+    | Aggregate
+    | Window
+    | Sort
+    | Limit
+    | UnionAll
+    | Fixpoint
+)
 
 
 @frozen_open

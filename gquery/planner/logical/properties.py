@@ -16,6 +16,7 @@ from gquery.planner.logical.nodes import (
     Aggregate,
     Apply,
     Filter,
+    Fixpoint,
     Join,
     JoinKind,
     Limit,
@@ -28,6 +29,7 @@ from gquery.planner.logical.nodes import (
     UnionAll,
     Values,
     Window,
+    WorkingTable,
 )
 from gquery.planner.logical.shared import definitions
 from gquery.planner.logical.tree import cached, column_ids, used_columns
@@ -158,7 +160,7 @@ def _unique_keys(plan: Plan) -> list[frozenset[int]]:
             return [frozenset(c.id for c, _ in keys)] if sets is None else []
         case Join():
             return _join_keys(plan)
-        case Apply() | UnionAll():
+        case Apply() | UnionAll() | WorkingTable() | Fixpoint():
             return []
         case _:
             assert_never(plan)
@@ -239,7 +241,7 @@ def _dependencies(plan: Plan, equal: list[tuple[int, int]], relations: list[tupl
             pass  # NULLs stand in for values on both sides: what held below says nothing here
         case Join() | Apply():
             _dependencies(plan.left, equal, relations)
-        case Scan() | Values() | Range() | Shared() | Aggregate() | UnionAll():
+        case Scan() | Values() | Range() | Shared() | WorkingTable() | Aggregate() | UnionAll() | Fixpoint():
             pass
         case _:
             assert_never(plan)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from gquery.expression.expr import Expr, new_column
 from gquery.expression.traverse import transform
-from gquery.planner.logical.nodes import Definition, Plan, Query, Scan, Shared
+from gquery.planner.logical.nodes import Definition, Fixpoint, Plan, Query, Scan, Shared
 from gquery.planner.logical.tree import (
     Subquery,
     cached,
@@ -83,9 +83,11 @@ def definitions(plan: Plan, changed: Definitions | None = None) -> tuple[Definit
 
 def every_node(plan: Plan) -> Iterator[Plan]:
     """Every node that a query rests on: of its definitions, of its plan, and inside subquery expressions."""
-    for d in definitions(plan):
-        yield from nodes(d.plan)
-    yield from nodes(plan)
+    for part in (*(d.plan for d in definitions(plan)), plan):
+        for node in nodes(part):
+            yield node
+            if isinstance(node, Fixpoint):
+                yield from every_node(node.step.plan)
 
 
 def scans(plan: Plan) -> tuple[Scan, ...]:

@@ -26,6 +26,7 @@ from gquery.planner.logical.nodes import (
     Aggregate,
     Apply,
     Filter,
+    Fixpoint,
     GroupingSets,
     Join,
     Limit,
@@ -38,6 +39,7 @@ from gquery.planner.logical.nodes import (
     UnionAll,
     Values,
     Window,
+    WorkingTable,
 )
 from gquery.runtime.records import replace
 
@@ -63,7 +65,7 @@ def with_sources(plan: Plan, new: tuple[Plan, ...]) -> Plan:
     if not old or (old[0] is new[0] and (len(old) == 1 or same_objects(old, new))):
         return plan
     match plan:
-        case Scan() | Values() | Range() | Shared():
+        case Scan() | Values() | Range() | Shared() | WorkingTable():
             return plan
         case Filter():
             return Filter(new[0], plan.predicate)
@@ -83,6 +85,8 @@ def with_sources(plan: Plan, new: tuple[Plan, ...]) -> Plan:
             return Apply(new[0], new[1], plan.kind, plan.condition, plan.mark)
         case UnionAll():
             return UnionAll(new, plan.inputs, plan.columns)
+        case Fixpoint():
+            return replace(plan, source=new[0])
         case _:
             assert_never(plan)
 
@@ -90,7 +94,7 @@ def with_sources(plan: Plan, new: tuple[Plan, ...]) -> Plan:
 def expressions(plan: Plan) -> tuple[Expr, ...]:
     """The expressions of the node itself, in a fixed order (`with_expressions` takes them back)."""
     match plan:
-        case Scan() | Range() | Shared() | Limit() | UnionAll():
+        case Scan() | Range() | Shared() | WorkingTable() | Limit() | UnionAll() | Fixpoint():
             return ()
         case Values(rows=rows):
             return tuple(e for row in rows for e in row)
@@ -119,7 +123,7 @@ def with_expressions(plan: Plan, new: tuple[Expr, ...]) -> Plan:
         return plan
     it = iter(new)
     match plan:
-        case Scan() | Range() | Shared() | Limit() | UnionAll():
+        case Scan() | Range() | Shared() | WorkingTable() | Limit() | UnionAll() | Fixpoint():
             return plan
         case Values():
             return Values(plan.columns, tuple(tuple(next(it) for _ in row) for row in plan.rows))
@@ -263,8 +267,8 @@ def _free_columns(plan: Plan) -> frozenset[int]:
 def made_columns(plan: Plan) -> tuple[Column, ...]:
     """The columns that the node itself makes (not those that it passes on)."""
     match plan:
-        case Scan(columns=columns) | Values(columns=columns) | Shared(columns=columns) | UnionAll(columns=columns):
-            return columns
+        case Scan() | Values() | Shared() | WorkingTable() | UnionAll() | Fixpoint():
+            return plan.columns
         case Range(column=column):
             return (column,)
         case Project(exprs=exprs):
@@ -317,8 +321,10 @@ def remap_node(node: Plan, columns: dict[int, Column]) -> Plan:
 
     node = map_expressions(node, lambda e: remap_expr(e, columns))
     match node:
-        case Scan() | Values() | Shared():
+        case Scan() | Values() | Shared() | WorkingTable():
             return replace(node, columns=tuple(name(c) for c in node.columns))
+        case Fixpoint():
+            return replace(node, inputs=tuple(map(name, node.inputs)), columns=tuple(map(name, node.columns)))
         case Range():
             return replace(node, column=name(node.column))
         case UnionAll():

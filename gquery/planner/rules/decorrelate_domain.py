@@ -24,6 +24,7 @@ from gquery.planner.logical.nodes import (
     Aggregate,
     Apply,
     Filter,
+    Fixpoint,
     Join,
     JoinKind,
     Limit,
@@ -36,6 +37,7 @@ from gquery.planner.logical.nodes import (
     UnionAll,
     Values,
     Window,
+    WorkingTable,
 )
 from gquery.planner.logical.tree import (
     column_ids,
@@ -120,7 +122,9 @@ class _Domain:
                 return self._limit(plan)
             case Values():
                 return self._values(plan)
-            case Scan() | Range() | Shared() | Apply():
+            case Fixpoint():
+                raise NotSupportedError("a recursive query that uses columns of the query around it")
+            case Scan() | Range() | Shared() | WorkingTable() | Apply():
                 raise AssertionError("a leaf uses no outer column, and inner Applies are gone")
 
     def _aggregate(self, plan: Aggregate) -> tuple[Plan, dict[int, Column]]:

@@ -9,6 +9,7 @@ Limit 10                    Project a                    Limit 5           Union
 from __future__ import annotations
 
 from gquery.planner.logical.nodes import (
+    Fixpoint,
     Join,
     JoinKind,
     Limit,
@@ -21,6 +22,7 @@ from gquery.planner.logical.nodes import (
 )
 from gquery.planner.logical.properties import many_to_one, one_row_at_most
 from gquery.planner.logical.tree import with_sources
+from gquery.runtime.records import replace
 
 
 def limit_into_sort(plan: Plan) -> Plan | None:
@@ -57,6 +59,10 @@ def _limit(limit: int | None, offset: int, source: Plan, plan: Limit | None) -> 
         case UnionAll() if limit is not None:
             new = tuple(_limit(limit + offset, 0, s, None) for s in source.sources)
             return Limit(with_sources(source, new), limit, offset)
+        case Fixpoint() if limit is not None:
+            below = with_sources(source, (_down(source.source),))
+            assert isinstance(below, Fixpoint)
+            return Limit(replace(below, enough=limit + offset), limit, offset)
         case _ if offset == 0 and limit is not None and one_row_at_most(source):
             return _down(source)
         case _:

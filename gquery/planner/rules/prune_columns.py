@@ -16,6 +16,7 @@ from gquery.planner.logical.nodes import (
     Apply,
     Definition,
     Filter,
+    Fixpoint,
     Join,
     JoinKind,
     Limit,
@@ -29,6 +30,7 @@ from gquery.planner.logical.nodes import (
     UnionAll,
     Values,
     Window,
+    WorkingTable,
 )
 from gquery.planner.logical.properties import many_to_one
 from gquery.planner.logical.shared import definitions, rebuilt, uses
@@ -93,8 +95,10 @@ def _prune(plan: Plan, needed: Ids) -> Plan:
             if len(keep) == len(plan.columns):
                 return plan
             return Values(tuple(plan.columns[i] for i in keep), tuple(tuple(row[i] for i in keep) for row in plan.rows))
-        case Range():
+        case Range() | WorkingTable():
             return plan
+        case Fixpoint(source=s, inputs=inputs):  # each round reads all of them
+            return with_sources(plan, (_prune(s, frozenset(c.id for c in inputs)),))
         case Filter(source=s, predicate=p):
             return with_sources(plan, (_prune(s, needed | used_columns(p)),))
         case Project(source=s, exprs=exprs):

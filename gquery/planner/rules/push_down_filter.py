@@ -20,6 +20,7 @@ from gquery.planner.logical.nodes import (
     Aggregate,
     Apply,
     Filter,
+    Fixpoint,
     Join,
     JoinKind,
     Limit,
@@ -32,6 +33,7 @@ from gquery.planner.logical.nodes import (
     UnionAll,
     Values,
     Window,
+    WorkingTable,
 )
 from gquery.planner.logical.tree import column_ids, used_columns, with_sources
 from gquery.planner.rules.infer_predicates import implied, of_side
@@ -67,9 +69,9 @@ def _push(plan: Plan, terms: Terms) -> Plan:
             return _join(plan, terms)
         case UnionAll():
             return _union(plan, terms)
-        case Scan() | Values() | Range() | Shared():
+        case Scan() | Values() | Range() | Shared() | WorkingTable():
             return _filter(plan, terms)
-        case Sort() | Limit():
+        case Sort() | Limit() | Fixpoint():
             return _filter(with_sources(plan, (_push(plan.source, ()),)), terms)
         case Apply():
             return _filter(with_sources(plan, (_push(plan.left, ()), _push(plan.right, ()))), terms)

@@ -32,6 +32,7 @@ from gquery.planner.logical.nodes import (
     Aggregate,
     Apply,
     Filter,
+    Fixpoint,
     Join,
     JoinKind,
     Limit,
@@ -45,6 +46,7 @@ from gquery.planner.logical.nodes import (
     UnionAll,
     Values,
     Window,
+    WorkingTable,
 )
 from gquery.planner.logical.shared import nodes
 from gquery.planner.logical.tree import Subquery, expressions, map_expressions, used_columns, with_sources
@@ -225,7 +227,10 @@ def _columns(plan: Plan, read: Read) -> Plan:
             if mark is None or not mark.nullable or plan.condition.nullable:
                 return plan
             return replace(plan, mark=_as(mark, False))
-        case Filter() | Range() | Sort() | Limit():
+        case Fixpoint(inputs=inputs):
+            below = {c.id: c for c in plan.source.columns}
+            return replace(plan, inputs=tuple(_as(c, below[c.id].nullable) for c in inputs))
+        case Filter() | Range() | WorkingTable() | Sort() | Limit():
             return plan
         case _:
             assert_never(plan)

@@ -22,6 +22,7 @@ from gquery.planner.logical.nodes import (
     Aggregate,
     Apply,
     Filter,
+    Fixpoint,
     Join,
     JoinKind,
     Limit,
@@ -34,6 +35,7 @@ from gquery.planner.logical.nodes import (
     UnionAll,
     Values,
     Window,
+    WorkingTable,
 )
 from gquery.planner.logical.tree import own_subqueries, with_sources
 
@@ -137,6 +139,10 @@ class Shapes:
                 return order, plan.limit, plan.offset
             case Limit():
                 return plan.limit, plan.offset
+            case WorkingTable():
+                return plan.number, plan.is_all
+            case Fixpoint():
+                return plan.number, plan.enough, tuple(below[0].origins[c.id] for c in plan.inputs)
             case UnionAll(inputs=inputs):
                 return tuple(tuple(s.origins[c.id] for c in row) for s, row in zip(below, inputs, strict=True))
             case Project() | Apply():
@@ -154,12 +160,12 @@ def _key(e: Expr, origins: Origins) -> Origin:
 
 def _origins(plan: Plan, below: list[Shape]) -> Origins:
     match plan:
-        case Scan(columns=columns, fields=fields) | Shared(columns=columns, fields=fields):
-            return {c.id: f for c, f in zip(columns, fields, strict=True)}
+        case Scan() | Shared() | WorkingTable():
+            return {c.id: f for c, f in zip(plan.columns, plan.fields, strict=True)}
         case Join(mark=mark):
             sides: Origins = {i: (n, v) for n, s in enumerate(below) for i, v in s.origins.items()}
             return sides if mark is None else {**sides, mark.id: "mark"}
-        case Values() | Range() | Aggregate() | UnionAll():
+        case Values() | Range() | Aggregate() | UnionAll() | Fixpoint():
             return {c.id: ("made", n) for n, c in enumerate(plan.columns)}
         case Window(calls=calls):
             return {**below[0].origins, **{c.id: ("window", n) for n, (c, _) in enumerate(calls)}}

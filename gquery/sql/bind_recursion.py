@@ -56,7 +56,7 @@ def recursive_query(queries: Queries, cte: Cte) -> Query:
         first = distinct(first)
         seen = tuple(new_column(c.name, c.dtype, True) for c in columns)
         all_rows = WorkingTable(number, seen, tuple(range(len(seen))), is_all=True)
-        step = common(step, Query(all_rows, seen, first.names), JoinKind.ANTI)
+        step = common(distinct(step), Query(all_rows, seen, first.names), JoinKind.ANTI)
     step = Query(separate(step.plan), step.outputs, first.names)
     if free_columns(step.plan) or free_columns(first.plan):
         raise located(

@@ -66,9 +66,9 @@ def combined(node: exp.SetOperation, queries: Sequence[Query], sql: str) -> Quer
         case _:
             kind = JoinKind.ANTI
     if node.args.get("distinct"):
-        return _common(distinct(sides[0]), sides[1], kind)
+        return common(distinct(sides[0]), sides[1], kind)
     left, right = (_numbered(q) for q in sides)  # equal rows are told apart by their numbers
-    found = _common(left, right, kind)
+    found = common(left, right, kind)
     return Query(_without_number(found), found.outputs[:-1], sides[0].names)
 
 
@@ -88,7 +88,7 @@ def distinct(query: Query) -> Query:
     return Query(Aggregate(query.plan, keys, ()), tuple(c for c, _ in keys), query.names)
 
 
-def _common(left: Query, right: Query, kind: JoinKind) -> Query:
+def common(left: Query, right: Query, kind: JoinKind) -> Query:
     """The rows of the left side that the right side has (SEMI), or has not (ANTI)."""
     pairs = zip(left.outputs, right.outputs, strict=True)
     equal = conjunction(tuple(call("is_not_distinct_from", a, b) for a, b in pairs))

@@ -5,7 +5,6 @@ They may be wrong and only choose between right plans; what must never be wrong 
 
 from __future__ import annotations
 
-from math import sqrt
 from typing import assert_never
 
 from gquery import tuning
@@ -54,7 +53,7 @@ from gquery.planner.logical.nodes import (
 from gquery.planner.logical.properties import key_pair
 from gquery.planner.logical.selectivity import RangeEnd, distinct_counts, factor, selectivity_of
 from gquery.planner.logical.shared import definitions
-from gquery.planner.logical.tree import column_ids, used_columns
+from gquery.planner.logical.tree import column_ids
 
 UNKNOWN = ColumnStatistics()
 
@@ -178,14 +177,10 @@ class Estimator:
             case Sort(source=s, limit=limit, offset=offset) | Limit(source=s, limit=limit, offset=offset):
                 rows = max(0.0, self.rows(s) - offset)
                 return rows if limit is None else min(rows, float(limit))
-            case Fixpoint():
-                return self._of_rounds(plan, self.rows(plan.source) * tuning.cardinality.rounds)
-            case WorkingTable():
-                return self._of_rounds(plan, tuning.cardinality.round_rows)
-            case UnionAll():
-                rows = sum(self.rows(s) for s in plan.sources)
-                for c in plan.columns:
-                    self._column_rows[c.id] = rows
+            case UnionAll() | Fixpoint() | WorkingTable():
+                rows = sum(self.rows(s) for s in plan.sources) if plan.sources else tuning.cardinality.round_rows
+                rows *= tuning.cardinality.rounds if isinstance(plan, Fixpoint) else 1.0
+                self._column_rows.update((c.id, rows) for c in plan.columns)
                 return rows
             case Join() | Apply():
                 if plan.mark is not None:
@@ -197,11 +192,6 @@ class Estimator:
                 )
             case _:
                 assert_never(plan)
-
-    def _of_rounds(self, plan: Fixpoint | WorkingTable, rows: float) -> float:
-        for c in plan.columns:
-            self._column_rows[c.id] = rows
-        return rows
 
     def _groups(self, plan: Aggregate) -> float:
         rows = self.rows(plan.source)
@@ -396,11 +386,6 @@ class Estimator:
 
 
 _FLIPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
-
-
-def weight(raw: float, filtered: float) -> float:
-    """How strongly a relation asks to be the one that is streamed: large before and after its filters."""
-    return sqrt(max(raw, 1.0) * max(filtered, 1.0))
 
 
 def _told_by_nulls(keys: list[Expr]) -> set[int]:

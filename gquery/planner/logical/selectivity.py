@@ -85,3 +85,8 @@ def distinct_counts(rows: float, groups: float) -> int:
     limits = tuning.cardinality
     near = limits.counts_a_mean * rows / max(groups, 1.0) + limits.least_counts
     return int(max(1.0, min(near, sqrt(2 * rows) + 1, groups / 2)))
+
+
+def weight(raw: float, filtered: float) -> float:
+    """How strongly a relation asks to be the one that is streamed: large before and after its filters."""
+    return sqrt(max(raw, 1.0) * max(filtered, 1.0))

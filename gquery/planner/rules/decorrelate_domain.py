@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gquery.errors import NotSupportedError
 from gquery.expression.expr import (
     TRUE,
     AggregateCall,

@@ -23,8 +23,9 @@ from dataclasses import field
 from gquery import tuning
 from gquery.expression.expr import Expr
 from gquery.expression.traverse import conjunction, conjuncts
-from gquery.planner.logical.cardinality import Estimator, weight
+from gquery.planner.logical.cardinality import Estimator
 from gquery.planner.logical.nodes import Filter, Join, JoinKind, Plan, sources
+from gquery.planner.logical.selectivity import weight
 from gquery.planner.logical.tree import column_ids, used_columns, with_sources
 from gquery.planner.rules.join_cost import raw_rows
 from gquery.planner.rules.join_graph import JoinGraph

@@ -53,7 +53,7 @@ from gquery.planner.logical.nodes import (
 from gquery.planner.logical.properties import key_pair
 from gquery.planner.logical.selectivity import RangeEnd, distinct_counts, factor, selectivity_of
 from gquery.planner.logical.shared import definitions
-from gquery.planner.logical.tree import column_ids
+from gquery.planner.logical.tree import column_ids, used_columns
 
 UNKNOWN = ColumnStatistics()
 

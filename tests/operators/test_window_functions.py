@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from typing import Any
 
@@ -11,7 +12,7 @@ from gquery import tuning
 from gquery.device.device import Device, cpu_device, cuda_device
 from gquery.errors import DataError, Error, OutOfRangeError
 from gquery.expression.expr import Literal, SortKey
-from gquery.expression.types import BIGINT
+from gquery.expression.types import BIGINT, DOUBLE
 from gquery.expression.windows import TO_CURRENT, FrameBound, WindowCall, WindowFrame
 from tests.support.tuned import Tune
 from tests.support.window_cases import (
@@ -69,6 +70,20 @@ def test_many_compiled_calls(seed: int, tune: Tune) -> None:
 def test_calls_on_a_gpu(seed: int, tune: Tune) -> None:
     tune(tuning.window_functions, lane_tile=4, least_width=2)
     _compare(seed, 50, cuda_device())
+
+
+@pytest.mark.parametrize("width", [1, 2, 5, 9])
+@pytest.mark.parametrize("unit", ["rows", "range"])
+def test_no_frame_is_spoilt_by_values_outside(unit: Any, width: int, tune: Tune) -> None:
+    """Great values, infinities and NaN count in the frames that they are in, and in no other."""
+    tune(tuning.window_functions, least_width=2)
+    numbers = [1.0, 1e17, 2.5, math.inf, 3.0, 0.5, math.nan, 4.0, 8.0, -math.inf, 16.0, 1e-3, 5.0, 6.0, 7.0]
+    rows = random_rows(random.Random(1), len(numbers)) | {"f": numbers, "o": list(range(len(numbers)))}
+    frame = WindowFrame(unit, FrameBound("preceding", Literal(width - 1, BIGINT)), TO_CURRENT.end)
+    case = Case((), (SortKey(expression("o")),), WindowCall("sum", (expression("f"),), DOUBLE, True, frame), "")
+    found = found_of(case, frame_of(rows, cpu_device()), cpu_device())
+    wanted = [sum(numbers[max(0, k - width + 1) : k + 1]) for k in range(len(numbers))]
+    assert all(map(same, found, wanted)), (found, wanted)
 
 
 @pytest.mark.parametrize("descending", [False, True])

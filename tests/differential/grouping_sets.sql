@@ -83,3 +83,13 @@ select x, w, count(*), grouping(x, w) from t group by x, w
 select a.x, b.z, count(*), sum(y) from t a left join s b using (x) group by rollup(a.x, b.z)
 
 select case when x > 2 then w end as k, count(*) from t group by k
+
+-- cpu
+select x, w, median(y) m, quantile_cont(y, 0.3) q, first(w) f, last(y) l, string_agg(w, '-') s from t group by rollup(x, w)
+
+select x, w, string_agg(w, ',' order by y desc) s, arg_max(w, y) a, mode(w) m, stddev_samp(y) d from t group by cube(x, w)
+
+select x, w, y % 2 p, y // 10 r, string_agg(w, '+') s, median(y) m, count(distinct w) c from t group by cube(x, w, p, r)
+
+select x, sum(count(*)) over (partition by grouping(x)) n, rank() over (partition by grouping(x) order by sum(y)) r from t group by
+rollup(x)

@@ -390,6 +390,9 @@ class Grammar:
                     lambda: f"extract({tape.one(('year', 'month', 'day', 'dow', 'doy'))} FROM {sub(DATE)})",
                     lambda: f"sign({small()})",
                     lambda: f"({signed()} & 3)",
+                    lambda: f"(~{signed()})",
+                    lambda: f"{tape.one(('levenshtein', 'damerau_levenshtein'))}({sub(STR)}, {sub(STR)})",
+                    lambda: f"extract({tape.one(('day', 'hour', 'second'))} FROM {sub(TIME)} - {sub(TIME)})",
                     lambda: f"({self.column(INT, tuple(n for n in names if not n.made), ())} {tape.one('&|')} 3)",
                 ]
             case "dec":
@@ -417,6 +420,12 @@ class Grammar:
             lambda: f"{tape.one(('lpad', 'rpad'))}({sub()}, {tape.count(0, 5)}, 'x')",
             lambda: f"regexp_replace({sub()}, '{tape.one(('a', '[ab]+', '^.', 'b+'))}', 'z')",
         ]
+        if tape.chance(20):
+            shapes = [
+                lambda: f"split_part({sub()}, {self.literal(STR)}, {tape.count(1, 3)})",
+                lambda: f"translate({sub()}, {self.literal(STR)}, {self.literal(STR)})",
+                lambda: f"hex({sub()})",
+            ]
         return tape.one(shapes)()
 
     def _moment(self, kind: str, sub: Callable[..., str]) -> str:
@@ -425,7 +434,13 @@ class Grammar:
             self.fails = True
             if kind == DATE:
                 return f"({sub()} + {tape.one((1, -1, 30, 365))})"
+            if tape.chance(30):
+                amount = f"TRY_CAST({sub(INT)} AS TINYINT)"
+                by = (f"to_days({amount})", f"to_months({amount})", f"INTERVAL ({amount}) HOUR", f"({sub()} - {sub()})")
+                return f"({sub()} {tape.one('+-')} {tape.one(by)})"
             return f"({sub()} + INTERVAL {tape.count(1, 40)} {tape.one(('DAY', 'HOUR', 'MONTH', 'YEAR'))})"
+        if tape.chance(20):
+            return f"time_bucket(INTERVAL {tape.count(1, 9)} {tape.one(('DAY', 'WEEK'))}, {sub()})"
         if kind == DATE:
             return f"date_trunc('{tape.one(('month', 'year', 'day', 'week'))}', {sub()})::DATE"
         return f"date_trunc('{tape.one(('hour', 'day', 'month', 'year'))}', {sub()})"

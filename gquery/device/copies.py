@@ -10,6 +10,7 @@ import numpy as np
 from gquery import tuning
 from gquery.device.array import READ_AHEAD, Array, on_gpu
 from gquery.device.device import Device
+from gquery.device.host import address_of
 from gquery.device.peer import copy_between, has_peer_access, in_step
 from gquery.runtime.threads import core_count
 
@@ -72,6 +73,22 @@ def copy_into(to: Array, device: Device, array: Array, source: Device) -> None:
             to[...] = array
     else:
         copy_between(to, device, array, source)
+
+
+def queue_into(to: Array, device: Device, arrays: Iterable[Array]) -> None:
+    """Copy arrays of the host one behind another to ``to`` on a device that is the current one: queued on its stream, so the
+    arrays have to stay until it was waited for."""
+    at = 0
+    cuda = device.xp.cuda if device.is_cuda else None
+    for array in arrays:
+        size = int(array.nbytes)
+        if cuda is None:
+            np.copyto(to[at // to.itemsize : (at + size) // to.itemsize], array)
+        else:
+            stream = cuda.get_current_stream(device.ordinal).ptr
+            start = int(on_gpu(to).data.ptr) + at
+            cuda.runtime.memcpyAsync(start, address_of(array), size, cuda.runtime.memcpyHostToDevice, stream)
+        at += size
 
 
 def _copy_on_host(to: Array, array: Array) -> None:

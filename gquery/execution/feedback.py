@@ -163,6 +163,7 @@ class RunFeedback:
         self.replay = ReplayProgress()
         self.ranked: RankedFeedback | None = None
         self.parts: dict[Hashable, PartsFeedback] = {}  # by stage that did not fit memory, and form of its parts
+        self.rows_in_parts: dict[int, int] = {}  # that a stage made of all parts of its rows in the last run
         self.is_short_of_memory = False  # whether something did not fit a limit at first
         self._nested: dict[int, RunFeedback] = {}  # of the programs of recursions, by stage
         self._stages: dict[int, StageFeedback] = {}

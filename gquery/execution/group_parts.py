@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from gquery import tuning
 from gquery.errors import OutOfMemoryError
+from gquery.execution.collected import Collected
 from gquery.execution.part_runs import Parts, in_parts, part_run, parts_for, run_below, run_extra, with_keys
 from gquery.execution.state import Run, StageReport
 from gquery.execution.tiers import joined_below, put_below
@@ -130,7 +131,8 @@ class _Groups:
     def __init__(self, run: Run, stage: Stage, report: StageReport) -> None:
         self._run, self._stage, self._report = run, stage, report
         self._rows, self._groups = len(run.program.stages) - 2, len(run.program.stages) - 1
-        self._made: list[Frame] = []
+        expected = run.feedback.rows_in_parts.get(self._groups, 0)
+        self._made = Collected(run.context.device, stage.label, expected)
 
     def add(self, parts: Parts, by: HashPartitioning) -> None:
         """Make the groups of rows, part by part."""
@@ -142,12 +144,10 @@ class _Groups:
 
     def _add(self, parts: Parts, number: int, seed: int) -> bool:
         """Make the groups of one part; whether they found room. OutOfMemoryError where more parts cannot help."""
-        device = self._run.context.device
         try:
             self._run.frames[self._rows] = parts.part(number)
             run_extra(self._run, self._groups)
             made = self._run.frames.pop(self._groups)
-            put_below(made, device, self._stage.label)
         except OutOfMemoryError as error:
             if seed >= tuning.spilling.levels or parts.rows(number) < tuning.spilling.least_rows:
                 raise
@@ -156,9 +156,10 @@ class _Groups:
             return False
         finally:
             self._run.frames.pop(self._rows, None)
-        self._made.append(made)
+        self._made.add(made)
         return True
 
     def all(self) -> Frame:
         """The groups of all parts, one behind another."""
-        return joined_below(self._made, self._run.context.device)
+        self._run.feedback.rows_in_parts[self._groups] = self._made.rows
+        return self._made.all()

@@ -8,7 +8,7 @@ are probed in turn.
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
@@ -18,7 +18,8 @@ import numpy as np
 from gquery import tuning
 from gquery.device.array import Array
 from gquery.errors import CardinalityError, OutOfMemoryError
-from gquery.execution.part_runs import in_parts, run_extra
+from gquery.execution.collected import Collected
+from gquery.execution.part_runs import Part, in_parts, run_extra
 from gquery.execution.state import Run, StageReport, Unbuilt
 from gquery.execution.tiers import brought, joined_below, put_below, slice_rows, tier_of
 from gquery.expression.expr import Column
@@ -63,7 +64,7 @@ class JoinedParts:
         self._label = run.program.stages[stages.before].label
         self._probed_keys = tuple([e.id for e in probe.keys if isinstance(e, Column)])
         self._built_keys = tuple([c.id for c in self._table.keys])
-        self._made: list[Frame] = []
+        self._made = Collected(self._device, self._label, run.feedback.rows_in_parts.get(stages.middle, 0))
         self._matches: list[tuple[Frame, Array]] = []
 
     def add(self, probed: list[Frame], built: list[Frame], parts: int, seed: int) -> None:
@@ -73,32 +74,34 @@ class JoinedParts:
         rows = sum(b.rows for b in built)
         probed.clear()
         built.clear()
-        for n in range(parts):
+        for one, other in zip(left.each(), right.each(), strict=True):
             check()
-            self._add(left.pieces(n), right.pieces(n), seed, right.rows(n) == rows)
-        if not self._made and not seed:
+            self._add(one, other, seed, other.rows == rows)
+        if not self._made.frames and not seed:
             nothing = right.nothing()
             self._build(nothing)
             self._join([left.nothing()], nothing)
 
-    def _add(self, probed: list[Frame], built: list[Frame], seed: int, is_whole: bool) -> None:
+    def _add(self, probed: Part, built: Part, seed: int, is_whole: bool) -> None:
         """Join the rows of one part, which ``is_whole`` if no other has rows of the table."""
-        rows = sum(b.rows for b in built)
-        if not any(p.rows for p in probed):
+        rows = built.rows
+        if not probed.rows:
             if self._probe.records_matches:
-                self._note_unmatched(joined_below(built, self._device))
+                self._note_unmatched(joined_below(built.pieces(), self._device))
         elif rows or self._probe.kind not in _WITHOUT_MATCH:
             if (whole := self._has_built(built)) is not None:
                 self._join(probed, whole)
             elif is_whole or seed >= tuning.spilling.levels or rows < tuning.spilling.least_rows:
-                self._add_pieces(joined_below(probed, self._device), joined_below(built, self._device))
+                self._add_pieces(
+                    joined_below(probed.pieces(), self._device), joined_below(built.pieces(), self._device)
+                )
             else:
-                self.add(probed, built, tuning.spilling.least_parts, seed + 1)
+                self.add(probed.pieces(), built.pieces(), tuning.spilling.least_parts, seed + 1)
 
-    def _has_built(self, rows: list[Frame]) -> Frame | None:
+    def _has_built(self, rows: Part) -> Frame | None:
         """Build the table of some rows: these where kernels read them; None where it found no room."""
         try:
-            whole = brought(rows, self._device)
+            whole = rows.whole()
             self._build(whole)
         except OutOfMemoryError as error:
             traceback.clear_frames(error.__traceback__)
@@ -123,21 +126,25 @@ class JoinedParts:
         ]
         return sum(int(f.size) - int(np.count_nonzero(f)) for f in flags)
 
-    def _join(self, probed: Sequence[Frame], built: Frame) -> None:
+    def _join(self, probed: Part | list[Frame], built: Frame) -> None:
         """Probe the table that was built of some rows; these are at hand where kernels read them, the others lie in the tier."""
         flags: Array | None = None
         for rows in self._at_once(probed):
-            self._made.append(self._ran(self._stages.middle, rows))
+            self._made.add(self._ran(self._stages.middle, rows))
             if self._probe.records_matches:
                 own = self._device.to_host(self._run.matched[self._table.stage][: built.rows])
                 flags = own if flags is None else flags | own
         if flags is not None:
             self._matches.append((put_below(built, self._device, self._label), flags))
 
-    def _at_once(self, pieces: Sequence[Frame]) -> Iterator[Frame]:
+    def _at_once(self, rows: Part | list[Frame]) -> Iterator[Frame]:
         """The rows of pieces where kernels read them, as many at once as there is room for beside the table."""
+        pieces = rows.pieces() if isinstance(rows, Part) else rows
         if self._device.below is None:
             yield from pieces
+            return
+        if isinstance(rows, Part) and rows.rows <= slice_rows(pieces[0], self._device):
+            yield rows.whole()
             return
         waiting: list[Frame] = []
         for piece in pieces:
@@ -151,22 +158,21 @@ class JoinedParts:
         yield brought(waiting, self._device)
 
     def _ran(self, number: int, rows: Frame) -> Frame:
-        """What a stage makes of rows that are probed, in the tier."""
+        """What a stage makes of rows that are probed, where it makes them or in the tier."""
         self._run.frames[self._stages.before] = rows
         try:
             run_extra(self._run, number)
-            return put_below(self._run.frames.pop(number), self._device, self._label)
+            return self._run.frames.pop(number)
         except OutOfMemoryError as error:
             if self._device.below is None or rows.rows < tuning.spilling.least_rows or self._probe.records_matches:
                 raise
             traceback.clear_frames(error.__traceback__)
         finally:
             self._run.frames.pop(self._stages.before, None)
-        half = rows.rows // 2
-        return joined_below(
-            [self._ran(number, rows_between(rows, low, high)) for low, high in ((0, half), (half, rows.rows))],
-            self._device,
-        )
+        half, both = rows.rows // 2, []
+        for low, high in ((0, half), (half, rows.rows)):
+            both.append(put_below(self._ran(number, rows_between(rows, low, high)), self._device, self._label))
+        return joined_below(both, self._device)
 
     def _note_unmatched(self, built: Frame) -> None:
         if self._probe.records_matches:
@@ -206,13 +212,15 @@ class JoinedParts:
 
     def _passed(self, number: int, rows: Frame) -> Frame:
         """Those of some rows that a stage passes on, in the tier."""
-        return joined_below([self._ran(number, part) for part in self._at_once([rows])], self._device)
+        passed = [put_below(self._ran(number, part), self._device, self._label) for part in self._at_once([rows])]
+        return joined_below(passed, self._device)
 
     def rows(self) -> Frame:
         """What was made of all rows."""
         self._run.joins.pop(self._table.stage, None)
         self._run.frames.pop(self._stages.rows, None)
-        return joined_below(self._made, self._device)
+        self._run.feedback.rows_in_parts[self._stages.middle] = self._made.rows
+        return self._made.all()
 
     def matches(self) -> tuple[JoinIndex, Array]:
         """FULL: the rows of the table in the order in which they were joined, and which of them had a match (uint8)."""

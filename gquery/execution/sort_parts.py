@@ -20,8 +20,9 @@ from gquery.device.device import Device
 from gquery.distributed.movable import concatenated, movable
 from gquery.errors import OutOfMemoryError
 from gquery.execution import held
+from gquery.execution.collected import Collected
 from gquery.execution.state import StageReport
-from gquery.execution.tiers import brought, free_bytes, joined_below, put_below, tier_of
+from gquery.execution.tiers import brought, free_bytes, put_below, tier_of
 from gquery.expression.expr import Column
 from gquery.kernels.builtin import gathers, order, scans
 from gquery.operators.base import Frame, make_column, narrow
@@ -103,13 +104,13 @@ class _Sorted:
             chunks.append(self._chunk(chunk, splitters, numbers < low))
         self._report.spilled_bytes += self._row_bytes * self._frame.rows
         self._report.parts += len(chunks)
-        made: list[Frame] = []
+        made = Collected(self._device, self._label, self._frame.rows)
         for n in range(len(numbers) + 1):
             check()
             pieces = [rows_between(f, cuts[n], cuts[n + 1]) for f, cuts in chunks if cuts[n] < cuts[n + 1]]
             if pieces:
-                made.append(self._together(pieces))
-        return joined_below(made, self._device)
+                self._together(pieces, made)
+        return made.all()
 
     def _splitters(self) -> tuple[Array, Frame]:
         """Rows between which ranges lie, in their order: their numbers (int64, on the host) and their keys, in the tier."""
@@ -146,14 +147,15 @@ class _Sorted:
             made = put_below(_taken(chunk, at[scans.compact(is_row)], device), device, self._label)
         return made, [0, *ends.tolist(), chunk.rows]
 
-    def _together(self, pieces: Sequence[Frame]) -> Frame:
-        """The rows of pieces, each of which is sorted, in their order."""
+    def _together(self, pieces: Sequence[Frame], made: Collected) -> None:
+        """Add the rows of pieces, each of which is sorted, in their order."""
         if len(pieces) == 1:
-            return pieces[0]
+            made.add(pieces[0])
+            return
         with self._room(sum(p.rows for p in pieces)):
             whole = concatenated(pieces, (), self._device)
             at = order.sort_order(sort_keys(self._work.keys, whole, self._device))
-            return put_below(_taken(whole, at, self._device), self._device, self._label)
+            made.add(_taken(whole, at, self._device))
 
 
 # ---- different values ------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from gquery import tuning
 from gquery.device.arena import reclaimable_bytes, release_recordings
 from gquery.device.array import READ_AHEAD, Array, on_gpu
 from gquery.device.current import Current, Nothing
-from gquery.device.gpu_pool import GpuPool
+from gquery.device.gpu_pool import GpuPool, limited
 from gquery.device.host import has_driver, machine_memory, processor, refuse_huge_pages
 from gquery.device.limited import LimitedMemory, array_bytes, owner_of_views
 from gquery.device.memory import Account, shortage
@@ -171,7 +171,7 @@ class Device(LimitedMemory):
     @contextmanager
     def _activate_limited(self) -> Iterator[None]:
         cuda = _cupy().cuda
-        with cuda.Device(self.ordinal), cuda.using_allocator(self._limited):
+        with cuda.Device(self.ordinal), cuda.using_allocator(self._limited), limited():
             yield
 
     def stream(self) -> Any:

@@ -6,8 +6,29 @@ nobody uses: so it holds for what the driver counts, too. Free blocks go back to
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
+
+_local = threading.local()
+
+
+@contextmanager
+def limited() -> Iterator[None]:
+    """Within it, what this thread's array functions take on a GPU counts against a limit."""
+    before = is_limited()
+    _local.is_limited = True
+    try:
+        yield
+    finally:
+        _local.is_limited = before
+
+
+def is_limited() -> bool:
+    """Whether that is so."""
+    return bool(getattr(_local, "is_limited", False))
 
 
 class GpuPool:

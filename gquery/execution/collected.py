@@ -26,7 +26,7 @@ class Collected:
 
     def __init__(self, device: Device, label: str, expected: int = 0) -> None:
         self._device, self._label, self._expected = device, label, expected
-        self._first: dict[int, ColumnData] = {}  # a column of each, without rows
+        self._first: dict[int, ColumnData] = {}  # of each column all rows, as they are to be
         self._arrays: dict[int, tuple[Array, Array | None]] = {}
         self._bounds: dict[int, Bounds | None] = {}
         self._placed = 0
@@ -60,14 +60,9 @@ class Collected:
         """All rows, one frame behind another."""
         if not self._first:
             return joined_below(self._others, self._device)
-        tier, columns = tier_of(self._device), {}
+        columns = {}
         for i, column in self._first.items():
-            data, validity = self._arrays[i]
-            flags = None if validity is None else Buffer(validity, tier)
-            known = ColumnStatistics(self._bounds[i])
-            columns[i] = replace(
-                column, length=self._expected, data=Buffer(data, tier), validity=flags, statistics=known
-            )
+            columns[i] = replace(column, statistics=ColumnStatistics(self._bounds[i]))
         placed = rows_between(Frame(columns, self._expected), 0, self._placed)
         return joined_below([placed, *self._others], self._device)
 
@@ -88,7 +83,8 @@ class Collected:
                     None if column.validity is None else room_for(self._expected, np.dtype(np.uint8), tier, self._label)
                 )
                 self._arrays[i], self._bounds[i] = (data, flags), column.statistics.bounds
-        self._first = {i: c.slice(0, 0) for i, c in frame.columns.items()}
+                rows = None if flags is None else Buffer(flags, tier)
+                self._first[i] = replace(column, length=self._expected, data=Buffer(data, tier), validity=rows)
         return True
 
 

@@ -18,6 +18,7 @@ from gquery.device.recording import CannotRecordError
 from gquery.expression.expr import Column
 from gquery.expression.types import Bounds, PhysicalType
 from gquery.kernels.builtin import counted_order, gathers, order, scans
+from gquery.kernels.builtin.sort_room import room_to_sort
 from gquery.kernels.builtin.text_extremes import text_extremes
 from gquery.kernels.readback import Count, validate
 from gquery.kernels.values import ValueProperties
@@ -133,7 +134,7 @@ def _few(work: SortRows, frame: Frame, rows: Array, device: Device) -> Frame:
 
 
 def _distinct(work: DistinctRows, frame: Frame, device: Device) -> Frame:
-    values = device.xp.sort(frame.columns[work.source.id].data.on(device))
+    values = device.xp.sort(room_to_sort(frame.columns[work.source.id].data.on(device), 2))
     starts = device.xp.ones(values.size, np.bool_)
     device.xp.not_equal(values[1:], values[:-1], out=starts[1:])
     if work.counted:
@@ -162,7 +163,7 @@ def _ordered_groups(work: OrderedGroups, frame: Frame, device: Device) -> Frame:
 
 def different(values: Array, xp: ModuleType) -> Array:
     """The different values of an array, ascending."""
-    values = xp.sort(values)
+    values = xp.sort(room_to_sort(values, 2))
     starts = xp.ones(values.size, np.bool_)
     xp.not_equal(values[1:], values[:-1], out=starts[1:])
     found: Array = values[scans.compact(starts)]

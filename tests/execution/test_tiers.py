@@ -23,8 +23,11 @@ from gquery.device.device import Device
 from gquery.device.host_tier import HostTier, block_size
 from gquery.device.spill import SpillSpace
 from gquery.errors import OutOfMemoryError
+from gquery.execution.collected import Collected
+from gquery.expression.types import PhysicalType
 from tests.execution.test_parts import GROUPS, JOINS, ORDERED, SORTS, TABLES
 from tests.support.faults import failing_allocations
+from tests.support.frames import column, frame
 from tests.support.harness import compare, expect, oracle
 from tests.support.in_parts import Refused, all_in_parts
 from tests.support.marks import one_in
@@ -218,6 +221,29 @@ def test_the_tier_keeps_its_limit(tmp_path: Path) -> None:
     assert tier.account.taken == 8000 and tier.spill.taken == 0
     del view
     assert tier.account.taken == 0
+
+
+def test_what_is_collected_lies_in_the_tier(tmp_path: Path) -> None:
+    """As many rows as expected, fewer, more, of another width, and none: nothing of a frame is held on the device."""
+    device = Device("cpu", 1, 10**6)
+    device.below = HostTier(device, None, SpillSpace(str(tmp_path)))
+    for expected in (0, 5, 300, 1000):
+        made, want = Collected(device, "test", expected), list[int | None]()
+        for size, kind in (
+            (100, PhysicalType.I16),
+            (0, PhysicalType.I16),
+            (200, PhysicalType.I16),
+            (7, PhysicalType.I64),
+        ):
+            values = [None if n % 5 == 0 else n for n in range(size)]
+            made.add(frame(column(values, kind, device, nullable=True)))
+            want += values
+            assert device.account.taken == 0
+        found = made.all().columns[0]
+        assert not found.data.is_on(device) and made.rows == 307
+        assert found.validity is not None
+        there = zip(found.data.host.tolist(), found.validity.host.tolist(), strict=True)
+        assert [v for v, ok in there if ok] == [v for v in want if v is not None]
 
 
 def test_sizes_of_blocks() -> None:

@@ -23,6 +23,7 @@ from gquery.kernels.builtin.define import builtin_kernel, launch, namespace
 from gquery.kernels.builtin.gathers import gather
 from gquery.kernels.builtin.order import Digits, Integers, OrderKey, Part, Text, bound_of, places_of, with_places
 from gquery.kernels.builtin.scans import check_rows, counted_compact, pad
+from gquery.kernels.builtin.sort_room import room_to_sort
 from gquery.kernels.builtin.text_keys import text_words
 from gquery.kernels.readback import Count, read_most
 
@@ -40,7 +41,7 @@ def counted_order(keys: Sequence[OrderKey], count: Count, rows: Array | None = N
     place_bits, at = _place_bits(n), None
     for word in reversed(words):
         placed = with_places(word if at is None else gather(word, at), place_bits)
-        placed.sort()
+        room_to_sort(placed).sort()
         moved = places_of(placed, place_bits)
         at = moved if at is None else gather(at, moved)
     if at is None:  # all rows are equal

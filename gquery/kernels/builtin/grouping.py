@@ -15,6 +15,7 @@ from gquery.expression.facts import NOT_IN
 from gquery.kernels.builtin.define import builtin_kernel, launch, namespace
 from gquery.kernels.builtin.gathers import gather
 from gquery.kernels.builtin.scans import bits_of, check_rows, compact, count_others, counted_rows_of_bits, pad
+from gquery.kernels.builtin.sort_room import room_to_sort
 from gquery.kernels.readback import Count, read_count, read_scalar
 from gquery.kernels.targets.morsels import run_parts
 
@@ -106,7 +107,7 @@ def rows_in_order(slots: Array) -> tuple[Array, Array, Count]:
     pairs = xp.empty(places.size, np.uint64)
     launch(_ROW_PAIRS, places.size, pairs, places, slots, pairs)
     pad(pairs, count)
-    pairs.sort()
+    room_to_sort(pairs).sort()
     rows, places = xp.zeros(places.size, np.uint32), xp.zeros(places.size, np.uint32)
     launch(_HALVES, places.size, rows, pairs, rows, places, number=count.number)
     return rows, places, count
@@ -160,7 +161,7 @@ def rows_by_sorting(slots: Array, counts: Array) -> tuple[Array, Array]:
     xp = namespace(slots)
     pairs = xp.empty(slots.size, np.uint64)
     launch(_PAIRS, slots.size, slots, slots, pairs)
-    pairs.sort()
+    room_to_sort(pairs).sort()
     halves = pairs.view(np.uint32)
     launch(_RUNS, slots.size, slots, halves, 2, 1, slots.size, counts)
     starts = xp.cumsum(counts, dtype=np.uint32)

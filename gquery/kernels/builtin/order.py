@@ -25,6 +25,7 @@ from gquery.expression.types import Bounds, PhysicalType
 from gquery.kernels.builtin.define import builtin_kernel, launch, namespace
 from gquery.kernels.builtin.gathers import gather, gather_views
 from gquery.kernels.builtin.scans import check_rows, compact, rows_of_bits
+from gquery.kernels.builtin.sort_room import room_to_sort
 from gquery.kernels.builtin.text_keys import bytes_of_rows, text_words
 from gquery.kernels.readback import read_scalar
 from gquery.runtime.records import dataclass
@@ -240,7 +241,7 @@ def bound_of(values: Array, k: int) -> Array:
     chunk = min(tuning.sorting.bound_chunk, values.size // (tuning.sorting.chunks_a_row * k))
     if chunk > 1:  # a chunk whose least value is not above the bound has one such value at least
         values = values[: values.size // chunk * chunk].reshape(-1, chunk).min(axis=1)
-    bound: Array = xp.sort(values)[k - 1]
+    bound: Array = xp.sort(room_to_sort(values, 2))[k - 1]
     return bound
 
 
@@ -295,13 +296,13 @@ def _round(
     if values is None:
         return [], None
     if behind is not None:
-        places = xp.argsort(values, kind="stable")
+        places = xp.argsort(room_to_sort(values, 3), kind="stable")
         places = places[xp.argsort(behind[places], kind="stable")]
         return [(behind[places], 0), (values[places], 0)], places.astype(np.uint32)
     words = with_places(values, place_bits)
     if runs is not None and run_bits:
         words |= runs << np.uint64(INT64_BITS - run_bits)
-    words.sort()
+    room_to_sort(words).sort()
     return [(words, place_bits)], places_of(words, place_bits)
 
 

@@ -58,7 +58,8 @@ values: $(VENV)/.dev
 
 ## make faults     failed allocations and interrupts at every turn; processes killed, files damaged, disks full (FAULTS=500)
 faults: $(VENV)/.dev
-	GQUERY_FAULTS=$(FAULTS) $(BIN)/python -m pytest -q -n $(JOBS) tests/execution/test_faults.py tests/execution/test_spilling.py
+	GQUERY_FAULTS=$(FAULTS) $(BIN)/python -m pytest -q -n $(JOBS) tests/execution/test_faults.py tests/execution/test_spilling.py \
+		tests/execution/test_query_faults.py tests/execution/test_tiers.py
 	GQUERY_FAULTS=$(FAULTS) $(BIN)/python -m pytest -q -n 0 -m "" tests/kernels/test_cache_faults.py
 
 ## make cluster    workers of a cluster that are killed in every fragment, and all of them

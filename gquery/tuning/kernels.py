@@ -111,6 +111,9 @@ class TextScans(Record):
 class Sorting(Record):
     """How rows are sorted, and how the first ones are found."""
 
+    argsort_copies: int = number(3, "copies of the values", "that an argsort of a GPU takes beside them, at most")
+    room_fraction: float = number(1 / 16, "share of a copy", "that a sort of a GPU takes beside it")
+    room_bytes: int = number(1 << 16, "bytes", "that it takes in any case: counts of digits, alignment")
     round_bits: int = number(12, "bits", "of a radix sort's round, below which two sorts of whole words are faster")
     text_words: int = number(32, "64-bit words", "of a text by which rows are compared on the device")
     spare_bits: int = number(4, "bits", "more than a row number has, of the keys by which the first rows are chosen")

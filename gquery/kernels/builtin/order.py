@@ -296,7 +296,7 @@ def _round(
     if values is None:
         return [], None
     if behind is not None:
-        places = xp.argsort(room_to_sort(values, 3), kind="stable")
+        places = xp.argsort(room_to_sort(values, tuning.sorting.argsort_copies), kind="stable")
         places = places[xp.argsort(behind[places], kind="stable")]
         return [(behind[places], 0), (values[places], 0)], places.astype(np.uint32)
     words = with_places(values, place_bits)

@@ -6,17 +6,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from gquery import tuning
 from gquery.device.array import Array
 from gquery.device.gpu_pool import is_limited
 from gquery.kernels.builtin.define import namespace
-
-_MORE = 1 << 16  # bytes beside a copy of the values: counts of digits, alignment
 
 
 def room_to_sort(values: Array, copies: int = 1) -> Array:
     """The values, now that the pool has a free block for so many copies of them and some more. OutOfMemoryError where it has
     none."""
-    xp = namespace(values)
+    xp, limits = namespace(values), tuning.sorting
     if xp is not np and is_limited():
-        xp.empty(copies * (values.nbytes + values.nbytes // 16) + _MORE, np.uint8)  # which the pool keeps
+        size = int(copies * values.nbytes * (1 + limits.room_fraction)) + limits.room_bytes
+        xp.empty(size, np.uint8)  # which the pool keeps
     return values

@@ -26,7 +26,7 @@ from gquery.execution.feedback import RankedFeedback, RunFeedback
 from gquery.execution.ranked import cuts_frame, measure, reports_of
 from gquery.execution.state import ExecutionContext, StageReport
 from gquery.io.parquet import ParquetSource
-from gquery.planner.physical import HostRows, Pipeline, Program, ReadTable
+from gquery.planner.physical import HostRows, Pipeline, Program, ReadTable, RecursiveRows
 from gquery.runtime.recent import Recent
 from gquery.runtime.threads import core_count
 
@@ -96,6 +96,8 @@ class Cluster:
         known = feedback.ranked
         if known is not None and known.program is program:
             return known
+        if any(isinstance(stage.work, RecursiveRows) for stage in program.stages):
+            raise NotSupportedError("A cluster runs no recursive query yet")
         cuts: Cuts = {
             id(s): TableCut(s.file_table.starts)
             for s in _sources(program)

@@ -116,6 +116,8 @@ def test_what_a_cluster_refuses(db: gquery.Connection, tmp_path: Path) -> None:
     with pytest.raises(gquery.NotSupportedError, match="A cluster reads no"):
         db.sql(f"SELECT l FROM '{path}'").fetchall()
     assert db.sql(f"SELECT sum(n) FROM '{path}'").fetchall() == [(3,)]
+    with pytest.raises(gquery.NotSupportedError, match="no recursive query"):
+        db.sql("WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 5) SELECT * FROM r").fetchall()
     db.set("memory_limit", "1GB")
     with pytest.raises(gquery.NotSupportedError, match="memory_limit"):
         db.sql("SELECT sum(few) FROM t").fetchall()

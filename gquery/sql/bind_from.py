@@ -18,6 +18,7 @@ from gquery.planner.logical.tree import column_ids, free_columns
 from gquery.sql.bind_asof import asof_join
 from gquery.sql.bind_expr import ExprBinder
 from gquery.sql.bind_files import reader_arguments, reader_of
+from gquery.sql.bind_limits import numbered
 from gquery.sql.bind_shared import relation_use
 from gquery.sql.catalog import Bound, View
 from gquery.sql.check import check
@@ -229,7 +230,9 @@ class FromBinder:
         condition = ExprBinder(self.query, both, "ON").condition(on) if on is not None else conjunction(terms)
         if join_kind not in (JoinKind.INNER, JoinKind.LEFT) or side == "RIGHT" or method == "ASOF":
             self._check_apart(left[0], right[0], node)
-        if method == "ASOF":
+        if method == "POSITIONAL":
+            plan, scope = self._positional(left, right, node)
+        elif method == "ASOF":
             plan, scope = self._asof(left, right, join_kind, condition, node)
         elif side == "RIGHT" and join_kind is JoinKind.LEFT:
             plan, scope = self._combine(left, right, JoinKind.LEFT, condition, swapped=True)
@@ -239,6 +242,12 @@ class FromBinder:
             for name, a, b in pairs:
                 _merge(scope, name, a, b, join_kind, right_wins=side == "RIGHT")
         return plan, scope
+
+    def _positional(self, left: tuple[Plan, Scope], right: tuple[Plan, Scope], node: exp.Join) -> tuple[Plan, Scope]:
+        """The rows of both sides side by side, by their numbers."""
+        self._check_apart(left[0], right[0], node)
+        (a, first), (b, second) = numbered(left[0]), numbered(right[0])
+        return self._combine((a, left[1]), (b, right[1]), JoinKind.FULL, call("eq", first, second))
 
     def _asof(
         self, left: tuple[Plan, Scope], right: tuple[Plan, Scope], kind: JoinKind, condition: Expr, node: exp.Join

@@ -236,3 +236,14 @@ select id from l where k not in (select k from r where concat(l.s, r.id) not lik
 
 -- compiled
 select count(*) from l a join l b on a.k = b.k or a.v >= 0 join l c on c.v = a.v or b.v >= -5 where not (b.v >= any (select v from r where r.k = a.k and r.v < c.v or r.s > b.s))
+
+-- cpu
+select l.id, r.id, r.s from l positional join r
+
+select u.id, l.id, n from u positional join (select * from l limit 7) l positional join range(20) x(n)
+
+select l.id, r.v from (select * from l order by v desc, id) l positional join (select * from r order by id desc) r where l.v > 0 or r.v is null
+
+select count(*), count(e.id), count(l.id) from e positional join l
+
+select sum(r.v) from l positional join r where l.id % 3 = 0

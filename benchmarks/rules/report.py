@@ -12,6 +12,7 @@ from gquery.planner.optimizer import RULES
 KEPT = {  # rules that no query of the workloads needs, with what they are for
     "refresh_nullability": "NOT IN over files is an ANTI join, as footers tell that there are no NULLs; the tables of the "
     "workloads are stored, where binding knows it",
+    "recursive_steps": "it plans what a recursion does in each round, which none of the queries has",
     "fix_moment": "it gives now() and current_date one moment a query, which none of the queries asks for",
     "anti_join": "`LEFT JOIN orders ... WHERE o_custkey IS NULL` over TPC-H's customers takes 3.0 times as long without it "
     "(scale factor 1, processor time); the workloads write NOT EXISTS",

@@ -1,4 +1,4 @@
-"""Pages of the reference that are made from declarations: SQL functions and settings."""
+"""Pages of the reference that are made from declarations: SQL, its functions, and settings."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import gquery.settings
 from gquery.functions.aggregates import AGGREGATES
 from gquery.functions.registry import DOCS, EXAMPLES, SIGNATURES
 from gquery.functions.windows import WINDOWS
+from gquery.sql.surface import SURFACE
 
 SUBJECTS = {
     "conditional": "Conditional",
@@ -32,7 +33,7 @@ OPERATOR_NAMES = {
 def write(folder: Path) -> None:
     """Write every page into a folder."""
     folder.mkdir(exist_ok=True)
-    for name, text in (("functions.md", functions()), ("settings.md", settings())):
+    for name, text in (("functions.md", functions()), ("settings.md", settings()), ("sql.md", sql())):
         path = folder / name
         if not path.exists() or path.read_text() != text:
             path.write_text(text)
@@ -58,6 +59,15 @@ def settings() -> str:
     rows = re.findall(r"^    (\w+): ([^=\n]+) = ([^#\n]+?)  # (.+)$", text, re.M)
     lines = [f"| `{name}` | `{kind.strip()}` | `{default}` | {_cell(doc)} |" for name, kind, default, doc in rows]
     return "| setting | type | default | what it is |\n|---|---|---|---|\n" + "\n".join(lines) + "\n"
+
+
+def sql() -> str:
+    """A table a subject: what can be written, and a statement that shows it."""
+    parts = []
+    for subject, constructs in SURFACE.items():
+        rows = "".join(f"| {c.name} | `{_cell(c.sql)}` |\n" for c in constructs)
+        parts.append(f"## {subject}\n\n| what | for example |\n|---|---|\n{rows}")
+    return "\n".join(parts)
 
 
 def _row(name: str) -> str:

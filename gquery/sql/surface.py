@@ -1,0 +1,103 @@
+"""The SQL that gquery runs, construct by construct: each with a statement that shows it.
+
+The reference in the docs is made of this list, and a test runs every statement on every target beside DuckDB, so that what the
+docs say is so. Functions and aggregates are declared where they are defined (`gquery.functions`). What is refused stands in
+`gquery.sql.supported`.
+
+Statements are over ``t(a INTEGER, b DOUBLE, s VARCHAR, day DATE, moment TIMESTAMP)`` and ``u(a, lo, hi)`` of INTEGERs.
+"""
+
+from __future__ import annotations
+
+from gquery.runtime.records import dataclass
+
+
+@dataclass(frozen=True)
+class Construct:
+    """A part of SQL: its name as readers look for it, and a statement; ``ordered``: its rows have an order."""
+
+    name: str
+    sql: str
+    ordered: bool = False
+
+
+SURFACE: dict[str, tuple[Construct, ...]] = {
+    "Rows and columns": (
+        Construct("SELECT list, aliases", "SELECT a, a + 1 AS next, upper(s) FROM t"),
+        Construct("An alias in the entries behind it", "SELECT a * 2 AS x, x + 1 AS y FROM t"),
+        Construct("`*`, EXCLUDE, REPLACE, RENAME",
+                  "SELECT * EXCLUDE (day, moment) REPLACE (a + 1 AS a) RENAME (s AS word) FROM t"),
+        Construct("COLUMNS", "SELECT min(COLUMNS('^(a|b)$')) FROM t"),
+        Construct("FROM first", "FROM t SELECT a, s WHERE a > 1"),
+        Construct("WHERE", "SELECT a FROM t WHERE a > 1 AND s LIKE 'b%'"),
+        Construct("DISTINCT", "SELECT DISTINCT s FROM t"),
+        Construct("DISTINCT ON", "SELECT DISTINCT ON (s) s, a FROM t ORDER BY s, a DESC", ordered=True),
+        Construct("ORDER BY, NULLS FIRST and LAST", "SELECT a, s FROM t ORDER BY a DESC NULLS LAST, s", ordered=True),
+        Construct("ORDER BY ALL", "SELECT s, a FROM t ORDER BY ALL", ordered=True),
+        Construct("LIMIT and OFFSET", "SELECT a FROM t ORDER BY a, s LIMIT 2 OFFSET 1", ordered=True),
+        Construct("LIMIT by an expression or a subquery", "SELECT a FROM t ORDER BY a, s LIMIT (SELECT min(a) + 1 FROM t)",
+                  ordered=True),
+        Construct("LIMIT with a percentage", "SELECT a FROM t ORDER BY a, s LIMIT 50%", ordered=True),
+        Construct("Samples", "SELECT count(*) FROM (SELECT * FROM t USING SAMPLE 3 ROWS) v"),
+        Construct("VALUES", "SELECT * FROM (VALUES (1, 'one'), (2, 'two')) v(n, name)"),
+        Construct("Ranges", "SELECT * FROM range(1, 10, 3)"),
+    ),
+    "Joins": (
+        Construct("INNER, LEFT, RIGHT, FULL", "SELECT t.a, u.lo FROM t FULL JOIN u ON t.a = u.a AND u.lo > 0"),
+        Construct("CROSS, and tables with commas", "SELECT t.a, u.a FROM t, u"),
+        Construct("USING and NATURAL", "SELECT a, s, lo FROM t NATURAL LEFT JOIN u"),
+        Construct("SEMI and ANTI", "SELECT a, s FROM t ANTI JOIN u USING (a)"),
+        Construct("Inequalities and ranges", "SELECT t.a, u.a FROM t JOIN u ON t.a BETWEEN u.lo AND u.hi"),
+        Construct("ASOF", "SELECT t.a, u.lo FROM t ASOF LEFT JOIN u ON t.a >= u.lo"),
+        Construct("POSITIONAL", "SELECT t.a, u.lo FROM t POSITIONAL JOIN u"),
+        Construct("LATERAL", "SELECT t.a, v.n FROM t, LATERAL (SELECT count(*) AS n FROM u WHERE u.lo <= t.a) v"),
+    ),
+    "Subqueries": (
+        Construct("Scalar", "SELECT a FROM t WHERE b > (SELECT avg(b) FROM t)"),
+        Construct("EXISTS", "SELECT a FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.a = t.a)"),
+        Construct("IN and NOT IN", "SELECT a FROM t WHERE a NOT IN (SELECT a FROM u WHERE a IS NOT NULL)"),
+        Construct("ANY, ALL", "SELECT a FROM t WHERE a >= ALL (SELECT lo FROM u WHERE lo IS NOT NULL)"),
+        Construct("Rows of values", "SELECT a FROM t WHERE (a, s) IN (SELECT a, 'b' FROM u)"),
+        Construct("Correlated, in any place", "SELECT a, (SELECT max(hi) FROM u WHERE u.a = t.a) FROM t"),
+        Construct("CTEs, AS MATERIALIZED", "WITH v AS MATERIALIZED (SELECT a + 1 AS n FROM t) SELECT n FROM v WHERE n > 1"),
+        Construct("Recursive CTEs",
+                  "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 5) SELECT * FROM r"),
+    ),
+    "Sets": (
+        Construct("UNION, UNION ALL", "SELECT a FROM t UNION SELECT lo FROM u"),
+        Construct("INTERSECT, EXCEPT", "SELECT a FROM t EXCEPT SELECT lo FROM u"),
+        Construct("INTERSECT ALL, EXCEPT ALL", "SELECT a FROM t INTERSECT ALL SELECT lo FROM u"),
+        Construct("UNION BY NAME", "SELECT a, s FROM t UNION ALL BY NAME SELECT lo, a FROM u"),
+    ),
+    "Groups": (
+        Construct("GROUP BY, HAVING", "SELECT s, sum(a) FROM t GROUP BY s HAVING count(*) > 1"),
+        Construct("GROUP BY ALL, by place, by alias", "SELECT s, a % 2 AS odd, count(*) FROM t GROUP BY ALL"),
+        Construct("ROLLUP, CUBE, GROUPING SETS", "SELECT s, a, count(*), grouping(s, a) FROM t GROUP BY ROLLUP (s, a)"),
+        Construct("FILTER", "SELECT count(*) FILTER (WHERE a > 1) FROM t"),
+        Construct("DISTINCT in aggregates", "SELECT count(DISTINCT s), sum(DISTINCT a) FROM t"),
+        Construct("ORDER BY in aggregates", "SELECT first(a ORDER BY s DESC, a), string_agg(s, ',' ORDER BY s) FROM t"),
+        Construct("WITHIN GROUP", "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY b) FROM t"),
+    ),
+    "Windows": (
+        Construct("PARTITION BY, ORDER BY", "SELECT a, rank() OVER (PARTITION BY s ORDER BY a) FROM t"),
+        Construct("ROWS, RANGE, GROUPS",
+                  "SELECT sum(a) OVER (ORDER BY a, s ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING), "
+                  "count(*) OVER (ORDER BY a RANGE BETWEEN 1 PRECEDING AND CURRENT ROW), "
+                  "max(a) OVER (ORDER BY a GROUPS 1 PRECEDING) FROM t"),
+        Construct("EXCLUDE", "SELECT a, sum(a) OVER (ORDER BY a, s ROWS 2 PRECEDING EXCLUDE CURRENT ROW) FROM t"),
+        Construct("IGNORE NULLS", "SELECT last_value(a IGNORE NULLS) OVER (ORDER BY day, s) FROM t"),
+        Construct("WINDOW", "SELECT lag(a) OVER w, lead(a) OVER w FROM t WINDOW w AS (ORDER BY a, s)"),
+        Construct("QUALIFY", "SELECT a, s FROM t QUALIFY row_number() OVER (PARTITION BY s ORDER BY a) = 1"),
+        Construct("FILTER and DISTINCT", "SELECT count(DISTINCT a) FILTER (WHERE a > 1) OVER (PARTITION BY s) FROM t"),
+        Construct("Over groups", "SELECT s, sum(a), rank() OVER (ORDER BY sum(a)) FROM t GROUP BY s"),
+    ),
+    "Expressions": (
+        Construct("CASE, COALESCE, NULLIF", "SELECT CASE WHEN a > 1 THEN 'many' ELSE coalesce(s, '?') END FROM t"),
+        Construct("CAST, TRY_CAST, `::`", "SELECT a::VARCHAR, TRY_CAST(s AS INTEGER) FROM t"),
+        Construct("IS DISTINCT FROM", "SELECT a FROM t WHERE a IS NOT DISTINCT FROM NULL"),
+        Construct("LIKE, ILIKE, SIMILAR TO", "SELECT s FROM t WHERE s ILIKE 'B%' OR s SIMILAR TO '[a-c]'"),
+        Construct("Dates and intervals", "SELECT day + INTERVAL 1 MONTH, moment - INTERVAL '2 hours' FROM t"),
+        Construct("Computed intervals", "SELECT day + to_days(a), moment - INTERVAL (a) HOUR, epoch(moment - day) FROM t"),
+        Construct("EXTRACT", "SELECT extract(year FROM day), date_part('hour', moment) FROM t"),
+    ),
+}  # fmt: skip

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 import random
+import weakref
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from gquery import tuning
+from gquery.columns.table import ColumnData, Dictionary
+from gquery.device.buffer import Buffer
 from gquery.device.device import Device, cpu_device, cuda_device
 from gquery.errors import DataError, Error, OutOfRangeError
 from gquery.expression.expr import Literal, SortKey
 from gquery.expression.types import BIGINT, DOUBLE
 from gquery.expression.windows import TO_CURRENT, FrameBound, WindowCall, WindowFrame
+from gquery.operators.window import taking
 from tests.support.tuned import Tune
 from tests.support.window_cases import (
     Case,
@@ -49,6 +56,24 @@ def test_compiled_by_threads(tune: Tune) -> None:
     tune(tuning.built_in_kernels, interpreted_rows=0)
     tune(tuning.window_functions, thread_tile=4, least_width=2)
     _compare(1000, 20, cpu_device(), 2)
+
+
+def test_texts_that_are_made_for_a_call_live_until_they_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dictionary is spelled out: memory that is given back too early is written over at once."""
+    blocks: list[Any] = []
+
+    def passing(dictionary: Dictionary, device: Device) -> ColumnData:
+        made = texts(dictionary, device)
+        assert made.characters is not None
+        blocks.append(ctypes.create_string_buffer(made.characters.on(device).tobytes()))
+        characters = np.frombuffer(blocks[-1], np.uint8)
+        weakref.finalize(characters, ctypes.memset, blocks[-1], 1, len(blocks[-1]))
+        return replace(made, characters=Buffer(characters, device))
+
+    texts = taking._texts
+    monkeypatch.setattr(taking, "_texts", passing)
+    _compare(4007, 50, cpu_device())
+    assert blocks, "some call takes text of a dictionary"
 
 
 @pytest.mark.slow

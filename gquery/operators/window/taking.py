@@ -66,13 +66,14 @@ def take_or_other(
     count, device = int(rows.size), work.device
     if column.length == 0:
         return null_column(stored, count, device)
-    values, validity = _taken(column, rows, stored, device)
+    texts: list[ColumnData] = []  # where the text lies whose addresses are taken, until it is copied
+    values, validity = _taken(column, rows, stored, device, texts)
     if there is not None:
         if other is None:
             validity = there if validity is None else validity * there
         else:
             own = device.xp.zeros(count, np.uint32) if other.is_constant else None
-            others, other_validity = _taken(other.column, own, stored, device)
+            others, other_validity = _taken(other.column, own, stored, device, texts)
             is_there = there if values.ndim == 1 else there[:, None]
             values = device.xp.where(is_there, values, others)
             if validity is not None or other_validity is not None:
@@ -84,8 +85,11 @@ def take_or_other(
     return _column(stored, values, validity, count, device)
 
 
-def _taken(column: ColumnData, rows: Array | None, stored: Stored, device: Device) -> tuple[Array, Array | None]:
-    """Values of rows (None: of each) in the stored type's form, text as pairs of address and length, and their validity."""
+def _taken(
+    column: ColumnData, rows: Array | None, stored: Stored, device: Device, texts: list[ColumnData]
+) -> tuple[Array, Array | None]:
+    """Values of rows (None: of each) in the stored type's form, and their validity. Text comes as pairs of address and length,
+    good as long as the caller holds what is added to ``texts``."""
     validity = None
     if column.validity is not None:
         flags = column.validity.on(device)
@@ -95,6 +99,7 @@ def _taken(column: ColumnData, rows: Array | None, stored: Stored, device: Devic
             codes = column.data.on(device)
             rows = (codes if rows is None else gathers.gather(codes, rows)).astype(np.int64)
             column = _texts(column.dictionary, device)
+        texts.append(column)
         return gathers.string_views(column, device, rows).reshape(-1, 2), validity
     words = words_a_row(column.physical_type)
     data = column.data.on(device)

@@ -100,7 +100,6 @@ class Polars:
         self.frames[name] = self.pl.from_arrow(table).lazy()
 
     def run(self, question: Question) -> None:
-        assert question.polars is not None
         self.answer = question.polars(self.frames).collect()
 
     def totals(self) -> Totals:

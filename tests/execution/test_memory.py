@@ -79,7 +79,9 @@ LARGE = {
 )
 def test_a_memory_limit(device: str, name: str) -> None:
     connection = connect(device, 20_000_000)
-    connection.sql("SET spill_limit = '1MB'")  # else a CPU makes it in parts: see test_parts
+    connection.sql("SET spill_limit = '1MB'")  # else it is made in parts: see test_parts, test_tiers
+    if device == "cuda":
+        connection.sql("SET host_memory_limit = '1MB'")
     with pytest.raises(errors.OutOfMemoryError, match="limit") as raised:
         connection.sql(LARGE[name]).fetchall()
     assert "a query" not in str(raised.value), "the stage is named"

@@ -177,6 +177,7 @@ UNORDERED: dict[str, Idiom] = {
     "median": lambda f, o, p: f.select(p.col("b").median()),
     "quantile": lambda f, o, p: f.select(p.col("b").quantile(0.3, interpolation="linear")),
     "any and all": lambda f, o, p: f.select(x=p.col("t").any(), y=p.col("t").all()),
+    "product": lambda f, o, p: f.select(p.col("b").product()),
     "unique": lambda f, o, p: f.select("k", "t").unique(),
     "top_k": lambda f, o, p: f.select("a").top_k(2, by="a"),
     "bottom_k": lambda f, o, p: f.select("a").bottom_k(2, by="a"),

@@ -211,7 +211,7 @@ REFUSED = [
     ("SELECT a.id FROM t a JOIN t b ON a.items = b.items", "="),
     ("SELECT * FROM t a JOIN t b USING (items)", "="),
     ("SELECT id FROM t WHERE items IN (SELECT items FROM t)", "a comparison"),
-    ("SELECT items IS DISTINCT FROM items FROM t", "is_distinct_from"),
+    ("SELECT items IS DISTINCT FROM items FROM t", "IS DISTINCT FROM"),
     ("SELECT max(items) FROM t", "max"),
     ("SELECT any_value(items) FROM t", "any_value"),
     ("SELECT count(DISTINCT items) FROM t", "count(DISTINCT)"),

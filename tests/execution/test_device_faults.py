@@ -36,7 +36,7 @@ class FakeCuPy:
         memory = SimpleNamespace(OutOfMemoryError=MemoryFullError)
         stream = SimpleNamespace(synchronize=lambda: self.answer(None))
         self.cuda = SimpleNamespace(
-            Device=self.current, runtime=runtime, memory=memory, get_current_stream=lambda: stream
+            Device=self.current, runtime=runtime, memory=memory, get_current_stream=lambda: stream, MemoryPool=self.pool
         )
         self.entered = 0
 
@@ -60,8 +60,12 @@ class FakeCuPy:
     def asnumpy(self, array: Any) -> Any:
         return self.answer(array)
 
-    def get_default_memory_pool(self) -> Any:
-        return SimpleNamespace(free_all_blocks=lambda: self.answer(None), used_bytes=lambda: 0)
+    def pool(self) -> Any:
+        return SimpleNamespace(
+            free_all_blocks=lambda: self.answer(None), used_bytes=lambda: 0, total_bytes=lambda: 0, set_limit=lambda size: None
+        )
+
+    get_default_memory_pool = pool
 
 
 @pytest.fixture

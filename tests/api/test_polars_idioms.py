@@ -114,6 +114,7 @@ ORDERED: dict[str, Idiom] = {
     "str strip some": lambda f, o, p: f.select(p.col("s").str.strip_chars("Ta")),
     "str replace": lambda f, o, p: f.select(x=p.col("s").str.replace("e", "E"), y=p.col("s").str.replace("a.", "-")),
     "str replace_all": lambda f, o, p: f.select(x=p.col("s").str.replace_all("[ae]", "_")),
+    "str replace literal": lambda f, o, p: f.select(x=p.col("s").str.replace("-", "\\0$1", literal=True)),
     "str replace_all literal": lambda f, o, p: f.select(x=p.col("s").str.replace_all(".", "_", literal=True)),
     "str extract": lambda f, o, p: f.select(p.col("s").str.extract(r"(\d+)", 1)),
     "str pad": lambda f, o, p: f.select(x=p.col("s").str.pad_start(6, "*"), y=p.col("s").str.pad_end(6)),

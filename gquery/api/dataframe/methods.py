@@ -125,15 +125,11 @@ class Methods:
 
     def n_unique(self) -> Expression:
         """How many different values there are; NULL is one."""
-        return self._own.count(distinct=True) + _call("coalesce", _call("max", self.is_null_number()), 0)
+        return self._own.count(distinct=True) + _call("coalesce", _call("max", self._own.is_null().cast("BIGINT")), 0)
 
     def null_count(self) -> Expression:
         """How many values are NULL."""
-        return _call("coalesce", _call("sum", self.is_null_number()), 0)
-
-    def is_null_number(self) -> Expression:
-        """1 for NULL and 0 for what is not."""
-        return self._own.is_null().cast("BIGINT")
+        return _call("coalesce", _call("sum", self._own.is_null().cast("BIGINT")), 0)
 
     def std(self, ddof: int = 1) -> Expression:
         """The standard deviation: of a sample (``ddof`` 1) or of all there are (0)."""

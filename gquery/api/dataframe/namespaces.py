@@ -88,7 +88,9 @@ class TextMethods(_Of):
 
     def replace(self, pattern: str, value: str, literal: bool = False) -> Expression:
         """The first match of a pattern, or place of a text, replaced."""
-        return self._call("regexp_replace", re.escape(pattern) if literal else pattern, value)
+        if literal:  # a backslash of the new text is one, and no group's number
+            return self._call("regexp_replace", re.escape(pattern), value.replace("\\", "\\\\"))
+        return self._call("regexp_replace", pattern, value)
 
     def replace_all(self, pattern: str, value: str, literal: bool = False) -> Expression:
         """All of them replaced."""

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from gquery.api.dataframe.rows import Rows
+from gquery.api.dataframe.rows import Names, Rows
 from gquery.errors import BindError, InterfaceError, did_you_mean
 from gquery.runtime.arguments import checked
 from gquery.runtime.boundary import boundary
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 How = Literal["inner", "left", "right", "full", "outer", "semi", "anti", "cross", "asof"]
 Strategy = Literal["backward", "forward"]
-Names = str | Sequence[str] | None
 _SIDES = {
     "inner": ("", ""), "left": ("LEFT", ""), "right": ("RIGHT", ""), "full": ("FULL", ""), "outer": ("FULL", ""),
     "semi": ("", "SEMI"), "anti": ("", "ANTI"), "cross": ("", "CROSS"),

@@ -72,11 +72,13 @@ def measured(connection: gquery.Connection, oracle: Any | None, name: str, sql: 
     return Run(name, first, hot, median(lambda: oracle.execute(sql).fetchall(), runs), compare(got, want, False, types))
 
 
-def print_table(runs: Sequence[Run], refused: dict[str, str]) -> None:
-    print(f"{'query':>8}{'first ms':>10}{'hot ms':>10}{'DuckDB ms':>11}{'hot/DuckDB':>12}")
-    for r in runs:
-        beside = "" if r.duckdb is None else f"{1e3 * r.duckdb:11.1f}{r.hot / r.duckdb:12.2f}"
-        print(f"{r.name:>8}{1e3 * r.first:10.1f}{1e3 * r.hot:10.1f}{beside}{'' if r.wrong is None else '  WRONG'}")
+def print_line(r: Run) -> None:
+    beside = "" if r.duckdb is None else f"{1e3 * r.duckdb:11.1f}{r.hot / r.duckdb:12.2f}"
+    wrong = "" if r.wrong is None else "  WRONG"
+    print(f"{r.name:>8}{1e3 * r.first:10.1f}{1e3 * r.hot:10.1f}{beside}{wrong}", flush=True)
+
+
+def print_sums(runs: Sequence[Run], refused: dict[str, str]) -> None:
     first, hot = sum(r.first for r in runs), sum(r.hot for r in runs)
     line = f"{len(runs)} queries: first {first:.2f} s, the slowest {max(r.first for r in runs):.2f} s; hot {hot:.3f} s"
     peers = [r for r in runs if r.duckdb is not None]
@@ -128,13 +130,16 @@ def main() -> None:
         oracle = oracle_of(connection, given.threads) if given.duckdb else None
         wanted = given.queries.split(",") if given.queries else list(workload.texts)
         runs, refused = [], {}
+        print(f"{workload.name}, {workload.data}, compiler {given.compiler}")
+        print(f"{'query':>8}{'first ms':>10}{'hot ms':>10}{'DuckDB ms':>11}{'hot/DuckDB':>12}", flush=True)
         for name in wanted:
             try:
                 runs.append(measured(connection, oracle, name, workload.texts[name], given.runs))
             except (gquery.NotSupportedError, gquery.BindError) as error:
                 refused[name] = str(error).splitlines()[0]
-        print(f"{workload.name}, {workload.data}, compiler {given.compiler}")
-        print_table(runs, refused)
+            else:
+                print_line(runs[-1])
+        print_sums(runs, refused)
 
 
 if __name__ == "__main__":

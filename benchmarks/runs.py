@@ -5,7 +5,8 @@
     python -m benchmarks.runs clickbench --no-duckdb --device cuda --rows 5_000_000
 
 *first* is the time of a query's first run in this process, from its text to its rows, planning and compiling included; the
-cache of compiled kernels is empty at the beginning and kept by `--cache`. *hot* is the median of the runs behind it.
+cache of compiled kernels is empty at the beginning and kept by `--cache`. *hot* is the median of the runs behind it; with
+`--learn` of those behind the last one that changed how the query runs (on a GPU, behind its recording).
 The tables are in memory in both engines (`benchmarks.rules.workloads` says where they come from). Rows are compared, and a
 query whose rows differ is named. Queries that gquery refuses are listed with what it says.
 """
@@ -22,6 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import gquery
+from benchmarks.literals import learn
 from benchmarks.rules import workloads
 from tests.support.harness import compare
 
@@ -30,13 +32,14 @@ Rows = list[tuple[Any, ...]]
 
 @dataclass(frozen=True)
 class Run:
-    """Seconds of one query in both engines; ``wrong`` says how the rows differ."""
+    """Seconds of one query in both engines; ``wrong`` says how the rows differ, ``state`` whether it is replayed on a GPU."""
 
     name: str
     first: float
     hot: float
     duckdb: float | None
     wrong: str | None
+    state: str
 
 
 def timed(work: Callable[[], Rows]) -> tuple[float, Rows]:
@@ -61,21 +64,35 @@ def oracle_of(connection: gquery.Connection, threads: int | None) -> Any:
     return made
 
 
-def measured(connection: gquery.Connection, oracle: Any | None, name: str, sql: str, runs: int) -> Run:
+def replay_state(connection: gquery.Connection, sql: str) -> str:
+    """On a GPU, whether a text's runs are replayed as a graph, and what stands in the way."""
+    plan = connection._plans.find(sql, None, connection.settings)
+    if connection.device.is_cpu or plan is None:
+        return ""
+    progress = plan.feedback.replay
+    return "replayed" if progress.recorded else progress.refused or "not recorded"
+
+
+def measured(connection: gquery.Connection, oracle: Any | None, name: str, sql: str, given: argparse.Namespace) -> Run:
     """One query; gquery's error where it is refused."""
+    runs = given.runs
     first, got = timed(lambda: connection.sql(sql).fetchall())
+    if given.learn:
+        learn(connection, sql)
     hot = median(lambda: connection.sql(sql).fetchall(), runs)
+    state = replay_state(connection, sql)
     if oracle is None:
-        return Run(name, first, hot, None, None)
+        return Run(name, first, hot, None, None, state)
     want = oracle.execute(sql).fetchall()
     types = [str(d[1]) for d in oracle.description]
-    return Run(name, first, hot, median(lambda: oracle.execute(sql).fetchall(), runs), compare(got, want, False, types))
+    beside = median(lambda: oracle.execute(sql).fetchall(), runs)
+    return Run(name, first, hot, beside, compare(got, want, False, types), state)
 
 
 def print_line(r: Run) -> None:
     beside = "" if r.duckdb is None else f"{1e3 * r.duckdb:11.1f}{r.hot / r.duckdb:12.2f}"
     wrong = "" if r.wrong is None else "  WRONG"
-    print(f"{r.name:>8}{1e3 * r.first:10.1f}{1e3 * r.hot:10.1f}{beside}{wrong}", flush=True)
+    print(f"{r.name:>8}{1e3 * r.first:10.1f}{1e3 * r.hot:10.1f}{beside}{wrong}  {r.state}", flush=True)
 
 
 def print_sums(runs: Sequence[Run], refused: dict[str, str]) -> None:
@@ -111,6 +128,9 @@ def main() -> None:
     parser.add_argument("workload", choices=["tpch", "tpcds", "job", "clickbench"])
     parser.add_argument("--sf", type=float, default=1.0, help="scale factor of TPC-H and TPC-DS")
     parser.add_argument("--runs", type=int, default=3, help="hot runs")
+    parser.add_argument(
+        "--learn", action="store_true", help="let a query run until nothing more is learned before hot runs"
+    )
     parser.add_argument("--queries", help="names of queries, with commas between them")
     parser.add_argument("--rows", type=int, default=workloads.HITS, help="rows of ClickBench's table")
     parser.add_argument("--device", default="cpu")
@@ -134,7 +154,7 @@ def main() -> None:
         print(f"{'query':>8}{'first ms':>10}{'hot ms':>10}{'DuckDB ms':>11}{'hot/DuckDB':>12}", flush=True)
         for name in wanted:
             try:
-                runs.append(measured(connection, oracle, name, workload.texts[name], given.runs))
+                runs.append(measured(connection, oracle, name, workload.texts[name], given))
             except (gquery.NotSupportedError, gquery.BindError) as error:
                 refused[name] = str(error).splitlines()[0]
             else:

@@ -233,7 +233,7 @@ class _Sent:
 
     def __init__(self, placed: RankedFeedback, plan: Any, memory: Mapping[str, Any]) -> None:
         self.placed, self.plan, self.memory = placed, plan, dict(memory)
-        steps = [len(p.gathers) + p.merges for p in placed.placement]
+        steps = [len(p.gathers) + p.merges + (p.hashed is not None) for p in placed.placement]
         self.exchanges = 1 + sum(steps) + (placed.placement[-1].makes == "part")
 
 

@@ -6,8 +6,9 @@ values where a table is cut that they are joined with later.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
+from gquery.expression.expr import Column
 from gquery.expression.frozen import frozen
 from gquery.expression.types import DType
 from gquery.operators.cut_keys import CutKeys
@@ -22,11 +23,11 @@ class MadeBy:
 
 
 class HashKeys:
-    """Rows lie by the hash of a key, whose values hash alike where ``kind`` is the same. None: by that of several keys, of which
-    one alone says nothing; then this is like no other."""
+    """Rows lie by the hash of a key, whose values hash alike where ``kind`` is the same. None: by that of so many ``keys``, of
+    which one alone says nothing; then this is like no other."""
 
-    def __init__(self, kind: str | None, by: MadeBy) -> None:
-        self.kind, self.by = kind, by
+    def __init__(self, kind: str | None, by: MadeBy, keys: int = 1) -> None:
+        self.kind, self.by, self.keys = kind, by, keys
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, HashKeys) and self.kind is not None and self.kind == other.kind
@@ -54,6 +55,27 @@ def is_located(located: Located, column: int) -> bool:
     """Whether a column alone says on which rank a row lies."""
     found = located.get(column)
     return found is not None and not (isinstance(found, HashKeys) and found.kind is None)
+
+
+def hashed_by(keys: Sequence[Column], stage: int) -> Located:
+    """The located columns of rows that lie by the hash of these keys, as a stage has chosen."""
+    kind = hash_kind(keys[0].dtype) if len(keys) == 1 else None
+    return {c.id: HashKeys(kind, MadeBy(stage, n), len(keys)) for n, c in enumerate(keys)}
+
+
+def lie_together(located: Located, columns: Sequence[int]) -> bool:
+    """Whether rows that are equal in all of these columns lie on one rank: one of them alone says where, or all keys of a hash
+    are among them."""
+    if any(is_located(located, c) for c in columns):
+        return True
+    met: dict[int, set[int]] = {}
+    for column in columns:
+        at = located.get(column)
+        if isinstance(at, HashKeys):
+            met.setdefault(at.by.stage, set()).add(at.by.position)
+            if len(met[at.by.stage]) == at.keys:
+                return True
+    return False
 
 
 def hash_kind(dtype: DType) -> str:

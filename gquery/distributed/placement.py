@@ -3,7 +3,8 @@
 All ranks run the same stages. A stage runs over a rank's *part* of the rows or over the *whole* of them. Parts lie in rank order:
 those of all ranks one after another are the rows in their order. Where a stage needs more than its part, the ranks exchange:
 
-- *hash*: the rows of both sides of a join go to the ranks by the hash of their keys (`distributed.divide_joins` says of which);
+- *hash*: the rows of both sides of a join go to the ranks by the hash of their keys (`distributed.divide_joins` says of which),
+  and so do those of a window or of groups in an order, by what partitions them;
 - *gather*: every rank gets all rows of an earlier stage's frame (what a join table is built of, what is sorted);
 - *merge*: the states of aggregates become one, which every rank has, and so do join tables that are arrays over their keys and
   need no rows behind them. Of large states of groups each rank gets and merges a *part* alone, by the hash of their keys, or by
@@ -16,7 +17,7 @@ A column that says on which rank a row lies is *located*: all rows of one of its
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import assert_never
 
 from gquery.distributed.agreement import agreeing
@@ -35,11 +36,12 @@ from gquery.distributed.located import (
     HashKeys,
     Located,
     MadeBy,
-    hash_kind,
+    hashed_by,
     is_located,
+    lie_together,
     wished,
 )
-from gquery.distributed.row_bytes import source_bytes
+from gquery.distributed.row_bytes import input_bytes, source_bytes
 from gquery.distributed.stage_placement import HashedRows, Placement, Rows, StagePlacement
 from gquery.errors import InternalError
 from gquery.expression.expr import Column
@@ -47,7 +49,9 @@ from gquery.expression.frozen import frozen_open
 from gquery.operators.cut_keys import CutKeys, GroupParts
 from gquery.operators.merge_groups import merges_slots
 from gquery.operators.scan_ranges import unwidened
+from gquery.planner.cut_pipeline import is_in_order
 from gquery.planner.logical.nodes import JoinKind
+from gquery.planner.partition_keys import partition_keys
 from gquery.planner.physical import (
     Build,
     ByHash,
@@ -115,7 +119,7 @@ def place(
     )
     wishes: dict[int, GroupParts] = {}
     while True:
-        placing = _Placing(together, located, cuts_frame, parting, wishes)
+        placing = _Placing(program.stages, together, located, cuts_frame, parting, wishes)
         placed = tuple([placing.stage(stage) for stage in program.stages])
         if placing.wishes:
             wishes = {**placing.wishes, **wishes}
@@ -134,12 +138,14 @@ class _Placing:
 
     def __init__(
         self,
+        stages: Sequence[Stage],
         together: frozenset[int],
         located: Callable[[ReadTable], Located | None],
         cuts_frame: Callable[[Pipeline], bool],
         parting: Parting | None,
         granted: Mapping[int, GroupParts],
     ) -> None:
+        self.stages = stages
         self.together, self.located_of, self.cuts_frame = together, located, cuts_frame
         self.parting, self.granted = parting, granted
         self.wishes: dict[int, GroupParts] = {}  # by the stage of groups where a later stage would have them lie
@@ -159,7 +165,10 @@ class _Placing:
     def stage(self, stage: Stage) -> StagePlacement:
         """The placement of the next stage."""
         work = stage.work
-        made, located = self._pipeline(work, stage.number) if isinstance(work, Pipeline) else self._breaker(work)
+        if isinstance(work, Pipeline):
+            made, located = self._pipeline(work, stage.number)
+        else:
+            made, located = self._breaker(work, stage.number)
         self.rows[stage.number], self.located[stage.number] = made.makes, located
         return made
 
@@ -316,8 +325,7 @@ class _Placing:
             return NOWHERE
         if parts.cut is not None:
             return {columns[parts.position].id: parts.cut}
-        kind = hash_kind(columns[0].dtype) if len(columns) == 1 else None
-        return {c.id: HashKeys(kind, MadeBy(number, n)) for n, c in enumerate(columns)}
+        return hashed_by(columns, number)
 
     def _slices(self, sink: Group) -> list[int]:
         """The values at which the slots of sparse groups are divided evenly."""
@@ -339,8 +347,10 @@ class _Placing:
 
     # ---- pipeline breakers ----
 
-    def _breaker(self, work: PipelineBreaker) -> tuple[StagePlacement, Located]:
+    def _breaker(self, work: PipelineBreaker, number: int) -> tuple[StagePlacement, Located]:
         match work:
+            case WindowRows() | OrderedGroups() if self._are_divided(work):
+                return self._divided(work, number)
             case HostRows(source=source):
                 reads, located = self._source(source)
                 return StagePlacement(reads, reads, gathers=self._missing(source, reads)), located
@@ -357,3 +367,21 @@ class _Placing:
                 return StagePlacement("part" if gathers else "whole", "whole", gathers=gathers), NOWHERE
             case _:
                 assert_never(work)
+
+    def _are_divided(self, work: WindowRows | OrderedGroups) -> bool:
+        """Whether each rank computes some of the partitions: it has a part of the rows, and nobody asks for their order."""
+        if self.rows[work.stage] == "whole" or work.stage in self.sparse or not partition_keys(work):
+            return False
+        return isinstance(work, OrderedGroups) or not is_in_order(self.stages, ReadStage(work.stage, (), ()))
+
+    def _divided(self, work: WindowRows | OrderedGroups, number: int) -> tuple[StagePlacement, Located]:
+        """Rows go to ranks by the hash of what partitions them, unless the rows of a partition lie on one rank already."""
+        keys, below = partition_keys(work), self.located[work.stage]
+        if lie_together(below, [k.id for k in keys]):
+            hashed, found = None, below
+        else:
+            hashed = HashedRows(work.stage, tuple([k.name for k in keys]), input_bytes(self.stages, work))
+            found = hashed_by(keys, number)
+        if isinstance(work, OrderedGroups):
+            found = {new.id: found[source.id] for new, source in work.keys if source.id in found}
+        return StagePlacement("part", "part", hashed=hashed), only(found, [s.column.id for s in work.columns])

@@ -28,13 +28,15 @@ def _stage(program: Program, stage: Stage, placed: StagePlacement, ranks: int) -
     cost = gathered * (limits.received_ps * others + limits.copied_ps)
     work = stage.work
     cost += frame_bytes(work) * (limits.received_ps * others + limits.copied_ps) if placed.agrees else 0.0
+    if placed.hashed is not None:
+        rows = placed.hashed.bytes / ranks
+        cost += PS_A_US * limits.hashed_us + rows * (
+            limits.partitioned_ps + limits.received_ps * others + limits.copied_ps
+        )
     if not isinstance(work, Pipeline):
         return cost
     share = 1 / ranks if placed.reads == "part" else 1.0
     cost += source_bytes(work.source, work.rows) * share * limits.copied_ps / 2  # read and not written
-    if placed.hashed is not None:
-        rows = placed.hashed.bytes / ranks
-        cost += PS_A_US * limits.hashed_us + rows * (limits.partitioned_ps + limits.received_ps * others + limits.copied_ps)
     match work.sink:
         case Build(table):
             cost += table.rows * share * limits.entered_ps

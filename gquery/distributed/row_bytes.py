@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import assert_never
 
 from gquery import tuning
 from gquery.expression.facts import BYTE_BITS, INT64_BYTES
+from gquery.planner.partition_keys import frame_columns
 from gquery.planner.physical import (
     AggregateSegment,
     Build,
@@ -14,6 +15,7 @@ from gquery.planner.physical import (
     Group,
     JoinTable,
     Materialize,
+    OrderedGroups,
     Pipeline,
     PipelineBreaker,
     Probe,
@@ -24,9 +26,12 @@ from gquery.planner.physical import (
     Reduce,
     SegmentHeads,
     Source,
+    Stage,
     Stored,
+    WindowRows,
 )
 from gquery.planner.stage_columns import stage_columns
+from gquery.planner.stage_inputs import stage_inputs
 
 
 def share_behind(work: Pipeline, steps: int) -> float:
@@ -71,6 +76,21 @@ def rows_made(work: Pipeline | PipelineBreaker) -> int:
 def frame_bytes(work: Pipeline | PipelineBreaker) -> int:
     """The bytes of the frame that a stage makes."""
     return rows_made(work) * row_bytes(stage_columns(work))
+
+
+def frame_rows(stages: Sequence[Stage], number: int) -> int:
+    """The rows of the frame of a stage; of a pipeline breaker as many as it reads, at most."""
+    work = stages[number].work
+    if isinstance(work, Pipeline):
+        return rows_made(work)
+    return max([frame_rows(stages, n) for n in stage_inputs(work)], default=0)
+
+
+def input_bytes(stages: Sequence[Stage], work: WindowRows | OrderedGroups) -> int:
+    """The bytes of what such a pipeline breaker needs of its frame."""
+    needed = frame_columns(work)
+    stored = [s for s in stage_columns(stages[work.stage].work) if s.column.id in needed]
+    return frame_rows(stages, work.stage) * row_bytes(stored)
 
 
 def array_bytes(table: JoinTable) -> int:

@@ -1,4 +1,5 @@
-"""Rows that ranks exchange by the hash of their keys before a stage: each rank reads those that belong to it.
+"""Rows that ranks exchange by the hash of their keys before a stage: each rank reads those that belong to it. They are those of
+both sides of a join, or those of a window or of groups in an order, by what partitions them. Rows of a key keep their order.
 
     probed rows   ---hash of the key--->  rank              built rows   ---hash of the key--->  rank
       of heavy keys  ---evenly--->  ranks                     of heavy keys  --->  all ranks
@@ -8,6 +9,7 @@ Heavy keys are found once, by the first run of a program: any keys would do, as 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -15,13 +17,22 @@ import numpy as np
 from gquery.device.array import Array
 from gquery.device.peer import in_step
 from gquery.distributed.movable import movable, together
-from gquery.execution.exchange import handed_over, stored_columns
+from gquery.execution.exchange import breaker_frames, handed_over, stored_columns
 from gquery.execution.state import Rank, Run, StageReport
 from gquery.kernels.builtin.key_hashes import OwnPart
 from gquery.operators.base import Frame
 from gquery.operators.heavy_keys import heavy_among, sample_keys
 from gquery.operators.partition_rows import HashPartitioning, Partitioned, partition_rows, rows_between
-from gquery.planner.physical import ByHash, Pipeline, ReadStage, Stage
+from gquery.planner.partition_keys import frame_columns, partition_keys
+from gquery.planner.physical import (
+    ByHash,
+    OrderedGroups,
+    Pipeline,
+    PipelineBreaker,
+    ReadStage,
+    Stage,
+    WindowRows,
+)
 
 
 def exchange_by_hash(state: Run, stage: Stage, pipeline: Pipeline, report: StageReport) -> None:
@@ -45,13 +56,37 @@ def exchange_by_hash(state: Run, stage: Stage, pipeline: Pipeline, report: Stage
     if rank.placement[source.stage].makes == "whole":
         parts = [movable(f, device) for f in frames[rank.comm.rank]]
     else:
-        sent = [[movable(f, device) for f in to] for to in frames]
-        found = handed_over(state, rank, f"rows of stage {source.stage} by hash, for stage {stage.number}", sent)
-        parts = [f for of_rank in found for f in of_rank[rank.comm.rank]]
-        others = [f for n, of_rank in enumerate(found) if n != rank.comm.rank for f in of_rank[rank.comm.rank]]
-        rank.received_bytes += sum(c.nbytes for f in others for c in f.columns.values())
+        parts = _sent(state, rank, frames, f"rows of stage {source.stage} by hash, for stage {stage.number}")
     with in_step():
         rank.by_hash[stage.number] = together(parts, stored_columns(state, source.stage, parts[0]), device)
+
+
+def partition_frames(state: Run, stage: Stage, work: PipelineBreaker, report: StageReport) -> Mapping[int, Frame]:
+    """The frames that a pipeline breaker reads; of its partitions those that belong to the rank, where ranks divide them."""
+    rank = state.rank
+    if rank is None or rank.placement[stage.number].hashed is None:
+        return breaker_frames(state, stage, work)
+    assert isinstance(work, WindowRows | OrderedGroups)
+    device, workers, whole = state.context.device, state.context.settings.worker_count, state.frames[work.stage]
+    needed = frame_columns(work)
+    part = Frame({i: c for i, c in whole.columns.items() if i in needed}, whole.rows, whole.rank_values, whole.number)
+    how = HashPartitioning(tuple([c.id for c in partition_keys(work)]), rank.comm.size)
+    made = partition_rows(part, how, device, workers, stage.label)
+    frames = [[made.part(n)] for n in range(rank.comm.size)]
+    parts = _sent(state, rank, frames, f"rows of stage {work.stage} by hash, for stage {stage.number}")
+    with in_step():
+        frame = together(parts, stored_columns(state, work.stage, parts[0]), device)
+    report.rows = frame.rows
+    return {**state.frames, work.stage: frame}
+
+
+def _sent(state: Run, rank: Rank, frames: Sequence[Sequence[Frame]], what: str) -> list[Frame]:
+    """The rows that all ranks have for this one, in rank order; ``frames`` are its own, by the rank that they go to."""
+    device, own = state.context.device, rank.comm.rank
+    found = handed_over(state, rank, what, [[movable(f, device) for f in to] for to in frames])
+    others = [f for n, of_rank in enumerate(found) if n != own for f in of_rank[own]]
+    rank.received_bytes += sum(c.nbytes for f in others for c in f.columns.values())
+    return [f for of_rank in found for f in of_rank[own]]
 
 
 def _heavy_keys(state: Run, rank: Rank, by: ByHash) -> Array:

@@ -17,7 +17,7 @@ from gquery.device.device import cpu_device
 from gquery.errors import InterruptError, OutOfMemoryError
 from gquery.execution.choose import breaker_device
 from gquery.execution.exchange import agree, breaker_frames, gather_inputs, rows_read
-from gquery.execution.hashed_rows import exchange_by_hash
+from gquery.execution.hashed_rows import exchange_by_hash, partition_frames
 from gquery.execution.held import count_made
 from gquery.execution.measure import Meter, named_range
 from gquery.execution.prepare import prepare
@@ -175,7 +175,7 @@ def _stage(state: Run, stage: Stage, report: StageReport) -> None:
                     if at.is_cpu:
                         state.speculation.validate()
                     report.target = at.name
-                    frames = breaker_frames(state, stage, stage.work)
+                    frames = partition_frames(state, stage, stage.work, report)
                     if state.bound is not None:
                         frames = _counted(state, stage.work)
                     state.frames[stage.number] = break_within_memory(state, stage, stage.work, frames, at, report)

@@ -14,12 +14,13 @@ from gquery.execution.part_runs import in_parts, numbered, parts_for
 from gquery.execution.sort_parts import sort_within_memory
 from gquery.execution.state import Run, StageReport
 from gquery.execution.tiers import joined_below, put_below
-from gquery.expression.expr import Column, SortKey, new_column
+from gquery.expression.expr import SortKey, new_column
 from gquery.expression.types import BIGINT
 from gquery.kernels.values import value_properties
 from gquery.operators.base import Frame
 from gquery.operators.partition_rows import HashPartitioning
 from gquery.operators.window import run_window
+from gquery.planner.partition_keys import frame_columns
 from gquery.planner.physical import SortRows, Stored, WindowRows
 from gquery.runtime.interrupt import check
 
@@ -30,7 +31,9 @@ def window_by_parts(state: Run, stage: int, work: WindowRows, report: StageRepor
     label = device.task
     known = value_properties(BIGINT, None, nullable=False)
     number = Stored(new_column("number of a row", BIGINT, False), known, known.physical_type)
-    frame = put_below(movable(_read(work, state.frames[work.stage])), device, label)
+    whole, needed = state.frames[work.stage], frame_columns(work)
+    frame = movable(Frame({i: c for i, c in whole.columns.items() if i in needed}, whole.rows))
+    frame = put_below(frame, device, label)
     frame = numbered(frame, number, device)
     size = scratch_of(work, {work.stage: frame}) + sum(c.nbytes for c in frame.columns.values())
     by = HashPartitioning(tuple([c.id for c in work.partition]), parts_for(size, device))
@@ -46,10 +49,3 @@ def window_by_parts(state: Run, stage: int, work: WindowRows, report: StageRepor
     whole = joined_below([f for f in made if f.rows] or made[:1], device)
     order = SortRows(stage, (SortKey(number.column, False, False),), work.columns, None, 0)
     return sort_within_memory(order, whole, device, report)
-
-
-def _read(work: WindowRows, frame: Frame) -> Frame:
-    """The columns of a frame that a window reads or passes on."""
-    exprs = (*work.partition, *(k.expr for k in work.order), *(e for _, call in work.calls for e in call.expressions))
-    ids = {e.id for e in exprs if isinstance(e, Column)} | {s.column.id for s in work.columns}
-    return Frame({i: c for i, c in frame.columns.items() if i in ids}, frame.rows)

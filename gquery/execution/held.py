@@ -12,6 +12,8 @@ from typing import assert_never
 from gquery import tuning
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device
+from gquery.expression.expr import Column
+from gquery.expression.facts import ROW_ID_BYTES
 from gquery.operators.base import Frame, JoinIndex
 from gquery.planner.physical import (
     ConcatRows,
@@ -40,7 +42,13 @@ def scratch_of(work: PipelineBreaker, frames: Mapping[int, Frame]) -> int:
             return frames[stage].rows * tuning.memory.sorted_row + gathered
         case WindowRows(stage=stage, calls=calls):
             return frames[stage].rows * (tuning.memory.sorted_row + tuning.memory.windowed_value * len(calls))
-        case SortRows(stage=stage) | DistinctRows(stage=stage) | RankEncode(stage=stage) | OrderedGroups(stage=stage):
+        case OrderedGroups(stage=stage, calls=aggregates):
+            texts = [frames[stage].columns[c.args[0].id] for _, c in aggregates if c.function == "string_agg"
+                     and isinstance(c.args[0], Column)]  # fmt: skip
+            orders = len({(call.order, call.kept) for _, call in aggregates})
+            row = tuning.memory.sorted_row + ROW_ID_BYTES * orders + tuning.memory.joined_text * len(texts)
+            return frames[stage].rows * row + sum(c.nbytes for c in texts)
+        case SortRows(stage=stage) | DistinctRows(stage=stage) | RankEncode(stage=stage):
             return frames[stage].rows * tuning.memory.sorted_row
         case ConcatRows(stages=stages):
             return sum(c.nbytes for n in stages for c in frames[n].columns.values())

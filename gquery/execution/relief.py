@@ -16,17 +16,19 @@ from gquery.execution import held
 from gquery.execution.group_parts import groups_by_parts
 from gquery.execution.join_parts import first_unbuilt, join_by_parts, leave_unbuilt
 from gquery.execution.part_runs import can_have_parts, run_counted, spill_idle
+from gquery.execution.partition_parts import one_partition, partitions_by_parts
 from gquery.execution.sort_parts import distinct_by_parts, sort_by_parts
 from gquery.execution.state import Run, StageReport
 from gquery.execution.tiers import rows_below
-from gquery.execution.window_parts import window_by_parts
 from gquery.operators.base import Frame
 from gquery.operators.breakers import run_breaker
+from gquery.planner.partition_keys import partition_keys
 from gquery.planner.physical import (
     Build,
     DistinctRows,
     Group,
     Materialize,
+    OrderedGroups,
     Pipeline,
     PipelineBreaker,
     Reduce,
@@ -80,6 +82,8 @@ def break_within_memory(
             return run_breaker(work, frames, state.joins, state.matched, at, workers)
     except OutOfMemoryError as error:
         if not can_have_parts(state) or not (device.below or _has_parts(work)):
+            if device.is_counted and isinstance(work, WindowRows | OrderedGroups) and not partition_keys(work):
+                raise one_partition(work, error, frames[work.stage].rows) from None
             raise
         traceback.clear_frames(error.__traceback__)
     state.feedback.is_short_of_memory = True
@@ -88,8 +92,8 @@ def break_within_memory(
         return sort_by_parts(work, frames[work.stage], device, report)
     if isinstance(work, DistinctRows):
         return distinct_by_parts(work, frames[work.stage], device, report)
-    if isinstance(work, WindowRows) and work.partition:
-        return window_by_parts(state, stage.number, work, report)
+    if isinstance(work, WindowRows | OrderedGroups) and partition_keys(work):
+        return partitions_by_parts(state, stage.number, work, report)
     assert device.below is not None
     return run_breaker(
         work, frames, state.joins, state.matched, device.below, workers
@@ -98,7 +102,7 @@ def break_within_memory(
 
 def _has_parts(work: PipelineBreaker) -> bool:
     """Whether a pipeline breaker can be run in parts."""
-    return isinstance(work, SortRows | DistinctRows) or (isinstance(work, WindowRows) and bool(work.partition))
+    return isinstance(work, SortRows | DistinctRows) or bool(partition_keys(work))
 
 
 def _refused(state: Run, stage: Stage, pipeline: Pipeline, report: StageReport) -> OutOfMemoryError | None:

@@ -166,6 +166,12 @@ class Memory(Record):
     sorted_row: int = number(
         28, "bytes", "a row that sorting takes: two words, of which one is a copy, and two numbers of rows", _LIMITS
     )
+    joined_text: int = number(
+        32,
+        "bytes",
+        "a row whose text is joined with others: where it lies and how long it is, and its separator",
+        _LIMITS,
+    )
     windowed_value: int = number(
         16,
         "bytes",

@@ -114,6 +114,19 @@ def test_sorts(sql: str, tier: str, tmp_path: Path, everything: Refused) -> None
     assert everything.sorts
 
 
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT k, rank() OVER (PARTITION BY k ORDER BY v), sum(v) OVER (PARTITION BY k ORDER BY v) FROM t",
+        "SELECT k, median(v), string_agg(s, '-' ORDER BY v, s), count(*) FROM t GROUP BY k",
+    ],
+)
+def test_partitions(sql: str, tier: str, tmp_path: Path, everything: Refused) -> None:
+    check(sql, "cpu", tier, tmp_path)
+    assert everything.windows or everything.ordered
+
+
 @pytest.mark.parametrize("sql", ORDERED)
 def test_sorted_rows_that_are_joined_keep_their_order(sql: str, tmp_path: Path, everything: Refused) -> None:
     check(sql, "python", "host", tmp_path, ordered=True)

@@ -11,20 +11,21 @@ import pytest
 from gquery.errors import OutOfMemoryError
 from gquery.execution import held, relief, sort_parts
 from gquery.execution.part_runs import can_have_parts
-from gquery.planner.physical import Build, DistinctRows, Group, Pipeline, Sink, SortRows, WindowRows
+from gquery.planner.partition_keys import partition_keys
+from gquery.planner.physical import Build, DistinctRows, Group, OrderedGroups, Pipeline, Sink, SortRows, WindowRows
 
 
 class Refused:
-    """How many groups, join tables, sorts and windows found no room."""
+    """How many groups, join tables, sorts, windows and groups in an order found no room."""
 
     def __init__(self) -> None:
-        self.groups = self.tables = self.sorts = self.windows = 0
+        self.groups = self.tables = self.sorts = self.windows = self.ordered = 0
 
 
 @contextmanager
 def all_in_parts(rows: int = 10) -> Iterator[Refused]:
-    """Within it, connections under a memory limit make every group-by, join table and window in parts, and sort so many rows at
-    once."""
+    """Within it, connections under a memory limit make every group-by, join table, window and group in an order in parts, and
+    sort so many rows at once."""
     count, whole, scratch = Refused(), relief._refused, held.scratch_of
 
     def refused(state: Any, stage: Any, pipeline: Pipeline, report: Any) -> OutOfMemoryError | None:
@@ -38,9 +39,10 @@ def all_in_parts(rows: int = 10) -> Iterator[Refused]:
         if isinstance(work, SortRows | DistinctRows):
             count.sorts += 1
             raise OutOfMemoryError("no room for a sort, on purpose")
-        if isinstance(work, WindowRows) and work.partition:
-            count.windows += 1
-            raise OutOfMemoryError("no room for a window, on purpose")
+        if isinstance(work, WindowRows | OrderedGroups) and partition_keys(work):
+            count.windows += isinstance(work, WindowRows)
+            count.ordered += isinstance(work, OrderedGroups)
+            raise OutOfMemoryError("no room for partitions, on purpose")
         return scratch(work, frames)
 
     with pytest.MonkeyPatch.context() as patch:

@@ -87,6 +87,7 @@ class Connection(Plans, Frames, Files, Explains, Exceptions):
         self.target, self._ranks = choose_devices(device, devices, self.settings)
         self.device: Device = self._ranks[0]
 
+        from gquery.functions.chance import Seeds
         from gquery.io.column_cache import ColumnCache
         from gquery.sql.catalog import Catalog
 
@@ -95,6 +96,7 @@ class Connection(Plans, Frames, Files, Explains, Exceptions):
         self._files: Recent[Any, TableSource] = Recent(tuning.memory.files)
         self._catalog = Catalog(self._open_file, self._variable, self._check_function)
         self._plans = PlanCache()
+        self._seeds = Seeds()
         self._templates = Templates()
         self._files_lock = threading.RLock()
         self._running = Running()

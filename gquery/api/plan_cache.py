@@ -52,7 +52,7 @@ class PreparedPlan:
     program: Program | None = None
     template: str = ""  # whether it comes of a template, or why not; "" where nobody looked for one
     slots: PlanSlots | None = None  # those of its text, until the program is made
-    reads_clock: bool = False  # it is of its moment, and another is made for the next run
+    serves_one_run: bool = False  # it is of its moment or chance, and another is made for the next run
 
     @cached_property
     def bound(self) -> Query:
@@ -95,7 +95,7 @@ class PreparedPlan:
 
     def is_at(self, catalog_version: int) -> bool:
         """Whether `is_current` is certain, at a look that reads, raises and waits for nothing."""
-        if catalog_version != self.catalog_version or self.reads_clock:
+        if catalog_version != self.catalog_version or self.serves_one_run:
             return False
         for source, version in zip(self.sources, self.versions, strict=True):
             is_at = getattr(source, "is_at", None)
@@ -104,7 +104,7 @@ class PreparedPlan:
         return True
 
     def is_current(self, catalog_version: int) -> bool:
-        if self.reads_clock:
+        if self.serves_one_run:
             return False
         return catalog_version == self.catalog_version and self.versions == tuple(s.version for s in self.sources)
 

@@ -24,6 +24,7 @@ from gquery.runtime.records import replace
 if TYPE_CHECKING:
     from gquery.expression.expr import Expr
     from gquery.expression.expr import Literal as Constant
+    from gquery.functions.chance import Seeds
     from gquery.planner.logical.nodes import Query
     from gquery.planner.physical import Program
     from gquery.sql.parse import Parsed
@@ -35,9 +36,11 @@ class Plans(Session):
 
     _plans: PlanCache
     _templates: Templates
+    _seeds: Seeds
 
     def _plan(self, query: Query, now: bool = True, template: Template | None = None) -> PreparedPlan:
         """A bound query, optimized now or when it is first needed; ``template`` is the one that its text makes."""
+        from gquery.planner.rules.draw_random import draws
         from gquery.planner.rules.fix_moment import reads_clock
 
         sources = with_room(lambda: sources_of(query.plan))
@@ -47,15 +50,20 @@ class Plans(Session):
         prepared = PreparedPlan(
             lambda: query, self._optimize, self.settings, sources, versions, version, slots=template
         )
-        prepared.reads_clock = reads_clock(query.plan)
+        prepared.serves_one_run = reads_clock(query.plan) or draws(query.plan)
         if now:
             _ = prepared.query
         return prepared
 
     def _optimize(self, query: Query) -> Query:
+        from gquery.functions.chance import drawing_from
         from gquery.planner.optimizer import optimize
 
-        return with_room(lambda: optimize(query, _evaluate, self.settings.disabled_rules))
+        def optimized() -> Query:
+            with drawing_from(self._seeds):
+                return optimize(query, _evaluate, self.settings.disabled_rules)
+
+        return with_room(optimized)
 
     def _program(self, prepared: PreparedPlan) -> Program:
         """The program of a plan. Columns are loaded first; where that taught more than footers tell (order, uniqueness,

@@ -6,6 +6,7 @@ BYTE_BITS = 8
 BYTE_SHIFT = 3  # from the number of a bit to that of its byte
 INT64_BITS = 64
 INT64_BYTES = 8
+MANTISSA_BITS = 53  # of a double in binary
 UINT64_MAX = 2**64 - 1
 INT128_BITS = 128
 INT64_DIGITS = 18  # decimal digits that an int64 always holds

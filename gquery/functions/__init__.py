@@ -13,6 +13,7 @@ up `FUNCTIONS` for how to compute a `Call`, and `AGGREGATES` for what an `Aggreg
 from __future__ import annotations
 
 from gquery.functions import (
+    chance,
     clock,
     conditional,
     date_forms,
@@ -38,7 +39,7 @@ from gquery.functions.registry import EXAMPLES, FUNCTIONS, RESOLVERS, ScalarFunc
 
 __all__ = [
     "AGGREGATES", "COMPARISONS", "EXAMPLES", "FUNCTIONS", "MIRRORED", "NEGATED", "RESOLVERS", "AggregateFunction",
-    "ScalarFunction", "aggregate", "call", "case", "cast", "castable", "clock", "conditional", "date_forms", "date_names",
-    "dates", "declaration", "has_result", "integers", "is_aggregate", "is_ordered", "new_strings", "numeric", "operators",
-    "parsing", "regex", "rounding", "session", "strings", "text_pieces", "unified", "unify",
+    "ScalarFunction", "aggregate", "call", "case", "cast", "castable", "chance", "clock", "conditional", "date_forms",
+    "date_names", "dates", "declaration", "has_result", "integers", "is_aggregate", "is_ordered", "new_strings", "numeric",
+    "operators", "parsing", "regex", "rounding", "session", "strings", "text_pieces", "unified", "unify",
 ]  # fmt: skip

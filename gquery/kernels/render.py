@@ -31,7 +31,7 @@ from gquery.expression.expr import (
 from gquery.expression.types import BOOLEAN, INT64, VARCHAR, Bounds, Interval, Kind, Register, type_bounds
 from gquery.functions import FUNCTIONS
 from gquery.functions.intervals import refused
-from gquery.kernels import arithmetic, casts, compare, dictionaries, ir, like, loops, patterns, slot_constants
+from gquery.kernels import arithmetic, casts, compare, dictionaries, hashes, ir, like, loops, patterns, slot_constants
 from gquery.kernels.bindings import NeedsHostError
 from gquery.kernels.code import Code
 from gquery.kernels.convert import convert, merge
@@ -166,6 +166,8 @@ def _call(e: Call, code: Code) -> Value:
         return _like(e, code)
     if e.function in EXTREMES:
         return _extreme(e, code)
+    if e.function in hashes.FUNCTIONS:
+        return hashes.call(e, [dictionaries.as_string(render(a, code), code) for a in e.args], code)
     if e.function == "add_interval":
         interval = e.args[1]
         assert isinstance(interval, Literal)

@@ -20,12 +20,13 @@ from gquery.expression.types import PhysicalType
 from gquery.kernels import ir
 from gquery.kernels.bindings import StatePart
 from gquery.kernels.code import Code
+from gquery.kernels.hashes import hash_values
 from gquery.kernels.stored import StoredColumn, element_type, load, store
 from gquery.kernels.targets.capabilities import capabilities
 from gquery.kernels.values import Value
 from gquery.operators.inline_payload import encode_payload
 from gquery.operators.key_filter_code import emit_filter_bit
-from gquery.operators.keys import encode_keys, equal_values, hash_values
+from gquery.operators.keys import encode_keys, equal_values
 from gquery.planner.physical import JoinTable, Stored
 
 _ENTERED = ir.Name("entered")  # rows of the thread

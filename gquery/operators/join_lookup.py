@@ -8,12 +8,13 @@ from gquery.kernels import ir
 from gquery.kernels.bindings import BuildPart
 from gquery.kernels.code import Code
 from gquery.kernels.convert import convert
+from gquery.kernels.hashes import hash_values
 from gquery.kernels.render import render
 from gquery.kernels.stored import StoredColumn, load
 from gquery.kernels.values import Value
 from gquery.operators.join_build import hash_key, stored_key
 from gquery.operators.key_filter_code import test_filter
-from gquery.operators.keys import encode_keys, equal_values, hash_values
+from gquery.operators.keys import encode_keys, equal_values
 from gquery.planner.physical import JoinTable, Probe
 
 

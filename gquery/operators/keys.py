@@ -100,22 +100,3 @@ def equal_values(a: Value, b: Value, null_safe: bool, code: Code) -> ir.Expressi
 
     result = comparison("is_not_distinct_from" if null_safe else "eq", a, b, code)
     return result.var if result.ok is None else ir.And((result.ok, result.var))
-
-
-def hash_values(values: Sequence[Value], code: Code) -> ir.Name:
-    """A variable with the hash of a tuple of keys; NULL hashes as a constant."""
-    total: ir.Expression | None = None
-    for value in values:
-        register = value.properties.register
-        hashed: ir.Expression = (
-            code.call("hash_i64", code.call("from_bool", value.var))
-            if register is Register.BOOL
-            else code.call(f"hash_{register.value}", value.var)
-        )
-        if value.ok is not None:
-            var = code.let(code.integer(0))
-            with code.when(value.ok):
-                code.set(var, hashed)
-            hashed = var
-        total = hashed if total is None else code.call("hash_combine", total, hashed)
-    return code.let(total or code.integer(0))

@@ -18,6 +18,7 @@ from gquery.planner.logical.verify import is_verifying, verify
 from gquery.planner.rules.anti_join import anti_join
 from gquery.planner.rules.common_subplans import common_subplans
 from gquery.planner.rules.decorrelate import decorrelate
+from gquery.planner.rules.draw_random import draw_random
 from gquery.planner.rules.drop_sorts import drop_sorts
 from gquery.planner.rules.eager_aggregation import eager_aggregation
 from gquery.planner.rules.eliminate_distinct_aggregates import eliminate_distinct_aggregates
@@ -75,6 +76,8 @@ def _simplify(query: Query, evaluate: Evaluate | None) -> Query | None:
 
 
 RULES: tuple[Rule, ...] = (
+    # before all others: what random() gives is its row's
+    Rule("draw_random", draw_random, required=True, whole=True),
     # what a recursion does in each round is a query of its own
     Rule(
         "recursive_steps",

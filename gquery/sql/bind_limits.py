@@ -6,7 +6,6 @@ first row of each group that DISTINCT ON keeps. A sample takes rows by numbers t
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Sequence
 
 from sqlglot import exp
@@ -126,16 +125,14 @@ def sampled(plan: Plan, node: exp.Expr | None, bind: Bind, sql: str) -> Plan:
         raise located(
             BindError(f"there is no method {method!r} of sampling: system, bernoulli or reservoir"), sql, node
         )
-    rows, number = numbered(plan)
     seed = node.args.get("seed")
     given = _bound(seed, "the seed of a sample", bind, sql) if seed is not None and seed is not False else None
-    chance = _scrambled(number, int(given) if isinstance(given, int) else random.getrandbits(30))
+    rows, chance = _chances(plan, given)
     percent = node.args.get("percent")
     if percent is not None:
         share = _percentage_of_sample(percent, bind, sql)
         if method != "reservoir":
-            most = Literal(round(share / 100 * _PRIME), BIGINT)
-            return _only(plan, rows, call("lt", chance, most))
+            return _only(plan, rows, call("lt", chance, Literal(share / 100, DOUBLE)))
         chosen = _share(Sort(rows, (SortKey(chance),)), share, None)
         return Project(chosen, tuple((c, c) for c in plan.columns))
     if method != "reservoir":
@@ -151,6 +148,14 @@ def _percentage_of_sample(node: exp.Expr, bind: Bind, sql: str) -> float:
         return _percentage(node, bind, sql)
     except BindError:
         raise located(BindError("the percentage of a sample must be between 0 and 100"), sql, node) from None
+
+
+def _chances(plan: Plan, seed: int | Expr | None) -> tuple[Plan, Expr]:
+    """A plan's rows, and a number from 0 up to 1 for each: the same in each run with a seed, another in each without."""
+    if not isinstance(seed, int):
+        return plan, call("random")
+    rows, number = numbered(plan)
+    return rows, call("divide", cast(_scrambled(number, seed), DOUBLE), Literal(float(_PRIME), DOUBLE))
 
 
 def _scrambled(number: Column, seed: int) -> Expr:

@@ -75,18 +75,28 @@ class Maker:
         """Other numbers for numbers: different ones for different ones, over the whole range of int64."""
         return mix(self.xp, numbers.view(np.uint64) + np.uint64(0x5851F42D4C957F2D)).view(np.int64)
 
-    def _mixed(self, rows: int, seed: int) -> Any:
-        return mix(self.xp, self.xp.arange(rows, dtype=np.uint64) + np.uint64(seed << 40))
+    def _mixed(self, rows: int, seed: int, first: int = 0) -> Any:
+        return mix(self.xp, self.xp.arange(first, first + rows, dtype=np.uint64) + np.uint64(seed << 40))
 
     # ---- columns that are no arrays ----------------------------------------------------------------------------------
 
+    def integers(self, array: Any, below: int) -> ColumnData:
+        """int64 from 0 to ``below`` - 1 as a column of integers, in the narrowest physical type."""
+        bounds = Bounds(0, below - 1)
+        data = array.astype(physical_type_for(bounds).numpy)
+        return _column(BIGINT, data, bounds)
+
+    def narrow(self, rows: int, below: int, seed: int) -> ColumnData:
+        """What `random` makes as a column of integers; made part by part, so that little more memory is used than for it."""
+        bounds = Bounds(0, below - 1)
+        made = self.xp.empty(rows, physical_type_for(bounds).numpy)
+        for at in range(0, rows, _CHUNK):
+            made[at : at + _CHUNK] = self._mixed(min(_CHUNK, rows - at), seed, at) % np.uint64(below)
+        return _column(BIGINT, made, bounds)
+
     def decimals(self, array: Any, dtype: DType, bounds: Bounds) -> ColumnData:
         """int64 as a column of a decimal type, in the narrowest physical type, as one that was loaded from Arrow."""
-        physical_type = physical_type_for(bounds)
-        stats = ColumnStatistics(bounds, 0, min(int(array.size), bounds.width))
-        return ColumnData(
-            dtype, physical_type, int(array.size), Buffer(array.astype(physical_type.numpy)), statistics=stats
-        )
+        return _column(dtype, array.astype(physical_type_for(bounds).numpy), bounds)
 
     def strings(self, matrix: Any, distinct: int) -> ColumnData:
         """A matrix of bytes, a row each, as a column of strings with 64-bit offsets; `matrix` makes its memory."""
@@ -123,6 +133,13 @@ class Maker:
         for place in range(digits):
             made[:, len(prefix) + place] = (numbers // 10 ** (digits - 1 - place) % 10 + 48).astype(np.uint8)
         return made
+
+
+def _column(dtype: DType, array: Any, bounds: Bounds) -> ColumnData:
+    """An array of the narrowest type as a column."""
+    rows = int(array.size)
+    stats = ColumnStatistics(bounds, 0, min(rows, bounds.width))
+    return ColumnData(dtype, physical_type_for(bounds), rows, Buffer(array), statistics=stats)
 
 
 def mix(xp: Any, numbers: Any) -> Any:

@@ -18,6 +18,7 @@ import numpy as np
 
 import gquery
 from benchmarks.data import Maker, Tables
+from benchmarks.duckdb_resident import DuckDB, Spent
 from gquery.columns.table import Table
 from gquery.execution import StageReport, run_with_report
 from gquery.execution.measure import KernelReport, Meter
@@ -55,6 +56,13 @@ class Answer:
         array = column.data.on(self.maker.device)
         return array[0::2] if column.physical_type is PhysicalType.I128 else array.astype(np.int64)
 
+    def bytes(self, position: int, width: int) -> Any:
+        """A column of texts of ``width`` bytes as a matrix of bytes, a row each, on the device."""
+        column = self.table.columns[position]
+        assert column.physical_type is PhysicalType.STRING64 and column.characters is not None
+        offsets, characters = column.data.on(self.maker.device), column.characters.on(self.maker.device)
+        return characters[int(offsets[0]) : int(offsets[-1])].reshape(-1, width)
+
 
 @dataclass(frozen=True)
 class Case:
@@ -74,7 +82,8 @@ class Case:
 @dataclass(frozen=True)
 class Measurement:
     """Seconds of the hot runs and of the first one (compiling included), the bytes of the columns that the query reads,
-    what is wrong with the answer (None if nothing is), and the profile of a run of its own."""
+    what is wrong with the answer (None if nothing is), the profile of a run of its own, and where a peer was asked in
+    turns, its runs and the processor's seconds of the hot runs."""
 
     case: Case
     samples: tuple[float, ...]
@@ -83,14 +92,18 @@ class Measurement:
     result_rows: int
     wrong: str | None
     stages: tuple[tuple[StageReport, tuple[KernelReport, ...]], ...] = ()
+    peer: tuple[Spent, ...] = ()
+    cpu: tuple[float, ...] = ()
 
     @property
     def median(self) -> float:
         return statistics.median(self.samples)
 
 
-def measure(connection: gquery.Connection, case: Case, tables: Tables, runs: int, profile: bool) -> Measurement:
-    """Check one answer and time ``runs`` more."""
+def measure(
+    connection: gquery.Connection, case: Case, tables: Tables, runs: int, profile: bool, peer: DuckDB | None = None
+) -> Measurement:
+    """Check one answer and time ``runs`` more, in turns with those of a peer."""
     start = time.perf_counter()
     table, _ = _run(connection, case.sql)
     first = time.perf_counter() - start
@@ -102,14 +115,27 @@ def measure(connection: gquery.Connection, case: Case, tables: Tables, runs: int
     )
     rows = table.rows
     del table
+    if connection.device.is_cuda:
+        connection.device.make_room()  # checks of 100 million rows take more than queries
     warm = time.perf_counter() + WARM_SECONDS
     count = 0
     while count < WARM_RUNS or time.perf_counter() < warm:
         _run(connection, case.sql)
         count += 1
-    samples = tuple(_run(connection, case.sql)[1] for _ in range(runs))
+    samples: list[float] = []
+    cpu: list[float] = []
+    beside: list[Spent] = []
+    if peer is not None:
+        peer.run(case.sql)
+    for _ in range(runs):
+        began = time.process_time()
+        samples.append(_run(connection, case.sql)[1])
+        cpu.append(time.process_time() - began)
+        if peer is not None:
+            beside.append(peer.run(case.sql))
     stages = tuple(_profile(connection, case.sql)) if profile else ()
-    return Measurement(case, samples, first, _bytes_read(connection, case.sql), rows, wrong or None, stages)
+    read = _bytes_read(connection, case.sql)
+    return Measurement(case, tuple(samples), first, read, rows, wrong or None, stages, tuple(beside), tuple(cpu))
 
 
 def _run(connection: gquery.Connection, sql: str) -> tuple[Table, float]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
+import statistics
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -85,11 +86,35 @@ def line(measured: Measurement, machine: Machine, target: float | None) -> str:
     libcudf = f"{case.libcudf:.1f}" if case.libcudf is not None and machine.is_reference else ""
     wanted = "" if target is None else f"{target:.1f}"
     verdict = "" if target is None else "  ok" if ms <= target else f"  over ({ms / target:.2f} times)"
+    if measured.peer:
+        seconds, cpu = beside(measured)
+        peer = statistics.median(p.seconds for p in measured.peer) * 1e3
+        verdict += f"  DuckDB {peer:.0f} ms: {seconds:.2f} times, CPU {cpu:.2f}"
     if measured.wrong is not None:
         verdict += f"  WRONG: {measured.wrong}"
     return (
         f"{case.name:30}{case.rows:13,}{ms:11.3f}{min(measured.samples) * 1e3:10.3f}{measured.first * 1e3:10.1f}"
         f"{measured.bytes_read / 1e9:8.3f}{share:9.1%}{case.rows / measured.median / 1e6:10.0f}{libcudf:>9}{wanted:>8}{verdict}"
+    )
+
+
+def beside(measured: Measurement) -> tuple[float, float]:
+    """How many times a peer's time a case takes: by the clock, and of the processor. The best run stands for each, as others
+    may be at work."""
+    seconds = min(measured.samples) / min(p.seconds for p in measured.peer)
+    return seconds, min(measured.cpu) / min(p.cpu for p in measured.peer)
+
+
+def together(measured: Sequence[Measurement]) -> str:
+    """Several cases beside a peer."""
+    own, cpu = (
+        sum(min(times) for times in each) for each in ([m.samples for m in measured], [m.cpu for m in measured])
+    )
+    peer = sum(min(p.seconds for p in m.peer) for m in measured)
+    peer_cpu = sum(min(p.cpu for p in m.peer) for m in measured)
+    return (
+        f"together, best runs: {own:.3f} s, DuckDB {peer:.3f}: {own / peer:.2f} times; "
+        f"CPU {cpu:.3f} s, DuckDB {peer_cpu:.3f}: {cpu / peer_cpu:.2f} times"
     )
 
 
@@ -117,6 +142,8 @@ def record(measured: Measurement, machine: Machine, target: float | None) -> dic
         "record": "case", "name": case.name, "sql": case.sql, "data": case.data.name, "rows": case.rows,
         "result_rows": measured.result_rows, "median_ms": measured.median * 1e3,
         "samples_ms": [s * 1e3 for s in measured.samples], "first_ms": measured.first * 1e3,
-        "bytes_read": measured.bytes_read, "libcudf_ms": case.libcudf if reference else None, "target_ms": target,
+        "bytes_read": measured.bytes_read, "peer_ms": [p.seconds * 1e3 for p in measured.peer],
+        "peer_cpu_ms": [p.cpu * 1e3 for p in measured.peer], "cpu_ms": [s * 1e3 for s in measured.cpu],
+        "libcudf_ms": case.libcudf if reference else None, "target_ms": target,
         "ok": None if target is None else measured.median * 1e3 <= target, "wrong": measured.wrong, "stages": stages,
     }  # fmt: skip

@@ -1,4 +1,5 @@
-"""Window functions: ranks, running and whole sums, extremes of so many rows, averages of a range of values."""
+"""Window functions: ranks, running and whole sums, extremes of so many rows, averages of a range of values, and the first
+rows of each partition."""
 
 from __future__ import annotations
 
@@ -15,13 +16,15 @@ ROWS_A_PARTITION = 100
 WIDTH = 100
 VALUES = 1_000
 ORDERED = "PARTITION BY p ORDER BY o"
+TOP = 2
 
 
 def cases(rows: int) -> Iterator[Case]:
     data = Dataset("partitions", partial(_partitions, rows))
     reach = 10 * max(rows // ROWS_A_PARTITION, 1)  # ten rows of a partition or so
     for name, call, expected, target in (
-        ("rank", f"rank() OVER ({ORDERED})", _rank, 30.0),
+        ("rank", f"v, u, rank() OVER ({ORDERED})", _rank, 30.0),
+        ("row-number", f"row_number() OVER ({ORDERED})", _rank, None),
         ("running-sum", f"sum(v) OVER ({ORDERED} ROWS UNBOUNDED PRECEDING)", _running, 35.0),
         ("whole-sum", "sum(v) OVER (PARTITION BY p)", _whole, 12.0),
         ("sliding-max", f"max(v) OVER ({ORDERED} ROWS {WIDTH - 1} PRECEDING)", _sliding, 45.0),
@@ -30,11 +33,16 @@ def cases(rows: int) -> Iterator[Case]:
         yield Case(
             f"window/{name}", f"SELECT o, {call} AS w FROM t", rows, data, partial(_same, expected), None, target
         )
+    numbered = f"SELECT *, row_number() OVER ({ORDERED}) AS r FROM t"
+    yield Case(
+        f"window/top-{TOP}", f"SELECT p, o FROM ({numbered}) WHERE r <= {TOP}", rows, data, _first_rows, None, 15.0
+    )
 
 
 def _partitions(rows: int, make: Maker) -> Tables:
     p = make.random(rows, max(rows // ROWS_A_PARTITION, 1), 1).astype(np.int32)
-    return {"t": {"p": p, "o": make.permutation(rows, 2), "v": make.random(rows, VALUES, 3)}}
+    values = {"v": make.random(rows, VALUES, 3), "u": make.random(rows, VALUES, 4)}
+    return {"t": {"p": p, "o": make.permutation(rows, 2), **values}}
 
 
 class _Sorted:
@@ -55,8 +63,16 @@ class _Sorted:
 
 def _same(expected: Callable[[_Sorted], Any], make: Maker, tables: Tables, answer: Answer) -> Checks:
     s = _Sorted(make, tables)
-    got = fingerprint(make.xp, answer.integers(0), answer.integers(1))
+    got = fingerprint(make.xp, answer.integers(0), answer.integers(len(answer.table.columns) - 1))
     yield "the fingerprint of the rows", got, fingerprint(make.xp, s.o, expected(s).astype(np.int64))
+
+
+def _first_rows(make: Maker, tables: Tables, answer: Answer) -> Checks:
+    s = _Sorted(make, tables)
+    first = s.at - s.begin < TOP
+    yield "the number of rows", answer.rows, int(first.sum())
+    got = fingerprint(make.xp, answer.integers(1), answer.integers(0))
+    yield "the fingerprint of the rows", got, fingerprint(make.xp, s.o[first], s.base[first] // s.rows)
 
 
 def _rank(s: _Sorted) -> Any:

@@ -27,7 +27,7 @@ def _coalesce(first: Expr, *more: Expr) -> Expr:
         if isinstance(v, Literal) and v.value is None:
             continue
         kept.append(v)
-        if not v.nullable:
+        if isinstance(v, Literal):  # a column that has no NULL may have one behind a grouping set
             break
     if not kept:
         return values[0]

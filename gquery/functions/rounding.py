@@ -225,7 +225,7 @@ def _sign(x: Expr) -> Expr | None:
     if x.dtype.is_float:
         return by_signature("_sign_float", (x,), (((DOUBLE,), TINYINT),))
     zero = cast(Literal(0, DType(Kind.INTEGER)), x.dtype)
-    branches: list[tuple[Expr, Expr]] = [(IsNull(x), Literal(None, TINYINT))] if x.nullable else []
+    branches: list[tuple[Expr, Expr]] = [(IsNull(x), Literal(None, TINYINT))]
     branches.append((make("lt", (x, zero), BOOLEAN), Literal(-1, TINYINT)))
     branches.append((make("gt", (x, zero), BOOLEAN), Literal(1, TINYINT)))
     return Case(tuple(branches), Literal(0, TINYINT))

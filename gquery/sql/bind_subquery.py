@@ -194,11 +194,7 @@ class SubqueryBinder(ABC):
 
 def _is_less(a: Expr, b: Expr) -> Expr:
     """Whether a value of a row is less than another, where NULL is the greatest."""
-    smaller = call("lt", a, b)
-    if not a.nullable and not b.nullable:
-        return smaller
-    there = Not(IsNull(a))
-    return conjunction((there, disjunction((IsNull(b), smaller)) if b.nullable else smaller))
+    return conjunction((Not(IsNull(a)), disjunction((IsNull(b), call("lt", a, b)))))
 
 
 def _projected(plan: Plan, targets: list[tuple[Column, Expr]]) -> Plan:

@@ -93,3 +93,5 @@ select x, w, y % 2 p, y // 10 r, string_agg(w, '+') s, median(y) m, count(distin
 
 select x, sum(count(*)) over (partition by grouping(x)) n, rank() over (partition by grouping(x) order by sum(y)) r from t group by
 rollup(x)
+
+select coalesce(i, -1), ifnull(i + 1, 7), sign(i), (i, 1) < (2, 0), (2, 0) < (i, 1), count(*) from range(5) r(i) group by rollup(i)

@@ -16,6 +16,7 @@ from benchmarks import __main__ as suite
 from benchmarks import measure, report
 from benchmarks.cases import cases
 from benchmarks.data import CHECK, STRING_BYTES, Maker, Tables, exact_sum, fingerprint, occurrences
+from benchmarks.duckdb_resident import DuckDB
 from benchmarks.measure import Answer, Case, Checks, Measurement
 from gquery.device.device import cpu_device
 
@@ -37,15 +38,18 @@ def all_cases() -> dict[str, Case]:
 def run(chosen: list[Case], device: str = "python", path: Path | None = None, profile: bool = False) -> int:
     with gquery.connect(device=device) as connection:
         if path is None:
-            return suite.run(connection, chosen, ROWS, 1, profile, None)
+            return suite.run(connection, chosen, suite.Runs(ROWS, 1, profile), None)
         with path.open("w") as output:
-            return suite.run(connection, chosen, ROWS, 1, profile, output)
+            return suite.run(connection, chosen, suite.Runs(ROWS, 1, profile), output)
 
 
 # ---- cases -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["scan", "filter", "decimal", "group", "distinct", "join", "sort", "like", "string/", "window"])
+@pytest.mark.parametrize(
+    "kind",
+    ["scan", "filter", "decimal", "group", "distinct", "join", "sort", "like", "string/", "window", "aggregate", "set"],
+)
 def test_answers_are_right(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     chosen = [c for c in cases(ROWS) if c.name.startswith(kind)]
     assert run(chosen) == 0, capsys.readouterr().out
@@ -56,14 +60,23 @@ def test_answers_of_kernels_are_right(capsys: pytest.CaptureFixture[str]) -> Non
     chosen = cases(ROWS, "join/sparse/rows") + cases(ROWS, "group/two-sparse")
     with gquery.connect(device="cpu") as connection:
         connection.set("interpret_limit", 0)
-        assert suite.run(connection, chosen, ROWS, 1, False, None) == 0, capsys.readouterr().out
+        assert suite.run(connection, chosen, suite.Runs(ROWS, 1, False), None) == 0, capsys.readouterr().out
 
 
 @pytest.mark.cuda
 def test_answers_on_a_gpu_are_right(capsys: pytest.CaptureFixture[str]) -> None:
     with gquery.connect(device="cuda") as connection:
         connection.set("interpret_limit", 0)
-        assert suite.run(connection, cases(20_000), 20_000, 1, True, None) == 0, capsys.readouterr().out
+        assert suite.run(connection, cases(20_000), suite.Runs(20_000, 1, True), None) == 0, capsys.readouterr().out
+
+
+def test_a_peer_is_asked_in_turns(capsys: pytest.CaptureFixture[str]) -> None:
+    chosen = cases(ROWS, "window/top,aggregate/rollup")
+    with gquery.connect(device="python") as connection, DuckDB(1) as peer:
+        assert suite.run(connection, chosen, suite.Runs(ROWS, 1, False), None, peer) == 0
+    *_, first, second, together = capsys.readouterr().out.splitlines()
+    assert all(re.search(r"  DuckDB \d+ ms: \d+\.\d\d times, CPU \d+\.\d\d$", line) for line in (first, second))
+    assert together.startswith("together, best runs: ")
 
 
 def one_more(case: Case) -> Case:
@@ -130,6 +143,7 @@ def test_small_sizes_leave_no_case_twice() -> None:
 def test_only() -> None:
     assert {c.name for c in cases(ROWS, "sort/top")} == {"sort/top-10"}
     assert {c.name for c in cases(ROWS, "join/*semi")} == {"join/sparse/semi/1k"}
+    assert {c.name for c in cases(ROWS, "sort/top,scan/count")} == {"sort/top-10", "scan/count"}
     assert cases(ROWS, "no such") == []
 
 

@@ -218,7 +218,9 @@ class RunFeedback:
         made = RunFeedback()
         made._stages = self._stages.copy()
         made.units, made.outputs = self.units, self.outputs
-        made.shared = None if self.shared is None else replace(self.shared, scalars=None)  # a rank has numbers of its own
+        made.shared = (
+            None if self.shared is None else replace(self.shared, scalars=None)
+        )  # a rank has numbers of its own
         return made
 
     def for_recording(self) -> RunFeedback:

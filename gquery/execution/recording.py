@@ -236,9 +236,7 @@ def recording_constants(devices: Sequence[RecordingDevice]) -> Iterator[list[Arr
             device.constants = None
 
 
-def laid_out(
-    result: Table, status_words: Sequence[tuple[Speculation, Array]], arena: Arena, device: Device
-) -> Answer:
+def laid_out(result: Table, status_words: Sequence[tuple[Speculation, Array]], arena: Arena, device: Device) -> Answer:
     """What a run gives that is being recorded: its result, and the status words of each rank, which lie on ``device``."""
     statuses, size = [], 0
     for speculation, words in status_words:
@@ -265,7 +263,9 @@ def inputs_of(state: Run) -> Inputs:
     read = [c for i in columns for c in i.columns]
     if state.rank is not None:  # of tables that are cut a rank has its part
         cuts, number = state.rank.cuts, state.rank.comm.rank
-        read += [part_of(c, *cuts[id(i.source)].rows(number)) for i in columns if id(i.source) in cuts for c in i.columns]
+        read += [
+            part_of(c, *cuts[id(i.source)].rows(number)) for i in columns if id(i.source) in cuts for c in i.columns
+        ]
     arrays = tuple((b, b.on(device)) for c in read for b in c.buffers if b.is_on(device))
     return Inputs(columns, arrays)
 

@@ -34,10 +34,11 @@ from gquery.expression.frozen import frozen_single
 from gquery.kernels.kernel import Kernel
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.base import AbortableTarget
+from gquery.operators.joined_text import joins_text
 from gquery.operators.merge_groups import merged_sink
 from gquery.operators.reduce_run import as_group
 from gquery.planner.later import pattern_of
-from gquery.planner.physical import Group, HostRows, Pipeline, Program, Reduce
+from gquery.planner.physical import Group, HostRows, Pipeline, PipelineBreaker, Program, Reduce
 
 
 class Way(Protocol):
@@ -160,7 +161,18 @@ def may_be_recorded(program: Program, context: ExecutionContext) -> bool:
     if not _is_free(context):
         return False
     works = [stage.work for stage in pattern_of(program)]
-    return not any(isinstance(w, HostRows) or (isinstance(w, Pipeline) and w.host is not None) for w in works)
+    return not any(_is_on_host(work) for work in works)
+
+
+def _is_on_host(work: Pipeline | PipelineBreaker) -> bool:
+    """Whether the host has a part in a stage."""
+    match work:
+        case HostRows():
+            return not joins_text(work)
+        case Pipeline(host=host):
+            return host is not None
+        case _:
+            return False
 
 
 def _next(program: Program, feedback: RunFeedback, way: Way, arena: Arena) -> Table | None:

@@ -13,7 +13,7 @@ from typing import cast
 import numpy as np
 
 from gquery.columns.table import Table
-from gquery.device.device import cpu_device
+from gquery.device.device import Device, cpu_device
 from gquery.errors import InterruptError, OutOfMemoryError
 from gquery.execution.choose import breaker_device
 from gquery.execution.exchange import agree, breaker_frames, gather_inputs, rows_read
@@ -34,6 +34,7 @@ from gquery.kernels.targets import get_target
 from gquery.kernels.targets.base import AbortableTarget
 from gquery.operators.base import Frame, JoinIndex
 from gquery.operators.host_rows import run_host_rows
+from gquery.operators.joined_text import joins_text, run_joined_text
 from gquery.planner.later import pattern_of
 from gquery.planner.physical import (
     HostRows,
@@ -161,10 +162,8 @@ def _stage(state: Run, stage: Stage, report: StageReport) -> None:
                     run_within_memory(state, stage, stage.work, report)
                     agree(state, stage)
                 case HostRows():
-                    state.speculation.validate()
-                    report.target = "host"
                     gather_inputs(state, stage)
-                    state.frames[stage.number] = _on_host(state, stage, stage.work)
+                    state.frames[stage.number] = _host_rows(state, stage, stage.work, report)
                     agree(state, stage)
                 case RecursiveRows():
                     frames = breaker_frames(state, stage, stage.work)
@@ -208,10 +207,19 @@ def _forget(state: Run) -> None:
     state.context.device.make_room()
 
 
-def _on_host(state: Run, stage: Stage, work: HostRows) -> Frame:
-    """A frame with columns that the host makes beside those of a source."""
-    device, context = cpu_device(), state.context
-    if context.device.is_cpu:
-        device = context.device
+def _host_rows(state: Run, stage: Stage, work: HostRows, report: StageReport) -> Frame:
+    """A frame with columns that the host makes beside those of a source; where they are joined texts and the source is on a GPU,
+    that does."""
     frame = read(state, work.source, rows_read(state, stage))
-    return run_host_rows(work, frame, device, context.settings.worker_count, stage.label)
+    device, workers = state.context.device, state.context.settings.worker_count
+    if device.is_cuda and joins_text(work) and _is_on(frame, device):
+        report.target = device.name
+        return run_joined_text(work, frame, device)
+    state.speculation.validate()
+    report.target = "host"
+    return run_host_rows(work, frame, device if device.is_cpu else cpu_device(), workers, stage.label)
+
+
+def _is_on(frame: Frame, device: Device) -> bool:
+    """Whether all columns of a frame lie on a device, or have to."""
+    return device.stays or all(c.data.is_on(device) for c in frame.columns.values())

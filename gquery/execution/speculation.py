@@ -107,26 +107,28 @@ class Speculation:
         self._seen[key] = value
         return value
 
-    def read_count(self, array: Array, most: int | None) -> Count:
-        """How many elements an array says that there are, ``most`` at most; with slack as many as there may be."""
-        if not self.slack or isinstance(array, np.ndarray):
+    def read_count(self, array: Array, most: int | None, varies: bool = False) -> Count:
+        """How many elements an array says that there are, ``most`` at most; with slack, and where that number ``varies`` from run
+        to run, as many as there may be."""
+        slack = max(self.slack, tuning.speculation.varying_slack) if varies else self.slack
+        if not slack or isinstance(array, np.ndarray):
             return Count(self.read_scalar(array))
         number = array.reshape(1).astype(np.int64)  # a copy: where it was counted may be written to
-        return Count(self._read_bound(number, tuning.replay.slack_rows, most), number)
+        return Count(self._read_bound(number, slack, tuning.replay.slack_rows, most), number)
 
     def read_most(self, array: Array) -> int:
         """A number that the one in ``array`` does not exceed; with slack one that it may grow to."""
         if not self.slack or isinstance(array, np.ndarray):
             return self.read_scalar(array)
-        return self._read_bound(array.reshape(1).astype(np.int64), 0, None)
+        return self._read_bound(array.reshape(1).astype(np.int64), self.slack, 0, None)
 
-    def _read_bound(self, number: Array, spare: int, most: int | None) -> int:
+    def _read_bound(self, number: Array, slack: float, spare: int, most: int | None) -> int:
         """What a number is taken to be at most, ``most`` in any case: ``spare`` are added to what it is with slack."""
         key = ScalarSite(self.stage, self._reads.get(self.stage, 0))
         self._reads[self.stage] = key.ordinal + 1
         bound = None if self._expected is None else self._expected.scalars.get(key)
         if bound is None:
-            bound = max(int(wait_for_scalar(number) * self.slack) + spare, self._bounds.get(key, 0))
+            bound = max(int(wait_for_scalar(number) * slack) + spare, self._bounds.get(key, 0))
             bound = bound if most is None else min(bound, most)
             self._look_early()
         elif bound != most:

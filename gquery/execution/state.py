@@ -104,7 +104,9 @@ class Rank:
     placement: Placement
     cuts: Cuts
     wholes: dict[int, Frame] = field(default_factory=dict)
-    by_hash: dict[int, Frame] = field(default_factory=dict)  # rows that came by their hash, by the stage that reads them
+    by_hash: dict[int, Frame] = field(
+        default_factory=dict
+    )  # rows that came by their hash, by the stage that reads them
     heavy: dict[int, Array] = field(default_factory=dict)  # hashes of heavy keys, by the stage whose rows are probed
     received_bytes: int = 0  # from other ranks, in the stage that runs
     handed_over: object = None

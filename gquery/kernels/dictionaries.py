@@ -15,7 +15,7 @@ import numpy as np
 
 from gquery import tuning
 from gquery.columns.opaque import Opaque, joined
-from gquery.columns.table import Dictionary
+from gquery.columns.table import ColumnData, Dictionary
 from gquery.device.buffer import Buffer
 from gquery.errors import DatabaseError
 from gquery.expression.exact import exact
@@ -251,6 +251,12 @@ def _buffers(dictionary: Dictionary) -> tuple[Buffer, Buffer]:
         characters = characters if len(characters) else np.zeros(1, np.uint8)  # an empty array has no address
         found = _encoded[dictionary] = Buffer(offsets_of(values)), Buffer(characters)
     return found
+
+
+def text_of(dictionary: Dictionary) -> ColumnData:
+    """The strings of a dictionary as a column of text, a row a code."""
+    offsets, characters = _buffers(dictionary)
+    return ColumnData(VARCHAR, PhysicalType.STRING64, len(dictionary), offsets, None, characters)
 
 
 def recode(value: Value, target: Dictionary, code: Code) -> Value:

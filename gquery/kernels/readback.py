@@ -32,7 +32,7 @@ class Readback(Protocol):
     def read_scalar(self, array: Array | int, expected: int | None = None) -> int:
         """See `read_scalar`."""
 
-    def read_count(self, array: Array, most: int | None) -> Count:
+    def read_count(self, array: Array, most: int | None, varies: bool = False) -> Count:
         """See `read_count`."""
 
     def read_most(self, array: Array) -> int:
@@ -48,10 +48,11 @@ def read_scalar(array: Array | int, expected: int | None = None) -> int:
     return wait_for_scalar(array) if asked is None else asked.read_scalar(array, expected)
 
 
-def read_count(array: Array, most: int | None = None) -> Count:
-    """How many elements there are: the integer in an array of one, which is ``most`` at most."""
+def read_count(array: Array, most: int | None = None, varies: bool = False) -> Count:
+    """How many elements there are: the integer in an array of one, which is ``most`` at most. ``varies``: it may be another one
+    in each run over the same data, as it depends on the order that a GPU left rows in."""
     asked: Readback | None = getattr(_local, "asked", None)
-    return Count(wait_for_scalar(array)) if asked is None else asked.read_count(array, most)
+    return Count(wait_for_scalar(array)) if asked is None else asked.read_count(array, most, varies)
 
 
 def read_most(array: Array) -> int:

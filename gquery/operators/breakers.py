@@ -98,13 +98,36 @@ def _sort(work: SortRows, frame: Frame, device: Device) -> Frame:
         return _counted_sort(work, keys, frame, frame.number, device)
     if work.limit is not None:
         wanted = min(work.limit + work.offset, frame.rows)
-        found = order.candidates(keys, wanted)
-        few = tuning.materialization.sorted_on_host
-        if device.is_cuda and not device.stays and found is not None and found.size <= few:
-            return _sort(work, _few(work, frame, found, device), cpu_device())
-        rows = order.sort_order(keys, found)[work.offset : wanted]
+        flags = order.are_candidates(keys, wanted)
+        if flags is not None and device.is_cuda:
+            return _sort_candidates(work, keys, frame, flags, device)
+        rows = order.sort_order(keys, None if flags is None else scans.compact(flags))[work.offset : wanted]
     else:
         rows = order.sort_order(keys)[work.offset :]
+    return Frame(
+        {s.column.id: gathers.take(frame.columns[s.column.id], rows, device) for s in work.columns}, int(rows.size)
+    )
+
+
+def _sort_candidates(
+    work: SortRows, keys: Sequence[order.OrderKey], frame: Frame, flags: Array, device: Device
+) -> Frame:
+    """The same of the rows that have a flag, on a GPU: how many they are varies with the order of a frame's rows, so no run
+    counts on it."""
+    assert work.limit is not None
+    rows, count = scans.counted_compact(flags, varies=True)
+    if device.stays:
+        sorted_rows = counted_order.counted_order(keys, count, rows)
+        if sorted_rows is None:
+            raise CannotRecordError("the keys of a sort have too many bits for so many rows")
+        rows = sorted_rows[work.offset : min(work.limit + work.offset, frame.rows)]
+        made = {s.column.id: gathers.take(frame.columns[s.column.id], rows, device) for s in work.columns}
+        return Frame(made, int(rows.size))
+    validate()
+    rows = rows if count.number is None else rows[: int(count.number.item())]
+    if rows.size <= tuning.materialization.sorted_on_host:
+        return _sort(work, _few(work, frame, rows, device), cpu_device())
+    rows = order.sort_order(keys, rows)[work.offset : work.limit + work.offset]
     return Frame(
         {s.column.id: gathers.take(frame.columns[s.column.id], rows, device) for s in work.columns}, int(rows.size)
     )
@@ -190,15 +213,15 @@ def concatenate(parts: Sequence[ColumnData], stored: Stored, rows: int, device: 
     validity = None
     if stored.properties.nullable:
         flags = [xp.ones(c.length, np.uint8) if c.validity is None else c.validity.on(device) for c in parts]
-        validity = xp.concatenate(flags)
+        validity = gathers.concatenated(flags)
     if stored.physical_type.is_string:
-        views = xp.concatenate([gathers.string_views(c, device) for c in parts])
+        views = gathers.concatenated([gathers.string_views(c, device) for c in parts])
         offsets, characters = gathers.gather_strings(views)
         return ColumnData(
             stored.properties.dtype, PhysicalType.STRING64, rows, Buffer(offsets, device),
             None if validity is None else Buffer(validity, device), Buffer(characters, device),
         )  # fmt: skip
-    data = xp.concatenate([c.data.on(device).astype(stored.physical_type.numpy) for c in parts])
+    data = gathers.concatenated([c.data.on(device) for c in parts], stored.physical_type.numpy)
     return make_column(stored.properties, stored.physical_type, data, validity, rows, device)
 
 
@@ -248,7 +271,7 @@ def _rank_encode_alone(frame: Frame, work: RankEncode, device: Device, workers: 
     """The same of nothing but the rows with extremes: two for each column, which are in the middle of the others."""
     xp = device.xp
     ends = [_extreme_rows(frame.columns[s.column.id], device, workers) for s, _ in work.pairs]
-    rows = xp.concatenate(ends)
+    rows = gathers.concatenated(ends)
     columns = {s.column.id: gathers.take(frame.columns[s.column.id], rows, device) for s, _ in work.pairs}
     made, rank_values, at = {s.column.id: s for s in work.columns}, {}, 0
     for (stored, code), own in zip(work.pairs, ends, strict=True):

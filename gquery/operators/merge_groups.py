@@ -177,9 +177,7 @@ def merge_groups(sink: Group, parts: Sequence[PartGroups], device: Device) -> Me
 
 def _in_a_row(parts: Sequence[Array], device: Device) -> Array:
     """The arrays of all ranks, one behind another, on ``device``."""
-    arrays = [brought(p, device_of(p), device) for p in parts]
-    made: Array = device.xp.concatenate(arrays)
-    return made
+    return gathers.concatenated([brought(p, device_of(p), device) for p in parts])
 
 
 def _distinct(keys: Array, size: int | None) -> tuple[Array, Array]:
@@ -205,9 +203,9 @@ def _merged_text(
     """A text for each group, which is the same in every part that has one: that of the first."""
     xp = device.xp
     columns = [_text_on(c, device) for p in parts if (c := p.texts[n]) is not None]
-    views = xp.concatenate([gathers.string_views(c, device) for c in columns]).reshape(-1, 2)
+    views = gathers.concatenated([gathers.string_views(c, device) for c in columns]).reshape(-1, 2)
     flags = [xp.ones(c.length, np.uint8) if c.validity is None else c.validity.on(device) for c in columns]
-    valid = xp.concatenate(flags).astype(bool)
+    valid = gathers.concatenated(flags, "bool")
     none = int(valid.size)
     rows = device.full(groups, none, np.int64)
     grouping.accumulate_at(rows, slots, xp.where(valid, xp.arange(none), none), "min")

@@ -17,6 +17,7 @@ from gquery.kernels.targets.capabilities import capabilities
 from gquery.operators import accumulate
 from gquery.operators.codegen import behind_selection, kernels, units
 from gquery.operators.join_build import is_speculated
+from gquery.operators.joined_text import joins_text
 from gquery.operators.materialize import materialize_mode
 from gquery.planner.physical import (
     AggregateSegment,
@@ -344,6 +345,7 @@ def _breaker(work: PipelineBreaker, printer: Printer) -> str:
             return f"group stage {stage} by {by} in order to ({_names((s.column for s, _ in made_in_order), printer)})"
         case HostRows(source, made):
             calls = ", ".join(printer.named(s.column, e) for s, e in made)
-            return f"call on the host: {calls}; {_source(source, printer)}"
+            does = "join texts" if joins_text(work) else "call on the host"
+            return f"{does}: {calls}; {_source(source, printer)}"
         case _:
             assert_never(work)

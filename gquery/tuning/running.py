@@ -219,6 +219,9 @@ class Speculation(Record):
     given_up: int = number(
         8, "runs", "of a template's plans made twice, after which none takes what others read back as given"
     )
+    varying_slack: float = number(
+        1.5, "times", "by which a count may be greater than it was that depends on the order a GPU left rows in"
+    )
 
 
 @dataclass(init=False, eq=False, repr=False)

@@ -35,6 +35,9 @@ QUERIES = [
     "SELECT day, sum(f) IS NULL FROM t GROUP BY day ORDER BY day",
     "SELECT k FROM t WHERE v > 1000000",
     "SELECT g, min(n) FROM t LEFT JOIN small ON t.v = small.id GROUP BY g ORDER BY g NULLS FIRST",
+    "SELECT s, k % 100000 AS r, count(*) FROM t GROUP BY ALL ORDER BY s, r LIMIT 100",  # of groups in any order
+    "SELECT g, k % 3 AS a, k % 4 AS b, count(*), sum(v) FROM t GROUP BY CUBE (g, a, b) ORDER BY ALL",  # many frames, joined
+    "SELECT g || '-' || s AS x, count(*) FROM t GROUP BY x ORDER BY x LIMIT 9",
     "(SELECT g FROM t WHERE v < 3) UNION ALL (SELECT g FROM t WHERE v > 97) ORDER BY 1 LIMIT 50",
 ]
 

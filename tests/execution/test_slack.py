@@ -65,7 +65,7 @@ class Slack(Speculation):
     def read_scalar(self, array: Array | int, expected: int | None = None) -> int:
         return int(array) if isinstance(array, int) else int(np.asarray(array).item())
 
-    def read_count(self, array: Array, most: int | None) -> Count:
+    def read_count(self, array: Array, most: int | None, varies: bool = False) -> Count:
         number = np.asarray(array).reshape(1).astype(np.int64)
         return Count(int(number[0]) * 2 + 70, number)
 

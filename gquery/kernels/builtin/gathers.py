@@ -6,11 +6,12 @@ Functions take NumPy or CuPy arrays and give arrays of the same kind. Row number
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 
 import numpy as np
 
 from gquery.columns.table import ColumnData, ColumnStatistics
-from gquery.device.array import READ_AHEAD, Array
+from gquery.device.array import READ_AHEAD, Array, ElementDType
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device
 from gquery.expression.types import PhysicalType
@@ -48,6 +49,22 @@ def gather(array: Array, rows: Array, words: int = 1) -> Array:
     rows = xp.ascontiguousarray(rows if row == "u32" else rows.astype(np.int64, copy=False))
     made: Array = xp.empty(words * rows.size, array.dtype)
     launch(GATHERS[element, row, words], rows.size, made, rows, xp.ascontiguousarray(array), made)
+    return made
+
+
+def concatenated(arrays: Sequence[Array], dtype: ElementDType | str | None = None) -> Array:
+    """The arrays one after another, as elements of ``dtype`` (None: as they are). CuPy's own sends the addresses of many arrays
+    to the GPU, which a recording cannot do."""
+    xp, first = namespace(arrays[0]), arrays[0]
+    if xp is np:
+        joined: Array = np.concatenate(arrays)
+        return joined if dtype is None else joined.astype(dtype, copy=False)
+    made: Array = xp.empty(sum(int(a.size) for a in arrays), first.dtype if dtype is None else dtype)
+    end = 0
+    for array in arrays:
+        start, end = end, end + int(array.size)
+        if array.size:
+            xp.copyto(made[start:end], array, casting="unsafe")
     return made
 
 

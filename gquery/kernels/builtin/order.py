@@ -218,17 +218,20 @@ def sort_starts(keys: Sequence[OrderKey]) -> tuple[Array, Array]:
 
 def top_k(keys: Sequence[OrderKey], k: int) -> Array:
     """The first ``k`` rows of `sort_order`, without sorting the rest."""
-    return sort_order(keys, candidates(keys, k))[: max(k, 0)]
+    flags = are_candidates(keys, k)
+    return sort_order(keys, None if flags is None else compact(flags))[: max(k, 0)]
 
 
-def candidates(keys: Sequence[OrderKey], k: int) -> Array | None:
-    """Rows among which the first ``k`` of `sort_order` are, in any case few more; None where there are not many rows."""
+def are_candidates(keys: Sequence[OrderKey], k: int) -> Array | None:
+    """Flags of rows among which the first ``k`` of `sort_order` are, in any case few more: how many depends on the order of the
+    rows. None where there are not many rows."""
     n = keys[0].size
     check_rows(n)
     if 0 < k < n // tuning.sorting.candidate_rows:
         values = Digits(keys).take(None, INT64_BITS, n.bit_length() + tuning.sorting.spare_bits)
         if values is not None:
-            return compact(values <= bound_of(values, k))
+            flags: Array = values <= bound_of(values, k)
+            return flags
     return None
 
 

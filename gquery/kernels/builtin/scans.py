@@ -42,8 +42,8 @@ def zeros_by_row(rows: int, device: Device, context: str = "") -> Array:
     return device.zeros(-(-rows // ROWS_A_START) * ROWS_A_START, np.uint32, context)
 
 
-def _last_of(ends: Array, most: int | None) -> Count:
-    return read_count(ends[-1:], most) if ends.size else Count(0)
+def _last_of(ends: Array, most: int | None, varies: bool = False) -> Count:
+    return read_count(ends[-1:], most, varies) if ends.size else Count(0)
 
 
 def starts_by_row(counts: Array) -> tuple[Array, Count]:
@@ -106,12 +106,12 @@ def compact(flags: Array, none: int = 0) -> Array:
     return rows_of_bits(bits_of(flags, none))
 
 
-def counted_compact(flags: Array) -> tuple[Array, Count]:
-    """The row numbers whose flag is not 0, ascending (uint32), and how many there are: in the places that are left over
-    stands 0."""
+def counted_compact(flags: Array, varies: bool = False) -> tuple[Array, Count]:
+    """The row numbers whose flag is not 0, ascending (uint32), and how many there are (``varies``: see `read_count`): in the
+    places that are left over stands 0."""
     check_rows(flags.size)
     if namespace(flags) is not np:
-        return counted_rows_of_bits(bits_of(flags), flags.size)
+        return counted_rows_of_bits(bits_of(flags), flags.size, varies=varies)
     (found,) = flags.nonzero()
     count = read_count(np.array([found.size]), flags.size)
     rows = np.zeros(count.bound, np.uint32)
@@ -220,11 +220,12 @@ def rows_of_bits(bits: Array) -> Array:
     return _rows_of_bits(bits, counts, ends, Count(read_scalar(ends[-1]) if ends.size else 0))
 
 
-def counted_rows_of_bits(bits: Array, most: int, behind: int = 0) -> tuple[Array, Count]:
-    """The same, ``most`` at most, and how many there are: in the places that are left over stands ``behind``."""
+def counted_rows_of_bits(bits: Array, most: int, behind: int = 0, varies: bool = False) -> tuple[Array, Count]:
+    """The same, ``most`` at most, and how many there are (``varies``: see `read_count`): in the places that are left over stands
+    ``behind``."""
     counts = _tile_counts(bits)
     ends = namespace(bits).cumsum(counts)
-    count = _last_of(ends, most)
+    count = _last_of(ends, most, varies)
     return _rows_of_bits(bits, counts, ends, count, behind), count
 
 

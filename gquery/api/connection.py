@@ -94,7 +94,7 @@ class Connection(Plans, Frames, Files, Explains, Exceptions):
         self._cache = ColumnCache(self.settings.memory_limit, self.device, self.settings.worker_count)
         self.device.evict = self._cache.evict_bytes
         self._files: Recent[Any, TableSource] = Recent(tuning.memory.files)
-        self._catalog = Catalog(self._open_file, self._variable, self._check_function)
+        self._catalog = Catalog(self._open_file, self._variable, self._check_function, self._answer)
         self._plans = PlanCache()
         self._seeds = Seeds()
         self._templates = Templates()
@@ -173,8 +173,8 @@ class Connection(Plans, Frames, Files, Explains, Exceptions):
         from gquery.sql.catalog import View
 
         match statement:
-            case st.SelectStatement(query):
-                prepared = self._plan(query, template=template)
+            case st.SelectStatement(query, asked):
+                prepared = self._plan(query, template=template, asked=asked)
                 prepared.catalog_version = version
                 if text is not None:
                     self._plans.keep(text, params, self.settings, prepared)
@@ -206,13 +206,6 @@ class Connection(Plans, Frames, Files, Explains, Exceptions):
                 return message(self, {"explain": texts}, show_text=True)
             case st.SetOption(name, value):
                 self.set(name, value)
-            case st.ShowTables():
-                return message(self, {"name": list(self._catalog.names())})
-            case st.Describe(query):
-                columns_ = query.outputs
-                kinds = [str(c.dtype) for c in columns_]
-                nulls = ["YES" if c.nullable else "NO" for c in columns_]
-                return message(self, {"column_name": list(query.names), "column_type": kinds, "null": nulls})
             case _:
                 assert_never(statement)
         return message(self, {"Success": []})

@@ -150,11 +150,11 @@ def _key(text: str, params: Parameters, settings: Settings) -> Any:
     return text, None if params is None else exact(params), settings
 
 
-def sources_of(plan: Plan) -> tuple[TableSource, ...]:
-    """The tables that a plan scans, subqueries included, each once."""
+def sources_of(*plans: Plan) -> tuple[TableSource, ...]:
+    """The tables that plans scan, subqueries included, each once."""
     from gquery.planner.logical.shared import scans
 
-    return tuple({id(scan.source): scan.source for scan in scans(plan)}.values())
+    return tuple({id(scan.source): scan.source for plan in plans for scan in scans(plan)}.values())
 
 
 def check_sources(plan: Plan) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from gquery import tuning
 from gquery.api.plan_cache import (
@@ -22,6 +24,7 @@ from gquery.runtime.nesting import with_room
 from gquery.runtime.records import replace
 
 if TYPE_CHECKING:
+    from gquery.columns.table import Table
     from gquery.expression.expr import Expr
     from gquery.expression.expr import Literal as Constant
     from gquery.functions.chance import Seeds
@@ -38,19 +41,26 @@ class Plans(Session):
     _templates: Templates
     _seeds: Seeds
 
-    def _plan(self, query: Query, now: bool = True, template: Template | None = None) -> PreparedPlan:
-        """A bound query, optimized now or when it is first needed; ``template`` is the one that its text makes."""
+    @abstractmethod
+    def run_plan(self, prepared: PreparedPlan) -> Table:
+        """The rows of a plan."""
+
+    def _plan(
+        self, query: Query, now: bool = True, template: Template | None = None, asked: Sequence[Query] = ()
+    ) -> PreparedPlan:
+        """A bound query, optimized now or when it is first needed; ``template`` is the one that its text makes, ``asked``
+        what was run while it was bound: the plan is of the tables of that too."""
         from gquery.planner.rules.draw_random import draws
         from gquery.planner.rules.fix_moment import reads_clock
 
-        sources = with_room(lambda: sources_of(query.plan))
+        sources = with_room(lambda: sources_of(query.plan, *(q.plan for q in asked)))
         versions = tuple(s.version for s in sources)
         check_sources(query.plan)
         version = self._catalog.version
         prepared = PreparedPlan(
             lambda: query, self._optimize, self.settings, sources, versions, version, slots=template
         )
-        prepared.serves_one_run = reads_clock(query.plan) or draws(query.plan)
+        prepared.serves_one_run = any(reads_clock(q.plan) or draws(q.plan) for q in (query, *asked))
         if now:
             _ = prepared.query
         return prepared
@@ -150,7 +160,16 @@ class Plans(Session):
 
         statement = bind(text, self._catalog, params)
         assert isinstance(statement, SelectStatement)
-        return self._plan(statement.query)
+        return self._plan(statement.query, asked=statement.asked)
+
+    def _answer(self, query: Query) -> list[tuple[Any, ...]]:
+        """The rows of a query that another one is bound by."""
+        from gquery.columns.arrow import export_table
+        from gquery.columns.python_values import python_values
+        from gquery.planner.rebind import without_slots
+
+        table = export_table(self.run_plan(self._plan(without_slots(query))))
+        return list(zip(*map(python_values, table.columns), strict=True))
 
     @boundary
     def limited_plan(self, prepared: PreparedPlan, rows: int) -> PreparedPlan:

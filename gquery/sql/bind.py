@@ -21,18 +21,17 @@ from gquery.sql.catalog import Catalog
 from gquery.sql.check import check
 from gquery.sql.ctes import Ctes
 from gquery.sql.cut import TextSlots
+from gquery.sql.names import unique_names
 from gquery.sql.parse import Parsed, located, parse_one
 from gquery.sql.separate import separate
 from gquery.sql.statement import (
     CreateTable,
     CreateView,
-    Describe,
     DropTable,
     DropView,
     Explain,
     SelectStatement,
     SetOption,
-    ShowTables,
     Statement,
 )
 from gquery.sql.types import Parameters
@@ -68,19 +67,13 @@ def _statement(parsed: Parsed, catalog: Catalog, parameters: Parameters, slots: 
     binder = QueryScopes(parsed.sql, catalog.stored() if is_view else catalog, parameters, slots)
     match tree:
         case exp.Query() | exp.Values():
-            return SelectStatement(_result(binder, tree))
+            return SelectStatement(_result(binder, tree), tuple(binder.asked))
         case exp.Create():
             return _create(binder, parsed, tree)
         case exp.Drop():
             return _drop(tree)
         case exp.Set():
             return _set(tree)
-        case exp.Show() if tree.name.upper().endswith("TABLES"):
-            return ShowTables()
-        case exp.Describe():
-            inner = tree.this
-            query = inner if isinstance(inner, exp.Query) else exp.select("*").from_(inner)
-            return Describe(_result(binder, query))
         case _:
             raise located(NotSupportedError(f"not supported: statement {tree.key.upper()}"), parsed.sql, tree)
 
@@ -113,21 +106,7 @@ def _create(binder: QueryScopes, parsed: Parsed, tree: exp.Create) -> Statement:
     names = columns + query.names[len(columns) :]
     if tree.kind == "VIEW":
         return CreateView(name, _query_text(parsed), columns, replace, exists)
-    return CreateTable(name, Query(query.plan, query.outputs, _unique(names)), replace, exists)
-
-
-def _unique(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Names of a table's columns: they have to differ, so a later equal one gets ``_1``, ``_2``, ..."""
-    seen: set[str] = set()
-    result: list[str] = []
-    for name in names:
-        candidate, n = name, 0
-        while candidate.lower() in seen:
-            n += 1
-            candidate = f"{name}_{n}"
-        seen.add(candidate.lower())
-        result.append(candidate)
-    return tuple(result)
+    return CreateTable(name, Query(query.plan, query.outputs, unique_names(names)), replace, exists)
 
 
 def _query_text(parsed: Parsed) -> str:

@@ -24,6 +24,13 @@ def column_of(node: exp.Expr) -> Expr | None:
     return None if meta is None else meta.get(_META)
 
 
+def column_node(name: str, column: Expr) -> exp.Column:
+    """A column of a tree that is bound already."""
+    made = exp.column(exp.to_identifier(name, quoted=True))
+    made.meta[_META] = column
+    return made
+
+
 def expanded(node: exp.Expr, star: Star, named: bool) -> list[exp.Expr]:
     """The copies that an expression with COLUMNS stands for; itself where it has none. BindError where no column is meant.
     ``named``: each copy has the name of its column, where it is given no other."""
@@ -88,8 +95,7 @@ def _pattern(text: str, flags: re.RegexFlag) -> re.Pattern[str]:
 def _copy(node: exp.Expr, name: str, column: Expr, match: re.Match[str] | None) -> exp.Expr:
     made = node.copy()
     for call in list(made.find_all(exp.Columns)):
-        new = exp.column(exp.to_identifier(name, quoted=True))
-        new.meta[_META] = column
+        new = column_node(name, column)
         if call is made:
             return new
         call.replace(new)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any
 
 from sqlglot import exp
 
@@ -50,6 +51,7 @@ class QueryScopes:
         """``slots``: where constants were cut out of the text. ``around``: what binds the query in which this one is a view."""
         self.sql, self.catalog, self.parameters, self.slots = sql, catalog, parameters, slots
         self._visible: list[Ctes] = [Ctes()]
+        self.asked: list[Query] = [] if around is None else around.asked
         self._views: dict[View, Named] = around._views if around is not None else {}
 
     def cte(self, cte: Cte) -> Query:
@@ -81,6 +83,21 @@ class QueryScopes:
             inner = QueryScopes(view.sql, self.catalog.stored(), None, around=self)
             self._views[view] = named(inner.query(tree, None, Ctes()), view.name)
         return one_use(self._views[view])
+
+    @property
+    def visible(self) -> Ctes:
+        """The CTEs of the query that is being bound."""
+        return self._visible[-1]
+
+    def ask(self, query: Query, node: exp.Expr) -> list[tuple[Any, ...]]:
+        """The rows of a query that is run now, as another is made of what it gives: that one is for these constants alone."""
+        if self.catalog.rows is None:
+            error = BindError("the values of a PIVOT have to be named here: ON ... IN (...)")
+            raise located(error, self.sql, node)
+        if self.slots is not None:
+            self.slots.pin()
+        self.asked.append(query)
+        return self.catalog.rows(query)
 
     def function(self, name: str) -> UserFunction | None:
         """The Python function that a name means."""

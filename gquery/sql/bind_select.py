@@ -30,6 +30,7 @@ from gquery.sql.grouping_sets import has_sets, keys_of, sets_of
 from gquery.sql.names import column_name
 from gquery.sql.order_keys import check_key, ordinal, sort_key
 from gquery.sql.parse import located
+from gquery.sql.reshape import reshaped
 from gquery.sql.scope import Scope
 
 
@@ -43,6 +44,7 @@ class SelectBinder:
         """The plan and the result columns."""
         plan, self.scope = FromBinder(self.query, self.parent, self.ctes).bind(self.node)
         plan = self.query.sampled(plan, self.node)
+        plan, self.scope, self.node = reshaped(self.query, self.node, plan, self.scope)
         self.items = self._select_list()
         self.aliases = {
             i.name.lower(): i.node.this

@@ -46,6 +46,7 @@ class Catalog:
     open_file: Callable[..., TableSource] | None = None  # (paths, format or None, options by name)
     variable: Callable[[str, bool], TableSource | Bound | UserFunction | None] | None = None
     check: Callable[[UserFunction], None] | None = None  # refuses a function that the connection cannot compile
+    rows: Callable[[Query], list[tuple[Any, ...]]] | None = None  # of a query that is run while another is bound
     version: int = 0
     scans: int = 0  # how often a name meant a Python variable: such a plan is good for one caller only
     _entries: dict[str, TableSource | View] = field(default_factory=dict)
@@ -63,7 +64,7 @@ class Catalog:
     def stored(self) -> Catalog:
         """What views see: tables, views and functions of the catalog alone, no names of a caller."""
         made = copy(self._below or self)
-        made.variable = None
+        made.variable = made.rows = None
         return made
 
     def given(self, name: str) -> Bound | None:

@@ -106,8 +106,6 @@ _READ: dict[type[exp.Expr], frozenset[str]] = {
     exp.Drop: frozenset(("this", "tables", "kind", "exists", "cascade", "restrict")),  # nothing depends on a table
     exp.Set: _LIST,
     exp.SetItem: _ONE,
-    exp.Show: _ONE,
-    exp.Describe: _ONE,
 }  # fmt: skip
 
 

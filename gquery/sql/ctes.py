@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import field
-from typing import Protocol
+from typing import Any, Protocol
 
 from sqlglot import exp
 
@@ -85,6 +85,11 @@ class Queries(QueryBinder, Protocol):
     """What binds the queries of a statement: `bind_query.QueryScopes`."""
 
     catalog: Catalog
+
+    @property
+    def visible(self) -> Ctes: ...
+
+    def ask(self, query: Query, node: exp.Expr) -> list[tuple[Any, ...]]: ...
 
     def cte(self, cte: Cte) -> Query: ...
 

@@ -14,9 +14,10 @@ from functools import lru_cache
 from sqlglot import exp
 
 from gquery.expression.expr import Literal
-from gquery.expression.slots import SlotLiteral, Slots
+from gquery.expression.slots import SlotLiteral, Slots, pin
 from gquery.expression.types import VARCHAR, DType, Kind
 from gquery.runtime.records import dataclass
+from gquery.sql.grammar_tokens import mark_of
 from gquery.sql.lexer import NUMBER, STRING, Lexed
 from gquery.sql.parse import Parsed
 from gquery.sql.types import cut_node, number
@@ -98,6 +99,10 @@ class TextSlots:
         self._literals: list[SlotLiteral] = []
         self._named: dict[str, int] = {}
 
+    def pin(self) -> None:
+        """What is made now serves no other constants."""
+        pin(self._literals)
+
     def literal(self, number: int) -> SlotLiteral:
         return self._literals[number]
 
@@ -158,7 +163,7 @@ def _is_inside(node: exp.Expr, above: bool | None) -> bool | None:
         return None
     parent = node.parent
     if isinstance(parent, exp.Select) and node.arg_key == "expressions":
-        if not isinstance(node, exp.Alias):
+        if not isinstance(node, exp.Alias) or mark_of(parent.expressions[0].name):
             return None
         above = True
     elif isinstance(parent, exp.Join) and node.arg_key == "on":

@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gquery.errors import ParseError
-from gquery.sql.grammar_from import FromReader
-from gquery.sql.grammar_tokens import Reading
+from gquery.sql.grammar_from import SHOWS, FromReader
+from gquery.sql.grammar_pivot import PIVOTS
+from gquery.sql.grammar_tokens import Reading, marked
 from gquery.sql.lexer import NUMBER, STRING, Lexed
 from gquery.sql.precedence import MULTIPLY
 
@@ -43,15 +44,6 @@ class Reader(FromReader):
                 self._drop()
             case "set":
                 self._set()
-            case "show":
-                self.next()
-                self.expect("tables")
-            case "describe" | "desc":
-                self.next()
-                if self.starts_query():
-                    self.query()
-                else:
-                    self._table_name()
             case _:
                 self.query()
 
@@ -103,6 +95,9 @@ class Reader(FromReader):
 
     def query(self) -> None:
         """``[WITH] terms [ORDER BY] [LIMIT]``."""
+        if self.word in SHOWS:
+            self._show()
+            return
         start = self.begin()
         is_values = self.word == "values"
         if self.take("with"):
@@ -114,6 +109,25 @@ class Reader(FromReader):
         self._order_and_limit()
         if not is_values:  # one node of the tree with its alias
             self.end(start)
+
+    def _show(self) -> None:
+        """``DESCRIBE``, ``SHOW`` or ``SUMMARIZE`` of a table or query, written as a SELECT over it (`sql.grammar_pivot`)."""
+        form = "summarize" if self.word == "summarize" else "describe"
+        if self.word == "show" and self.peek(1) == "tables":
+            self.say("select", marked("tables"))
+            self.say()
+            return
+        what = self.at
+        self.next()
+        is_query = self.starts_query()
+        self.edit(what, ("from", "(") if is_query else ("from",))
+        if is_query:
+            self.query()
+        elif self.kind == STRING:
+            self.leaf()
+        else:
+            self._table_name()
+        self.say_before(*((")",) if is_query else ()), "select", marked(form))
 
     def _cte(self) -> None:
         self.name(leaf=True)
@@ -163,6 +177,8 @@ class Reader(FromReader):
             self._table_name()
         elif self.word in ("select", "from"):
             self._select()
+        elif self.word in PIVOTS:
+            self.pivot()
         else:
             raise self.unexpected()
 
@@ -220,33 +236,6 @@ class Reader(FromReader):
             self.next()
         else:
             self.expression()
-
-    def _targets(self) -> None:
-        self._target()
-        while self.take(","):
-            if not self.can_begin():
-                return
-            self._target()
-
-    def _target(self) -> None:
-        """An entry of the SELECT list, its name before or behind it."""
-        start = self.begin()
-        if self.peek(1) == ":" and self.is_column_name():
-            self.name(leaf=True)
-            self.next()
-            self.expression()
-        elif self.word == "*":
-            self.next()
-            self.star()
-            if self.word in ("like", "ilike", "similar", "not"):
-                self._match()
-        else:
-            self.expression(star=True)
-            if self.take("as"):
-                self.label(leaf=True, text=True)
-            elif self.is_bare_alias():
-                self.leaf()
-        self.end(start)
 
     def _order_and_limit(self) -> None:
         if self.word == "order":

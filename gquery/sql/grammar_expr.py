@@ -69,6 +69,8 @@ class ExpressionReader(FormReader):
     def _level(self, is_simple: bool) -> int:
         """How tightly the operator here binds; 0 for none."""
         word = self.word
+        if self.at == self._stop:
+            return 0
         found = INFIX.get(word)
         if found is not None:
             if is_simple and found == COMPARE:  # sqlglot reads none there

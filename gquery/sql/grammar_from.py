@@ -5,15 +5,16 @@ The base of `sql.grammar`, which says what this is for.
 
 from __future__ import annotations
 
-from gquery.sql.grammar_expr import ExpressionReader
+from gquery.sql.grammar_pivot import PIVOTS, PivotReader
 from gquery.sql.lexer import NUMBER, STRING, WORD
 
-_QUERY = frozenset(("select", "with", "values", "from", "table"))
+SHOWS = frozenset(("describe", "desc", "show", "summarize"))
+_QUERY = frozenset(("select", "with", "values", "from", "table")) | PIVOTS | SHOWS
 _JOIN_SIDES = frozenset(("left", "right", "full"))
 _JOINS = _JOIN_SIDES | {"join", "inner", "semi", "anti", "asof", "cross", "natural", "positional"}
 
 
-class FromReader(ExpressionReader):
+class FromReader(PivotReader):
     """Reads FROM clauses; `query` is for who reads statements."""
 
     _opened_from = _opened_to = 0  # the parentheses that were last looked behind: from the first one to the last
@@ -60,13 +61,19 @@ class FromReader(ExpressionReader):
     def _item(self, nested: bool = False) -> bool:
         """A table and its joins; ``nested``: in parentheses, or behind a JOIN whose ON comes later, where they are one in
         the tree, too. Whether there was a join."""
-        start = self.begin()
+        first, start = self.at, self.begin()
         joined = self._primary()
         if not (nested and self._is_join()):
             self.end(start)
-        while self._is_join():
-            joined = True
-            self._join()
+        while True:
+            if self.word in PIVOTS:
+                joined = False
+                self.pivoted(first, start)
+            elif self._is_join():
+                joined = True
+                self._join()
+            else:
+                break
         if nested:
             self.end(start)
         return joined

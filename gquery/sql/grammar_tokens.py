@@ -13,6 +13,27 @@ from gquery.runtime.records import dataclass
 from gquery.sql.keywords import CALLED_COLUMN_NAMES, COLUMN_NAMES, CONSTANTS, FUNCTION_NAMES, KEYWORDS, RESERVED
 from gquery.sql.lexer import END, QUOTED, STRING, WORD, Lexed
 
+_MARK = "\x1e"
+
+
+def marked(name: str) -> str:
+    """A column that no text names: it says what stands behind it in a SELECT list that was made here."""
+    return _MARK + name
+
+
+def mark_of(name: str) -> str:
+    """What a column's name says of what stands behind it; "" for a name that a text has."""
+    return name[1:] if name[:1] == _MARK else ""
+
+
+@dataclass(frozen=True)
+class Edit:
+    """Words that sqlglot's parser reads in place of the token that begins at a place, or before it."""
+
+    start: int
+    words: tuple[str, ...]
+    is_before: bool = False
+
 
 @dataclass
 class Reading:
@@ -20,13 +41,14 @@ class Reading:
     first and last of them for all that belongs together. ``calls`` are where the names of functions begin that are called
     as any other; ``pluses`` where a plus stands before a value, and where that ends; ``typed`` where a constant with its
     type before it begins and ends, where a cast or the like stands behind it; ``frames`` where the word begins with which a
-    window's frame does."""
+    window's frame does; ``edits`` what sqlglot is given to read in place of the text."""
 
     leaves: list[tuple[int, int]] = field(default_factory=list)
     calls: set[int] = field(default_factory=set)
     pluses: dict[int, int] = field(default_factory=dict)
     typed: dict[int, int] = field(default_factory=dict)
     frames: set[int] = field(default_factory=set)
+    edits: list[Edit] = field(default_factory=list)
     spans: list[tuple[int, int]] = field(default_factory=list)
 
 
@@ -38,6 +60,7 @@ class TokenReader:
         self.starts, self.ends, self.behind = tokens.starts, tokens.ends, behind
         self.reading = Reading()
         self._failed: set[int] = set()
+        self._stop = -1  # a token that no operator begins with
         self.go(first)
 
     # ---- tokens ------------------------------------------------------------------------------------------------------
@@ -69,6 +92,20 @@ class TokenReader:
         if not self.take(word):
             raise self.unexpected(wanted or word.upper())
 
+    def edit(self, at: int, words: tuple[str, ...], is_before: bool = False) -> None:
+        """Has sqlglot read words in place of a token, or before it."""
+        self.reading.edits.append(Edit(self.starts[at], words, is_before))
+
+    def say(self, *words: str) -> None:
+        """Has sqlglot read words in place of the next token, and goes over it."""
+        self.edit(self.at, words)
+        self.next()
+
+    def say_before(self, *words: str) -> None:
+        """Has sqlglot read words before the next token."""
+        if words:
+            self.edit(self.at, words, is_before=True)
+
     def unexpected(self, wanted: str = "") -> ParseError:
         """The error of the next token."""
         before = f": {wanted} is expected" if wanted else ""
@@ -95,11 +132,11 @@ class TokenReader:
         if last > start:
             self.reading.spans.append((start, last))
 
-    def mark(self) -> tuple[int, int, int]:
+    def mark(self) -> tuple[int, int, int, int]:
         """Where the reader is."""
-        return self.at, len(self.reading.leaves), len(self.reading.spans)
+        return self.at, len(self.reading.leaves), len(self.reading.spans), len(self.reading.edits)
 
-    def tries(self, rule: Callable[[], None], mark: tuple[int, int, int]) -> bool:
+    def tries(self, rule: Callable[[], None], mark: tuple[int, int, int, int]) -> bool:
         """Whether a rule takes what comes; back at ``mark`` where it does not. Each place is tried once."""
         if mark[0] in self._failed:
             return False
@@ -108,7 +145,7 @@ class TokenReader:
         except ParseError:
             self._failed.add(mark[0])
             self.go(mark[0])
-            del self.reading.leaves[mark[1] :], self.reading.spans[mark[2] :]
+            del self.reading.leaves[mark[1] :], self.reading.spans[mark[2] :], self.reading.edits[mark[3] :]
             return False
         return True
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from sqlglot import exp
 
 from gquery.sql.keywords import KEYWORDS
@@ -28,6 +30,8 @@ def column_name(node: exp.Expr) -> str:
     match node:
         case exp.Alias():
             return str(node.alias)
+        case exp.Column() if not isinstance(node.this, exp.Star):
+            return ".".join(_identifier(p.name) for p in node.parts)
         case exp.Column() | exp.Identifier():
             return node.name
         case exp.Paren():
@@ -144,6 +148,12 @@ def _quoted(name: str) -> str:
     return f'"{name}"' if name in KEYWORDS else name
 
 
+def _identifier(name: str) -> str:
+    """A name as a text has to have it."""
+    is_plain = re.fullmatch("[a-zA-Z_][a-zA-Z0-9_]*", name) is not None and name.lower() not in KEYWORDS
+    return name if is_plain else '"' + name.replace('"', '""') + '"'
+
+
 def _number(text: str) -> str:
     text = text.replace("_", "")
     return repr(float(text)) if "e" in text.lower() else text.removesuffix(".")
@@ -204,3 +214,17 @@ def _type_name(node: exp.DataType) -> str:
         return f'"{found}"' if found in _QUOTED_TYPES else found
     except Error:
         return node.sql("duckdb")
+
+
+def unique_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Names of a table's columns: they have to differ, so a later equal one gets ``_1``, ``_2``, ..."""
+    seen: set[str] = set()
+    result: list[str] = []
+    for name in names:
+        candidate, n = name, 0
+        while candidate.lower() in seen:
+            n += 1
+            candidate = f"{name}_{n}"
+        seen.add(candidate.lower())
+        result.append(candidate)
+    return tuple(result)

@@ -24,12 +24,16 @@ from gquery.runtime.nesting import with_room
 from gquery.runtime.records import dataclass
 from gquery.sql.dialect import dialect
 from gquery.sql.grammar import read
-from gquery.sql.grammar_tokens import Reading
+from gquery.sql.grammar_tokens import Edit, Reading
 from gquery.sql.lexer import NUMBER, SYMBOL, WORD, Lexed, lex
 from gquery.sql.tokens import tokens_of
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _TYPES = {NUMBER: TokenType.NUMBER, WORD: TokenType.VAR, "+": TokenType.PLUS, "-": TokenType.DASH}
+_PUT = {
+    "(": TokenType.L_PAREN, ")": TokenType.R_PAREN, ",": TokenType.COMMA, "from": TokenType.FROM,
+    "select": TokenType.SELECT,
+}  # fmt: skip
 _CALL = "\x1f"  # before the name of a function that is called
 _VALUES = frozenset((  # words that are functions to sqlglot, and to DuckDB columns first, then functions
     TokenType.CURRENT_CATALOG, TokenType.CURRENT_DATE, TokenType.CURRENT_DATETIME, TokenType.CURRENT_ROLE,
@@ -124,6 +128,7 @@ def _trees(text: str, tokens: Lexed, readings: Sequence[Reading | ParseError]) -
     read = [r for r in readings if isinstance(r, Reading)]
     calls = {start for r in read for start in r.calls}
     frames = {start for r in read for start in r.frames}
+    edits = [edit for r in read for edit in r.edits]
     names: dict[int, tuple[int, str]] = {}
     for r in read:
         names |= {start: (end, f"{_CALL}+") for start, end in r.pluses.items()}
@@ -132,7 +137,8 @@ def _trees(text: str, tokens: Lexed, readings: Sequence[Reading | ParseError]) -
     def parsed() -> list[exp.Expr | None]:
         with _quiet:
             prepared = _prepared(tokens_of(text, tokens), tokens, calls, frames)
-            return dialect().parser().parse(_in_parentheses(prepared, names) if names else prepared, text)
+            prepared = _in_parentheses(prepared, names) if names else prepared
+            return dialect().parser().parse(_edited(prepared, edits) if edits else prepared, text)
 
     try:
         made = with_room(parsed)
@@ -217,6 +223,26 @@ def _in_parentheses(given: list[Token], names: dict[int, tuple[int, str]]) -> li
         last = given[-1]
         result += [Token(TokenType.R_PAREN, ")", last.line, last.col, end, end) for end in reversed(ends)]
     return result
+
+
+def _edited(given: list[Token], edits: Sequence[Edit]) -> list[Token]:
+    """The tokens with words in place of some of them. A word that was put in has a place, for errors, and no text there."""
+    before: dict[int, list[str]] = {}
+    instead: dict[int, list[str]] = {}
+    for edit in edits:
+        (before if edit.is_before else instead).setdefault(edit.start, []).extend(edit.words)
+    result: list[Token] = []
+    for t in given:
+        at = t.start
+        words = before.pop(at, []) + instead.get(at, [])
+        result += [Token(_PUT.get(w, TokenType.VAR), w, t.line, t.col, at, at - 1) for w in words]
+        if at not in instead:
+            result.append(t)
+        else:
+            instead[at] = []  # it may be several of sqlglot's
+    last = given[-1]
+    behind = [w for words in before.values() for w in words]
+    return result + [Token(_PUT.get(w, TokenType.VAR), w, last.line, last.col, last.end, last.end - 1) for w in behind]
 
 
 def _numbers(token: Token, tokens: Lexed, n: int) -> list[Token]:

@@ -10,9 +10,10 @@ from gquery.runtime.records import dataclass
 
 @dataclass(frozen=True)
 class SelectStatement:
-    """A query whose rows are asked for."""
+    """A query whose rows are asked for; ``asked``: those that were run while it was bound, whose answers it rests on."""
 
     query: Query
+    asked: tuple[Query, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -69,18 +70,4 @@ class SetOption:
     value: Any
 
 
-@dataclass(frozen=True)
-class ShowTables:
-    """``SHOW TABLES``."""
-
-
-@dataclass(frozen=True)
-class Describe:
-    """``DESCRIBE table`` or ``DESCRIBE SELECT ...``: the names and types of a query's columns."""
-
-    query: Query
-
-
-Statement = (
-    SelectStatement | CreateTable | CreateView | DropTable | DropView | Explain | SetOption | ShowTables | Describe
-)
+Statement = SelectStatement | CreateTable | CreateView | DropTable | DropView | Explain | SetOption

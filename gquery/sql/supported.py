@@ -13,7 +13,6 @@ from gquery.sql.calls import function_call, is_call
 from gquery.sql.parse import position
 
 _NODES: dict[type[exp.Expr], str] = {
-    exp.Pivot: "PIVOT and UNPIVOT",
     exp.Array: "lists",
     exp.Struct: "structs",
     exp.Map: "maps",

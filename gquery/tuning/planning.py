@@ -89,6 +89,7 @@ class Rewrites(Record):
     )
     most_merged_parts: int = number(16, "expression nodes", "of a filter that is tested beside others in one pass")
     most_sets: int = number(65_535, "sets", "of keys that one GROUP BY may have, as in DuckDB")
+    most_pivot_columns: int = number(1_000, "columns", "that a PIVOT makes at most")
     most_set_keys: int = number(62, "keys", "of grouping sets: which are missing from a set is said in a BIGINT")
     sets_by_themselves: int = number(
         10, "grouping sets", "that are grouped each for itself, from the smallest that holds it; more are one group by"

@@ -192,7 +192,7 @@ def test_views_and_tables(db: gquery.Connection) -> None:
     db.sql("DROP TABLE c; DROP TABLE IF EXISTS c")
     with pytest.raises(errors.DatabaseError, match="c"):
         db.table("c")
-    assert db.sql("DESCRIBE t").fetchall()[0] == ("a", "BIGINT", "YES")
+    assert db.sql("DESCRIBE t").fetchall()[0] == ("a", "BIGINT", "YES", None, None, None)
 
 
 def test_plans_follow_the_tables(db: gquery.Connection) -> None:

@@ -119,7 +119,6 @@ def expect_error(
         ("SELECT stddev(n) OVER (ORDER BY id) FROM t", errors.NotSupportedError, "stddev_samp over a part"),
         ("SELECT mode(n) OVER (ROWS 1 PRECEDING) FROM t", errors.NotSupportedError, "over a part of a partition"),
         ("SELECT ntile(0) OVER () FROM t", errors.DataError, "greater than zero"),
-        ("SELECT * FROM t PIVOT (sum(i64) FOR s IN ('a'))", errors.NotSupportedError, "pivot"),
         ("INSERT INTO t VALUES (1)", errors.NotSupportedError, "insert"),
         ("SET no_such_setting = 1", errors.ProgrammingError, "no_such_setting"),
         ("SET threads = 'many'", errors.ProgrammingError, "many"),

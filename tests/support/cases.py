@@ -20,6 +20,7 @@ _TABLES: dict[str, Callable[[], tables.Tables]] = {
     "joins": tables.joins,
     "edges": tables.edges,
     "shared": tables.shared,
+    "pivots": tables.pivots,
 }
 
 

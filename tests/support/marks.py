@@ -16,4 +16,3 @@ def and_slow(values: Iterable[str], *slow: str) -> list[Any]:
 def one_in(count: int, values: Sequence[Any]) -> list[Any]:
     """The values; all but one in ``count`` are for the slow tests."""
     return [pytest.param(v, marks=pytest.mark.slow) if n % count else v for n, v in enumerate(values)]
-

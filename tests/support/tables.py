@@ -240,3 +240,34 @@ def shared() -> Tables:
         ),
         "s": pa.table({"x": pa.array([1, 3, 3, None, 7], pa.int32()), "z": pa.array([3, None, 1, 4, 2], pa.int32())}),
     }
+
+
+def pivots() -> Tables:
+    """``t`` is long: groups, values of every kind to pivot on, NULLs; ``w`` is wide; ``n2`` names the groups."""
+    return {
+        "t": pa.table(
+            {
+                "g": pa.array([1, 1, 2, 2, 3, 10], pa.int32()),
+                "a": pa.array(["x", "y", "x", "x", None, "z"]),
+                "x": pa.array([10, 20, 30, 5, 7, None], pa.int32()),
+                "d": pa.array([1.5, 2.5, 0.0, 0.0, None, 3.5]),
+                "b": pa.array([True, False, True, None, None, True]),
+            }
+        ),
+        "w": pa.table(
+            {
+                "k": pa.array([1, 2], pa.int32()),
+                "jan": pa.array([10, None], pa.int32()),
+                "feb": pa.array([20, 40], pa.int32()),
+                "s": pa.array(["p", "q"]),
+            }
+        ),
+        "n2": pa.table({"g": pa.array([1, 2], pa.int32()), "nm": pa.array(["one", "two"])}),
+        "dd": pa.table(
+            {
+                "d": pa.array([datetime.date(2020, 1, 1), datetime.date(2020, 2, 1)]),
+                "v": pa.array([1, 2], pa.int32()),
+                "n": pa.array([-1, 2], pa.int32()),
+            }
+        ),
+    }

@@ -1,0 +1,69 @@
+"""What turns rows into columns and columns into rows: PIVOT, UNPIVOT, SUMMARIZE, DESCRIBE and SHOW.
+
+The grammar writes each as a SELECT whose list begins with a marked column (`gquery.sql.grammar_pivot`). `reshaped` takes the
+rows of its FROM clause, and gives the rows that the form makes of them and what is left of the SELECT: ``*`` of those, ORDER BY
+and LIMIT. No plan has a node of its own for them: PIVOT is an aggregate with a filter for each column, UNPIVOT a join with a
+table of numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from gquery.expression.expr import Literal, new_column
+from gquery.expression.types import VARCHAR
+from gquery.planner.logical.nodes import Plan, Values
+from gquery.sql.bind_pivot import pivot
+from gquery.sql.bind_summary import described, summary
+from gquery.sql.bind_unpivot import unpivot
+from gquery.sql.ctes import Queries
+from gquery.sql.grammar_tokens import mark_of
+from gquery.sql.names import unique_names
+from gquery.sql.reshaped_rows import Part, Relation
+from gquery.sql.scope import Scope, ScopeRelation
+
+_KEPT = ("order", "limit", "offset")
+
+
+def form_of(node: exp.Select) -> str:
+    """What a SELECT was made of by the grammar; "" for one that stands in the text."""
+    first = node.expressions[0] if node.expressions else None
+    return mark_of(first.name) if isinstance(first, exp.Column) else ""
+
+
+def reshaped(query: Queries, node: exp.Select, plan: Plan, scope: Scope) -> tuple[Plan, Scope, exp.Select]:
+    """The rows that a form makes of those of its FROM clause, and the SELECT over them; of no form everything as it is."""
+    form = form_of(node)
+    if not form:
+        return plan, scope, node
+    made: Relation
+    parts = _parts(node.expressions[1:])
+    match form:
+        case "pivot":
+            made = pivot(query, node, parts, plan, scope)
+        case "unpivot" | "unpivot_nulls":
+            made = unpivot(query, parts, plan, scope, keeps_nulls=form == "unpivot_nulls")
+        case "summarize":
+            made = summary(query, plan, scope)
+        case "describe":
+            made = described(scope)
+        case "tables":
+            made = _tables(query)
+        case _:
+            raise AssertionError(form)
+    plan, names, columns = made
+    rest = exp.Select(expressions=[exp.Star()], **{k: node.args[k] for k in _KEPT if node.args.get(k) is not None})
+    return plan, Scope(scope.parent, [ScopeRelation("", unique_names(names), columns)]), rest
+
+
+def _parts(nodes: Sequence[exp.Expr]) -> list[Part]:
+    """What stands behind the marks of the list, with their names."""
+    return [(mark_of(mark.name), node) for mark, node in zip(nodes[::2], nodes[1::2], strict=True)]
+
+
+def _tables(query: Queries) -> Relation:
+    names = tuple((Literal(n, VARCHAR),) for n in query.catalog.names())
+    column = new_column("name", VARCHAR, False)
+    return Values((column,), names), ("name",), (column,)

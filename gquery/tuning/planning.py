@@ -106,9 +106,9 @@ class SemiJoins(Record):
     """When rows are reduced by a SEMI join, or aggregated before a join."""
 
     aggregate_selectivity: float = number(
-        0.25, "share of rows", "kept, below which a SEMI join below an aggregate pays"
+        0.25, "share of rows", "kept, below which a SEMI join below an aggregate, a union or a window pays"
     )
-    aggregate_least_rows: int = number(10_000, "rows", "of an aggregate's input, below which none is added")
+    aggregate_least_rows: int = number(10_000, "rows", "that such an operator reads, below which none is added")
     build_selectivity: float = number(0.1, "share of keys", "on the probe side, up to which it reduces the build side")
     build_least_rows: int = number(100_000, "rows", "of a build side that is worth reducing")
     build_reading: float = number(0.25, "build rows a row", "read to compute the probe side again, at least")

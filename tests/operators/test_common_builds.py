@@ -126,6 +126,30 @@ def test_few_rows_are_found_once(sql: str, tune: Tune) -> None:
     assert_same(sql, tables, targets=("python", "cpu"), ranks=(3,))
 
 
+REDUCED = (  # rows of unions, groups and partitions that a join drops are not made
+    "SELECT count(*), sum(t.v), min(t.s) FROM (SELECT k, v, s FROM l UNION ALL SELECT k, NULL, s FROM r WHERE v > 0) t "
+    "JOIN u ON t.k = u.k WHERE u.v > 0",
+    "SELECT t.k, u.s FROM (SELECT * FROM (SELECT k, v FROM l UNION ALL SELECT l.k2, r.v FROM l LEFT JOIN r ON l.k = r.k) "
+    "WHERE v IS NOT NULL) t JOIN u ON t.k = u.k AND u.v > 0",
+    "SELECT count(*), count(k) FROM (SELECT k FROM l UNION ALL SELECT NULL UNION ALL SELECT id FROM r) t "
+    "WHERE k IN (SELECT k FROM u WHERE v > 0)",
+    "SELECT t.k, n, g FROM (SELECT k, row_number() OVER (PARTITION BY k ORDER BY id) AS n, count(*) OVER (PARTITION BY k) AS g "
+    "FROM l) t JOIN u ON t.k = u.k WHERE u.v > 0",
+    "SELECT t.v, n FROM (SELECT k, v, row_number() OVER (PARTITION BY v ORDER BY id) AS n FROM l) t JOIN u ON t.k = u.k "
+    "WHERE u.v > 0",
+    "SELECT t.k, c FROM (SELECT k, count(*) AS c FROM (SELECT k FROM l UNION ALL SELECT k2 FROM r) GROUP BY k) t "
+    "JOIN u ON t.k = u.k WHERE u.v > 0",
+    "SELECT t.k, x.s FROM (SELECT k FROM l UNION ALL SELECT k FROM r) t JOIN r x ON t.k = x.k WHERE x.v > 0",
+)
+
+
+@pytest.mark.parametrize("sql", REDUCED)
+def test_rows_that_a_join_drops_are_not_made(sql: str, tune: Tune) -> None:
+    tune(tuning.semi_joins, aggregate_least_rows=0, aggregate_selectivity=1.1)
+    tables = dict(joins())  # other connections: those at hand keep their plans
+    assert_same(sql, tables, targets=("python", "cpu"), ranks=(1, 3))
+
+
 def test_aggregates_of_one_table_read_it_once() -> None:
     sql = (
         "SELECT (SELECT count(*) FROM l WHERE v > 3), (SELECT sum(d) FROM l WHERE v > 3 AND k < 5), "

@@ -175,3 +175,44 @@ def test_groups_by_a_count_or_a_case_are_few() -> None:
     ).plan
     top = next(p for p in walk(plan) if isinstance(p, Aggregate))
     assert estimator.rows(top) <= 3
+
+
+UNITED = (
+    "(SELECT k, x AS v, 'a' AS side FROM a UNION ALL SELECT k, y, 'b' FROM b UNION ALL SELECT NULL, v, 'n' FROM n) t"
+)
+
+
+@pytest.mark.parametrize(
+    ("sql", "low", "high"),
+    [
+        (f"SELECT t.k FROM {UNITED} JOIN b ON t.k = b.k AND b.y = 5", 5_000, 20_000),
+        (f"SELECT v, count(*) FROM {UNITED} GROUP BY v", 90, 110),
+        (f"SELECT side, v, count(*) FROM {UNITED} GROUP BY side, v", 250, 350),
+        (f"SELECT v FROM (SELECT * FROM {UNITED} LIMIT 1000000) WHERE k IS NULL", 4_000, 6_000),
+        (
+            "SELECT x FROM (SELECT x FROM a UNION ALL SELECT y + 100 FROM b LIMIT 9999999) WHERE x < 10",
+            90_000,
+            400_000,
+        ),
+        (
+            "SELECT * FROM (SELECT k, row_number() OVER (PARTITION BY k ORDER BY d) AS r FROM a) WHERE r <= 10",
+            5_000,
+            20_000,
+        ),
+        ("SELECT x, count(*) FROM (SELECT lag(x) OVER (ORDER BY d) AS x FROM a) GROUP BY x", 90, 110),
+        ("SELECT m, count(*) FROM (SELECT k, max(x) AS m FROM a GROUP BY k) GROUP BY m", 90, 110),
+        ("SELECT k, grouping(k), count(*) FROM a GROUP BY ROLLUP (k)", 900, 1_100),
+        ("SELECT a.k FROM a ASOF JOIN b ON a.k = b.k AND a.x >= b.y", 900_000, 1_000_000),
+    ],
+)
+def test_estimates_of_columns_that_are_made(sql: str, low: float, high: float) -> None:
+    assert low <= Estimator().rows(optimized(sql).plan) <= high
+
+
+def test_a_semi_join_asks_once() -> None:
+    """Of rows that were reduced to those that a join asks for, the join drops none."""
+    union = "(SELECT k, x FROM a UNION ALL SELECT k, y FROM b) t"
+    plan = optimized(f"SELECT t.x FROM {union} JOIN b ON t.k = b.k WHERE b.y = 3").plan
+    estimator = Estimator()
+    join = next(p for p in walk(plan) if isinstance(p, Join))
+    assert estimator.rows(join) == pytest.approx(estimator.rows(join.left), rel=0.2)

@@ -27,8 +27,9 @@ from gquery.expression.expr import (
 )
 from gquery.expression.slots import shown
 from gquery.expression.traverse import conjuncts
-from gquery.expression.types import Bounds, type_bounds
+from gquery.expression.types import Bounds
 from gquery.planner.logical.bounds import chosen, comparisons
+from gquery.planner.logical.column_estimates import UNKNOWN, ColumnEstimates, told_by_nulls
 from gquery.planner.logical.key_ranges import KeyPair, common_shares, integer_columns, pairs_selectivity
 from gquery.planner.logical.nodes import (
     Aggregate,
@@ -53,19 +54,15 @@ from gquery.planner.logical.nodes import (
 from gquery.planner.logical.properties import key_pair
 from gquery.planner.logical.selectivity import RangeEnd, distinct_counts, factor, selectivity_of
 from gquery.planner.logical.shared import definitions
-from gquery.planner.logical.tree import column_ids, used_columns
-
-UNKNOWN = ColumnStatistics()
+from gquery.planner.logical.tree import column_ids
 
 
-class Estimator:
+class Estimator(ColumnEstimates):
     """Estimated rows, distinct counts and selectivities. One is made for a query: it remembers what columns are."""
 
     def __init__(self) -> None:
-        self.columns: dict[int, ColumnStatistics] = {}
+        super().__init__()
         self._rows: dict[int, tuple[Plan, float]] = {}  # by identity; the plan is kept, so its id too
-        self._column_rows: dict[int, float] = {}
-        self._unmatched: dict[int, float] = {}  # by column: the share of rows in which an outer join made it NULL
 
     def rows(self, plan: Plan) -> float:
         """Estimated rows of a plan."""
@@ -77,60 +74,6 @@ class Estimator:
             self._rows[id(plan)] = known
         return known[1]
 
-    def distinct(self, e: Expr, rows: float) -> float:
-        """Estimated distinct values of an expression in a relation of ``rows`` rows."""
-        return max(1.0, min(rows, self._base_distinct(e)))
-
-    def _base_distinct(self, e: Expr, done: dict[int, float] | None = None) -> float:
-        """``done``: that of calls which were met already, by identity."""
-        match e:
-            case Column(id=i):
-                stats = self.columns.get(i, UNKNOWN)
-                base = self._column_rows.get(i, tuning.cardinality.unknown_distinct)
-                if stats.is_unique:
-                    return base
-                if stats.distinct is not None:
-                    return float(stats.distinct)
-                if stats.bounds is not None:
-                    return min(base, float(stats.bounds.width))
-                return min(base, tuning.cardinality.unknown_distinct)
-            case Literal():
-                return 1.0
-            case Cast(arg=arg):
-                return self._base_distinct(arg, done)
-            case Call(args=args):
-                done = {} if done is None else done
-                if (known := done.get(id(e))) is not None:
-                    return known
-                out = 1.0
-                for a in args:
-                    out *= self._base_distinct(a, done)
-                done[id(e)] = out
-                return out
-            case Case(branches=branches, otherwise=otherwise):
-                return sum(self._base_distinct(value, done) for value in (*(v for _, v in branches), otherwise))
-            case _:
-                return tuning.cardinality.unknown_distinct
-
-    def is_likely_unique(self, e: Expr) -> bool:
-        """Whether the values of a column are probably all different in the relation that it comes from."""
-        if not isinstance(e, Column):
-            return False
-        distinct, rows = self.columns.get(e.id, UNKNOWN).distinct, self._column_rows.get(e.id)
-        return distinct is not None and rows is not None and distinct >= tuning.cardinality.likely_unique * rows
-
-    def bounds(self, e: Expr) -> Bounds | None:
-        """The range of a column's physical values, where the source knows it."""
-        if isinstance(e, Column):
-            known = self.columns.get(e.id, UNKNOWN).bounds
-            return known if known is not None or e.dtype.is_string else type_bounds(e.dtype)
-        return None
-
-    def _values(self, column: Column) -> Bounds | None:
-        """The range of a column's physical values, without the 0 of NULLs where they are known apart."""
-        known = self.columns.get(column.id, UNKNOWN)
-        return known.bounds if known.values is None else known.values
-
     # -- plans
 
     def _estimate(self, plan: Plan) -> float:
@@ -140,24 +83,22 @@ class Estimator:
                 for c, f in zip(plan.columns, plan.fields, strict=True):
                     if c.id not in self.columns:
                         self.columns[c.id] = source.statistics(f)
-                        self._column_rows[c.id] = rows
+                        self.column_rows[c.id] = rows
+                        self.origins[c.id] = id(source), f
                 return rows
             case Values(columns=columns, rows=values):
-                for n, c in enumerate(columns):
-                    if len(values) > 1 and all(isinstance(row[n], Literal) for row in values):
-                        self.columns[c.id] = ColumnStatistics(distinct=len({row[n] for row in values}))
-                        self._column_rows[c.id] = float(len(values))
+                self.describe_values(columns, values)
                 return float(len(values))
             case Range():
                 self.columns[plan.column.id] = ColumnStatistics(None, 0, plan.rows, plan.step > 0, True)
-                self._column_rows[plan.column.id] = float(plan.rows)
+                self.column_rows[plan.column.id] = float(plan.rows)
                 return float(plan.rows)
             case Shared(definition=d):
                 for other in definitions(plan):  # those that it uses first: a long chain is no deep recursion
                     self.rows(other.plan)
                 rows = self.rows(d.plan)
                 for c, made in zip(plan.columns, plan.outputs, strict=True):
-                    self._describe(c, made, rows)
+                    self.describe(c, made, rows)
                 return rows
             case Filter(source=s, predicate=p):
                 return max(self.rows(s) * self.selectivity(p), tuning.cardinality.least_rows)
@@ -165,27 +106,29 @@ class Estimator:
                 rows = self.rows(s)
                 for c, e in exprs:
                     if c.id not in self.columns:
-                        self._describe(c, e, rows)
+                        self.describe(c, e, rows)
                 return rows
             case Aggregate():
                 return self._groups(plan)
-            case Window(source=s, calls=calls):
-                rows = self.rows(s)
-                for c, _ in calls:
-                    self._column_rows[c.id] = rows
-                return rows
+            case Window(source=s, calls=calls, partition=partition):
+                self.describe_window(calls, partition, self.rows(s))
+                return self.rows(s)
             case Sort(source=s, limit=limit, offset=offset) | Limit(source=s, limit=limit, offset=offset):
                 rows = max(0.0, self.rows(s) - offset)
                 return rows if limit is None else min(rows, float(limit))
-            case UnionAll() | Fixpoint() | WorkingTable():
+            case UnionAll(sources=sides, inputs=inputs):
+                sizes = [self.rows(s) for s in sides]
+                self.describe_union(plan.columns, inputs, sizes)
+                return sum(sizes)
+            case Fixpoint() | WorkingTable():
                 rows = sum(self.rows(s) for s in plan.sources) if plan.sources else tuning.cardinality.round_rows
                 rows *= tuning.cardinality.rounds if isinstance(plan, Fixpoint) else 1.0
-                self._column_rows.update((c.id, rows) for c in plan.columns)
+                self.column_rows.update((c.id, rows) for c in plan.columns)
                 return rows
             case Join() | Apply():
                 if plan.mark is not None:
                     self.columns[plan.mark.id] = ColumnStatistics(Bounds(0, 1), None, 2)
-                if plan.kind in (JoinKind.LEFT, JoinKind.FULL):
+                if plan.kind in (JoinKind.LEFT, JoinKind.FULL, JoinKind.ASOF, JoinKind.SINGLE):
                     self._note_unmatched(plan)
                 return self.join_rows(
                     plan.kind, plan.condition, self.rows(plan.left), self.rows(plan.right), plan.left, plan.right
@@ -196,27 +139,17 @@ class Estimator:
     def _groups(self, plan: Aggregate) -> float:
         rows = self.rows(plan.source)
         groups = 1.0
-        told = _told_by_nulls([e for _, e in plan.keys])
+        told = told_by_nulls([e for _, e in plan.keys])
         for _, e in plan.keys:
             groups *= 1.0 if isinstance(e, Column) and e.id in told else self.distinct(e, rows)
         groups = min(groups, rows) if plan.keys else 1.0
         for c, e in plan.keys:
-            self._describe(c, e, groups)
+            self.describe(c, e, groups)
         for c, call in plan.aggregates:
-            self._column_rows[c.id] = groups
+            self.describe_call(c, call.function, call.args, groups)
             if call.function == "count":
                 self.columns[c.id] = ColumnStatistics(distinct=distinct_counts(rows, groups))
         return max(groups, tuning.cardinality.least_rows)
-
-    def _describe(self, c: Column, e: Expr, rows: float) -> None:
-        if isinstance(e, Column):
-            self.columns[c.id] = self.columns.get(e.id, UNKNOWN)
-            self._column_rows[c.id] = self._column_rows.get(e.id, rows)
-            if e.id in self._unmatched:
-                self._unmatched[c.id] = self._unmatched[e.id]
-        else:
-            self.columns[c.id] = ColumnStatistics(distinct=int(min(self._base_distinct(e), rows)))
-            self._column_rows[c.id] = rows
 
     def _note_unmatched(self, plan: Join | Apply) -> None:
         """An outer join makes the columns of its right side NULL where a left row has no match."""
@@ -224,7 +157,7 @@ class Estimator:
         pairs = [pair for e in conjuncts(plan.condition) if (pair := key_pair(e, *ids)) is not None]
         matched = self.match_selectivity(pairs, self.rows(plan.left), self.rows(plan.right))
         for i in ids[1]:
-            self._unmatched[i] = max(tuning.cardinality.least_unmatched, 1 - matched)
+            self.unmatched[i] = max(tuning.cardinality.least_unmatched, 1 - matched)
 
     def join_rows(
         self, kind: JoinKind, condition: Expr, left_rows: float, right_rows: float, left: Plan, right: Plan
@@ -237,6 +170,8 @@ class Estimator:
             return left_rows
         if kind in (JoinKind.SEMI, JoinKind.ANTI):
             selectivity = self.match_selectivity(pairs, left_rows, right_rows)
+            if kind is JoinKind.SEMI and len(pairs) == 1:
+                self.note_reduced(*pairs[0], selectivity)
             kept = selectivity if kind is JoinKind.SEMI else max(tuning.cardinality.least_unmatched, 1 - selectivity)
             return max(left_rows * kept, tuning.cardinality.least_rows)
         keys = [self.keys_of(a, b) for a, b in pairs]
@@ -262,16 +197,13 @@ class Estimator:
     def keys_of(self, a: Expr, b: Expr) -> KeyPair:
         """What is known of an equality of the left side's ``a`` and the right side's ``b``."""
         columns = integer_columns(a, b)
-        known = (None, None) if columns is None else (self._values(columns[0]), self._values(columns[1]))
+        known = (None, None) if columns is None else (self.values(columns[0]), self.values(columns[1]))
         return KeyPair(
-            (self._base_distinct(a), self._base_distinct(b)),
-            (self._base_rows(a), self._base_rows(b)),
+            (self.base_distinct(a), self.base_distinct(b)),
+            (self.base_rows(a), self.base_rows(b)),
             common_shares(*known),
+            (self.reduced(a, b), self.reduced(b, a)),
         )
-
-    def _base_rows(self, key: Expr) -> float:
-        """The rows of the relation that a column comes from; 0 where that is not known."""
-        return self._column_rows.get(key.id, 0.0) if isinstance(key, Column) else 0.0
 
     def match_selectivity(self, pairs: list[tuple[Expr, Expr]], left_rows: float, right_rows: float) -> float:
         """The share of left rows that find a match."""
@@ -279,8 +211,10 @@ class Estimator:
             return tuning.cardinality.cross_match
         selectivity = 1.0
         for a, b in pairs:
-            domain = max(self._base_distinct(a), 1.0)
-            selectivity = min(selectivity, self.distinct(b, right_rows) / max(domain, self.distinct(b, right_rows)))
+            domain = max(self.base_distinct(a), 1.0)
+            found = self.distinct(b, right_rows)
+            valued = 1 - (self.null_fraction(a) if isinstance(a, Column) else 0.0)
+            selectivity = min(selectivity, valued * found / max(domain, found))
         return max(selectivity, tuning.cardinality.least_match)
 
     # -- predicates
@@ -300,7 +234,7 @@ class Estimator:
             case Not(arg=arg):
                 return max(0.0, 1 - self.selectivity(arg))
             case IsNull(arg=arg):
-                return self._null_fraction(arg)
+                return self.null_fraction(arg)
             case In(arg=arg, items=items):
                 return min(1.0, len(items) * self._equals(arg))
             case Column(id=i):
@@ -338,7 +272,7 @@ class Estimator:
             a = a.arg
         if not (isinstance(a, Column) and isinstance(b, Literal) and isinstance(shown(b), int | float)):
             return None
-        bounds = self._values(a)
+        bounds = self.values(a)
         if bounds is None or a.dtype.is_string:
             return None
         return a, b, RangeEnd(function, factor(b.dtype, a.dtype), bounds.low, max(bounds.width, 1))
@@ -350,19 +284,11 @@ class Estimator:
                 if stats.distinct is None and stats.bounds is None and not stats.is_unique:
                     return tuning.cardinality.equals
             case Call():  # of one argument's many values, a function often makes few
-                return max(1 / max(self._base_distinct(e), 1.0), tuning.cardinality.equals / 2)
+                return max(1 / max(self.base_distinct(e), 1.0), tuning.cardinality.equals / 2)
             case _:
                 pass
-        distinct = self._base_distinct(e)
+        distinct = self.base_distinct(e)
         return tuning.cardinality.equals if distinct >= tuning.cardinality.unknown_distinct else 1 / max(distinct, 1.0)
-
-    def _null_fraction(self, e: Expr) -> float:
-        if isinstance(e, Column):
-            nulls, unmatched = self.columns.get(e.id, UNKNOWN).null_count, self._unmatched.get(e.id, 0.0)
-            if nulls is not None:
-                return min(1.0, unmatched + nulls / max(self._column_rows.get(e.id, 1.0), 1.0))
-            return max(unmatched, tuning.cardinality.null if e.nullable else 0.0)
-        return tuning.cardinality.null if e.nullable else 0.0
 
     def _call(self, e: Call) -> float:
         match e.function:
@@ -386,10 +312,3 @@ class Estimator:
 
 
 _FLIPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
-
-
-def _told_by_nulls(keys: list[Expr]) -> set[int]:
-    """The columns that say which of other keys are NULL (CASE WHEN test THEN key END): groups by those are groups by these, but
-    for NULLs of the data."""
-    tests = (e.branches[0][0] for e in keys if isinstance(e, Case) and len(e.branches) == 1 and e.otherwise.nullable)
-    return {i for test in tests for i in used_columns(test)}

@@ -19,11 +19,13 @@ from gquery.expression.types import Bounds
 class KeyPair:
     """What is known of an equality whatever rows of its sides are left, so the same for each pair of subsets that `join_order`
     joins by it: of each key the ``distinct`` values and the rows ``bases`` of the relation that it comes from (0: not known),
-    and the ``shares`` of the keys' ranges that both have."""
+    and the ``shares`` of the keys' ranges that both have. ``reduced`` is the share of each side's rows that a SEMI join with
+    the other's keys has left before."""
 
     distinct: tuple[float, float]
     bases: tuple[float, float]
     shares: tuple[float, float]
+    reduced: tuple[float, float] = (1.0, 1.0)
 
     def selectivity(self, left_rows: float, right_rows: float) -> float:
         """The share of all pairs of rows that have equal keys. The side whose key domain is larger in the common range is the one
@@ -32,7 +34,11 @@ class KeyPair:
         left, right = min(self.distinct[0], left_base), min(self.distinct[1], right_base)
         domain = max(left * self.shares[0], right * self.shares[1], 1.0)
         kept = _kept(left_rows, left_base, left, self.shares[0])
-        return kept * _kept(right_rows, right_base, right, self.shares[1]) / domain
+        found = kept * _kept(right_rows, right_base, right, self.shares[1]) / domain
+        for left, others in zip(self.reduced, (right_rows, left_rows), strict=True):
+            if left < 1.0:  # each of its rows finds one, if the other side's filter is the same
+                found = max(found, min(found / left, 1 / max(others, 1.0)))
+        return found
 
 
 def pairs_selectivity(pairs: Sequence[KeyPair], left_rows: float, right_rows: float) -> float:

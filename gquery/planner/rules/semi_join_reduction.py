@@ -29,7 +29,7 @@ for this when it has put the left side together; the keys are a common subplan, 
 from __future__ import annotations
 
 from gquery import tuning
-from gquery.expression.expr import Call, Column, Expr, new_column
+from gquery.expression.expr import Call, Column, Expr, Literal, new_column
 from gquery.expression.traverse import conjuncts
 from gquery.expression.types import BOOLEAN
 from gquery.planner.logical.cardinality import Estimator
@@ -41,11 +41,14 @@ from gquery.planner.logical.nodes import (
     Plan,
     Project,
     Scan,
+    UnionAll,
+    Window,
     sources,
 )
-from gquery.planner.logical.properties import key_pairs
+from gquery.planner.logical.properties import equality, key_pairs
 from gquery.planner.logical.tree import column_ids, fresh_copy, walk, with_sources
 from gquery.planner.rules.infer_predicates import equal_columns
+from gquery.planner.rules.sink_semi_join import sunk
 
 
 def semi_join_reduction(plan: Plan) -> Plan | None:
@@ -59,11 +62,16 @@ def _walk(plan: Plan, estimator: Estimator) -> Plan:
         terms: list[Expr] = []
         relations: list[Plan] = []
         _flatten(plan, terms, relations)
-        if any(_aggregate(r) is not None for r in relations):
+        if any(_computed(r) is not None for r in relations):
             classes = equal_columns(tuple(terms))
             alike: dict[int, Plan] = {}
             new = {id(r): _reduced(r, relations, classes, estimator, alike) for r in relations}
             return _replace(plan, new | alike)
+    if isinstance(plan, Join) and plan.kind is JoinKind.SEMI and isinstance(_computed(plan.left), UnionAll):
+        pair = equality(plan.condition)
+        if pair is not None and _simple(plan.right):
+            key, by = pair if pair[0].id in column_ids(plan.left) else pair[::-1]
+            return sunk(_walk(plan.left, estimator), key, plan.right, by)
     return with_sources(plan, tuple(_walk(s, estimator) for s in sources(plan)))
 
 
@@ -82,11 +90,13 @@ def _replace(plan: Plan, new: dict[int, Plan]) -> Plan:
     return new[id(plan)]
 
 
-def _aggregate(plan: Plan) -> Aggregate | None:
-    """The aggregate with keys under filters and projections."""
+def _computed(plan: Plan) -> Aggregate | UnionAll | Window | None:
+    """What under filters and projections computes rows from others, or writes them."""
     while isinstance(plan, Filter | Project):
         plan = plan.source
-    return plan if isinstance(plan, Aggregate) and plan.keys else None
+    if isinstance(plan, Aggregate):
+        return plan if plan.keys else None
+    return plan if isinstance(plan, UnionAll | Window) else None
 
 
 def _reduced(
@@ -96,31 +106,52 @@ def _reduced(
     estimator: Estimator,
     alike: dict[int, Plan],
 ) -> Plan:
-    """A relation that is an aggregate over fewer rows, where that pays. ``alike`` takes up the scans of the same table that
+    """A relation that is computed from fewer rows, where that pays. ``alike`` takes up the scans of the same table that
     are joined by the same key, reduced in the same way: `common_subplans` then reads the table once for both."""
-    aggregate = _aggregate(plan)
-    if aggregate is None:
-        return _walk(plan, estimator)
-    source = _walk(aggregate.source, estimator)
-    rows = estimator.rows(source)
+    computed = _computed(plan)
+    new = with_sources(plan, tuple(_walk(s, estimator) for s in sources(plan)))
+    if computed is None:
+        return new
+    read = computed if isinstance(computed, UnionAll) else computed.source
+    rows = estimator.rows(read)
+    if rows < tuning.semi_joins.aggregate_least_rows:
+        return new
     best: tuple[float, Plan, Column, Column] | None = None
-    for key, e in aggregate.keys:
-        if not isinstance(e, Column) or rows < tuning.semi_joins.aggregate_least_rows:
-            continue
-        for other in classes.get(key.id, ()):
+    for key in plan.columns:
+        origin = _origin(plan, key, computed)
+        for other in classes.get(key.id, ()) if origin is not None else ():
             home = next((r for r in relations if r is not plan and other.id in column_ids(r)), None)
             if home is None or not _simple(home):
                 continue
-            selectivity = estimator.match_selectivity([(e, other)], rows, estimator.rows(home))
+            assert origin is not None
+            selectivity = estimator.match_selectivity([(origin, other)], rows, estimator.rows(home))
             if selectivity < tuning.semi_joins.aggregate_selectivity and (best is None or selectivity < best[0]):
-                best = selectivity, home, e, other
-    if best is not None:
-        copy, names = fresh_copy(best[1])
-        mine, theirs = best[2], names[best[3].id]
-        on = Call("eq", (mine, theirs), BOOLEAN, mine.nullable or theirs.nullable)
-        alike.update(_alike(source, mine, best[1], best[3], relations, classes))
-        source = Join(source, copy, JoinKind.SEMI, on)
-    return _rebuilt(plan, aggregate, source)
+                best = selectivity, home, key, other
+    if best is None:
+        return new
+    _, home, key, other = best
+    if isinstance(computed, Aggregate):
+        origin = _origin(plan, key, computed)
+        assert origin is not None
+        alike.update(_alike(computed.source, origin, home, other, relations, classes))
+    return sunk(new, key, home, other)
+
+
+def _origin(plan: Plan, key: Column, computed: Aggregate | UnionAll | Window) -> Column | None:
+    """The column of what is computed from, whose rows with one value make all rows here with that value of ``key``."""
+    column: Expr = key
+    while isinstance(plan, Filter | Project):
+        if isinstance(plan, Project):
+            column = next((e for c, e in plan.exprs if c == column), column)
+        plan = plan.source
+    match computed:
+        case Aggregate(keys=keys):
+            column = next((e for c, e in keys if c == column), Literal(None, key.dtype))
+            return column if isinstance(column, Column) else None
+        case Window(partition=partition):
+            return column if isinstance(column, Column) and column in partition else None
+        case UnionAll():
+            return column if isinstance(column, Column) else None
 
 
 def _alike(
@@ -146,12 +177,6 @@ def _alike(
                 on = Call("eq", (mine, theirs), BOOLEAN, mine.nullable or theirs.nullable)
                 out[id(r)] = Join(r, copy, JoinKind.SEMI, on)
     return out
-
-
-def _rebuilt(plan: Plan, aggregate: Aggregate, source: Plan) -> Plan:
-    if plan is aggregate:
-        return with_sources(plan, (source,))
-    return with_sources(plan, tuple(_rebuilt(s, aggregate, source) for s in sources(plan)))
 
 
 def _simple(plan: Plan) -> bool:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gquery.expression.expr import AggregateCall, Call, Column, Expr, IsNull, Not, SortKey, new_column
+from gquery.expression.expr import AggregateCall, Call, Column, Expr, IsNull, Literal, Not, SortKey, new_column
 from gquery.expression.traverse import conjunction
 from gquery.expression.types import BIGINT, BOOLEAN, DOUBLE, DType
 
@@ -44,11 +44,20 @@ class Parts:
     def part(self, function: str, dtype: DType, *args: Expr, in_order: bool = False) -> Column:
         """The column of an aggregate over the rows, which it looks at in the call's order if it is told so."""
         order = self.order if in_order else ()
-        return _column(self.calls, AggregateCall(function, args, dtype, False, self.where, order))
+        return self.call(AggregateCall(function, args, dtype, False, self.where, order))
+
+    def call(self, call: AggregateCall) -> Column:
+        """The column of an aggregate over the rows."""
+        return _column(self.calls, call)
 
     def count(self) -> Column:
         """How many rows there are."""
         return self.part("count", BIGINT)
+
+    def central(self, *values: Expr) -> Expr | None:
+        """The sum of the products of the distances of these DOUBLEs from their means, where that is computed at once; None where
+        it is made of sums about a `centre`."""
+        return None
 
     # ---- known of a group before its rows are looked at --------------------------------------------------------------
 
@@ -64,6 +73,13 @@ class Parts:
             self.pivots[key] = new_column("centre", DOUBLE, True)
         return self.pivots[key]
 
+    def at_extreme(self, extreme: str, x: Expr, y: Expr) -> Expr:
+        """The value of x in the first row where y is least or greatest ("min" or "max")."""
+        best = self.pivot(extreme, y.dtype, y)
+        kept = (self.where,) if self.where is not None else ()
+        self.where = conjunction((*kept, Call("eq", (y, best), BOOLEAN, True)))
+        return self.part("first", x.dtype, x, in_order=True)
+
     # ---- over the values of a group ----------------------------------------------------------------------------------
 
     def regrouped(self, values: Sequence[Expr], function: str, dtype: DType, *args: Expr) -> Column:
@@ -73,6 +89,12 @@ class Parts:
         found = _column(self.value_calls, AggregateCall(function, args, dtype, False, self.where))
         self.where = None
         return found
+
+    def distinct_count(self, x: Expr) -> Expr:
+        """How many different values there are among the rows."""
+        n = self.regrouped((x,), "count", BIGINT)
+        self.where = is_there("gt", n, Literal(0, BIGINT))
+        return self.count()
 
     @property
     def is_plain(self) -> bool:

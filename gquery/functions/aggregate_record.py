@@ -17,7 +17,7 @@ from gquery.runtime.records import dataclass
 Resolved = tuple[Sequence[DType], DType]
 Checked = tuple[tuple[Expr, ...], tuple[Expr, ...], tuple[SortKey, ...]]
 """Arguments, constants and an order, as they are computed."""
-OverFrame = Literal["sums", "extremes", "ordered", "parts"]
+OverFrame = Literal["sums", "extremes", "rows", "parts"]
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,8 @@ class AggregateFunction:
     ``merged_by``: the aggregate that makes one result of those of parts of a group; None where they do not tell.
     ``repeats_count``: it matters how often a value is there, so DISTINCT changes the result. ``null_type``: what an argument
     NULL of no type is. ``over_frame``: how windows may compute it: *sums* as differences of running ones, *extremes* as least
-    or greatest of parts of a frame, *ordered* over its rows in order, *parts* from those of its parts. ``skips_null``: rows
+    or greatest of parts of a frame, *rows* of the frame's rows in order (a whole partition is a group), *parts* from those of its
+    parts. ``skips_null``: rows
     without a value are none to it. ``is_ordered``: it is computed over the rows of a group in an order
     (`operators.ordered_groups`), which is that of its argument where it ``orders_itself``. ``takes_order``: an ORDER BY in the
     call changes its result. ``checked``: takes apart arguments, constants and the order. ``is_of_bits``: of integers it makes

@@ -104,14 +104,13 @@ def _at_extreme(name: str, extreme: str, takes_null: bool, value: str, *aliases:
     which = "least" if extreme == "min" else "greatest"
     doc = f"The value of x where y is {which}{'; it may be NULL' if takes_null else ', of rows where both are there'}."
     return AggregateFunction(name, ordered.by_another, (f"{name}(x any, y any)",), doc, (f"{name}(x, 2 * x)", value), aliases,
-                             ordered.at_extreme(extreme, takes_null), repeats_count=False, takes_order=True,
-                             over_frame="ordered")  # fmt: skip
+                             ordered.at_extreme(extreme, takes_null), repeats_count=False, takes_order=True)  # fmt: skip
 
 
 def _of_bits(name: str, doc: str, value: str, repeats_count: bool) -> AggregateFunction:
     return AggregateFunction(name, _integer, (f"{name}(integer)",), doc, (f"{name}(x)", value), is_ordered=True,
                              is_of_bits=True, null_type=BIGINT, repeats_count=repeats_count,
-                             over_frame="ordered")  # fmt: skip
+                             over_frame="rows")  # fmt: skip
 
 
 _UINTEGER = DType(Kind.UINTEGER)
@@ -130,13 +129,13 @@ _ROWS = (
     AggregateFunction("max", _same, ("max(any)",), "The greatest value (NaN is the greatest).", ("max(x)", "3"),
                       merged_by="max", repeats_count=False, over_frame="extremes"),
     AggregateFunction("any_value", _same, ("any_value(any)",), "The first value that is not NULL.",
-                      ("any_value(7)", "7"), ("arbitrary",), repeats_count=False, over_frame="ordered", takes_order=True,
+                      ("any_value(7)", "7"), ("arbitrary",), repeats_count=False, over_frame="rows", takes_order=True,
                       picks="min"),
     AggregateFunction("first", _same, ("first(any)",), "The value of the first row, which may be NULL.",
-                      ("first(7)", "7"), (), repeats_count=False, over_frame="ordered", takes_order=True,
+                      ("first(7)", "7"), (), repeats_count=False, over_frame="rows", takes_order=True,
                       skips_null=False, picks="min"),
     AggregateFunction("last", _same, ("last(any)",), "The value of the last row, which may be NULL.",
-                      ("last(7)", "7"), (), repeats_count=False, over_frame="ordered", takes_order=True,
+                      ("last(7)", "7"), (), repeats_count=False, over_frame="rows", takes_order=True,
                       skips_null=False, picks="max"),
     AggregateFunction("count_if", _count_of_truth, ("count_if(BOOLEAN) -> BIGINT",),
                       "How many values are TRUE; NULL where no value is there.", ("count_if(x > 1)", "2"),
@@ -156,23 +155,23 @@ _ROWS = (
     AggregateFunction("quantile_cont", ordered.continuous, ("quantile_cont(number or time, fraction)",),
                       "What lies at a fraction of the sorted values, between two of them if need be.",
                       ("quantile_cont(x, 0.25)", "1.5"), ("percentile_cont",), is_ordered=True, orders_itself=True,
-                      takes_order=True, checked=ordered.quantile_constants, over_frame="ordered"),
+                      takes_order=True, checked=ordered.quantile_constants, over_frame="rows"),
     AggregateFunction("quantile_disc", _same, ("quantile_disc(any, fraction)",),
                       "The value at a fraction of the sorted values.", ("quantile_disc(x, 0.5)", "2"),
                       ("quantile", "percentile_disc"), is_ordered=True, orders_itself=True, takes_order=True,
-                      checked=ordered.quantile_constants, over_frame="ordered"),
+                      checked=ordered.quantile_constants, over_frame="rows"),
     AggregateFunction("approx_quantile", _same, ("approx_quantile(number or time, fraction)",),
                       "As quantile_disc: it is exact.", ("approx_quantile(x, 0.5)", "2"), stands_for="quantile_disc",
-                      checked=ordered.quantile_constants, over_frame="ordered"),
+                      checked=ordered.quantile_constants, over_frame="rows"),
     AggregateFunction("mode", _same, ("mode(any)",), "The most frequent value, of several the first one.",
                       ("mode(x // 2)", "1"), is_ordered=True, takes_order=True, checked=ordered.own_order,
-                      over_frame="ordered"),
+                      over_frame="rows"),
     AggregateFunction("mad", ordered.deviation, ("mad(number)",), "The median of the distances from the median.",
                       ("mad(x)", "1.0"), parts=ordered.mad, null_type=DOUBLE),
     AggregateFunction("string_agg", ordered.text, ("string_agg(any, separator)",),
                       "The texts of all values, with a separator between them.", ("string_agg(x, '-')", "1-2-3"),
                       ("listagg", "group_concat"), is_ordered=True, takes_order=True, checked=ordered.separator,
-                      null_type=VARCHAR, over_frame="ordered"),
+                      null_type=VARCHAR, over_frame="rows"),
     AggregateFunction("entropy", ordered.of_any(DOUBLE), ("entropy(any) -> DOUBLE",),
                       "The bits that tell which value a row has.", ("entropy(x > 1)", "0.9182958340544896"),
                       parts=ordered.entropy),
@@ -183,7 +182,7 @@ _ROWS = (
     _of_bits("bit_or", "The bits that are set in some value.", "3", False),
     _of_bits("bit_xor", "The bits that are set in an odd number of values.", "0", True),
     AggregateFunction("product", _doubles(1), ("product(DOUBLE) -> DOUBLE",), "The product of the values.",
-                      ("product(x)", "6.0"), is_ordered=True, null_type=DOUBLE, over_frame="ordered"),
+                      ("product(x)", "6.0"), is_ordered=True, null_type=DOUBLE, over_frame="rows"),
     _sum_of_doubles("fsum", "sum", "The sum of the values as doubles.", "6.0", "kahan_sum", "sumkahan"),
     _sum_of_doubles("favg", "avg", "The mean of the values as doubles.", "2.0"),
     _of_value("stddev_samp", moments.stddev_samp, "The standard deviation of a sample; NULL of one value.", "1.0",
@@ -214,7 +213,7 @@ AGGREGATES: dict[str, AggregateFunction] = {f.name: f for f in _ROWS}
 ALIASES = {alias: f.name for f in _ROWS for alias in f.aliases}
 INTERNAL = {
     "dependent_value": AggregateFunction("dependent_value", _same, (), "The one value of a group.", ("", ""),
-                                         merged_by="dependent_value", repeats_count=False, over_frame="ordered"),
+                                         merged_by="dependent_value", repeats_count=False, over_frame="rows"),
 }  # fmt: skip
 """What rules make and nobody types."""
 

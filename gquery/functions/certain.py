@@ -6,8 +6,9 @@ number. As in DuckDB, arithmetic of integers and doubles alone is not computed f
 
 from __future__ import annotations
 
-from gquery.expression.expr import And, Call, Case, Column, Expr, In, IsNull, Literal, Not, Or
+from gquery.expression.expr import AggregateCall, And, Call, Case, Column, Expr, In, IsNull, Literal, Not, Or
 from gquery.functions.operators import COMPARISONS
+from gquery.runtime.records import replace
 
 _SAFE = frozenset(COMPARISONS)
 _ARITHMETIC = frozenset({"add", "subtract", "multiply", "negate", "abs"})
@@ -25,6 +26,15 @@ def never_fails(e: Expr, ignored: frozenset[str] = frozenset()) -> bool:
             return all(never_fails(a, ignored) for a in e.children)
         case _:
             return False
+
+
+def guarded(call: AggregateCall) -> AggregateCall:
+    """The call over arguments that are computed before its filter is tested: what may fail is NULL where that is not TRUE."""
+    if call.filter is None or all(never_fails(e) for e in call.args):
+        return call
+    only = call.filter
+    args = tuple(e if never_fails(e) else Case(((only, e),), Literal(None, e.dtype)) for e in call.args)
+    return replace(call, args=args)
 
 
 def never_null(e: Expr) -> bool:

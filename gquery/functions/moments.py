@@ -105,6 +105,9 @@ def _products(p: Parts, x: Expr, y: Expr) -> Expr:
     n = p.count()
     if is_small(x.dtype) and is_small(y.dtype) and x.dtype.is_decimal == y.dtype.is_decimal:
         return _exact_products(p, x, y)
+    found = p.central(cast(x, DOUBLE), cast(y, DOUBLE))
+    if found is not None:
+        return found
     a, b = (call("subtract", cast(e, DOUBLE), p.centre(cast(e, DOUBLE))) for e in (x, y))
     sums = (p.part("sum", DOUBLE, e) for e in (a, b, call("multiply", a, b)))
     return make("_about_means", (cast(n, DOUBLE), *sums), DOUBLE)
@@ -234,6 +237,10 @@ def regr_r2(p: Parts, y: Expr, x: Expr) -> Expr:
 
 def _powers(p: Parts, x: Expr, count: int) -> list[Expr]:
     """The count of values, and the sums of so many powers of their distances from a number near their mean."""
+    own = cast(x, DOUBLE)
+    found = [p.central(*[own] * power) for power in range(2, count + 1)]
+    if all(e is not None for e in found):
+        return [cast(p.count(), DOUBLE), Literal(0.0, DOUBLE), *(e for e in found if e is not None)]
     distance = call("subtract", cast(x, DOUBLE), p.centre(cast(x, DOUBLE)))
     power, sums = distance, [cast(p.count(), DOUBLE)]
     for _ in range(count):

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from gquery.errors import BindError, NotSupportedError
-from gquery.expression.expr import Call, Case, Expr, IsNull, Literal, SortKey
-from gquery.expression.traverse import conjunction, pinned
-from gquery.expression.types import BIGINT, BOOLEAN, DOUBLE, TIMESTAMP, VARCHAR, DType, Kind
+from gquery.expression.expr import Case, Expr, IsNull, Literal, SortKey
+from gquery.expression.traverse import pinned
+from gquery.expression.types import BIGINT, DOUBLE, TIMESTAMP, VARCHAR, DType, Kind
 from gquery.functions.aggregate_parts import Parts, is_there
 from gquery.functions.aggregate_record import Checked, Resolved
 from gquery.functions.casts import cast
@@ -128,10 +128,7 @@ def at_extreme(extreme: str, takes_null: bool) -> Callable[[Parts, Expr, Expr], 
 
     def result(p: Parts, x: Expr, y: Expr) -> Expr:
         p.only(*((y,) if takes_null else (x, y)))
-        best = p.pivot(extreme, y.dtype, y)
-        kept = (p.where,) if p.where is not None else ()
-        p.where = conjunction((*kept, Call("eq", (y, best), BOOLEAN, True)))
-        return p.part("first", x.dtype, x, in_order=True)
+        return p.at_extreme(extreme, x, y)
 
     return result
 
@@ -149,6 +146,4 @@ def entropy(p: Parts, x: Expr) -> Expr:
 
 def distinct_count(p: Parts, x: Expr) -> Expr:
     p.only(x)
-    n = p.regrouped((x,), "count", BIGINT)
-    p.where = is_there("gt", n, Literal(0, BIGINT))
-    return p.count()
+    return p.distinct_count(x)

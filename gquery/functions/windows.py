@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from gquery.errors import BindError, NotSupportedError, did_you_mean
-from gquery.expression.expr import AggregateCall, Expr, SortKey
+from gquery.expression.expr import AggregateCall, Column, Expr, SortKey
 from gquery.expression.types import BIGINT, DOUBLE, INTEGER, NULL, DType
 from gquery.expression.windows import TO_CURRENT, WHOLE_PARTITION, WindowCall, WindowFrame
 from gquery.functions.aggregate_parts import Parts
 from gquery.functions.aggregates import AGGREGATES, ALIASES, aggregate, declaration, is_aggregate
 from gquery.functions.casts import cast
+from gquery.functions.frame_parts import over_frame
 from gquery.functions.opaque import refuse_opaque
 from gquery.functions.registry import RESOLVERS, no_match
 from gquery.runtime.records import dataclass, replace
@@ -94,9 +95,9 @@ WINDOWS: dict[str, WindowFunction] = {
 }  # fmt: skip
 WINDOW_ALIASES = {"first": "first_value", "last": "last_value"}
 _IGNORING = frozenset(("lag", "lead", "first_value", "last_value", "nth_value"))
-_OWN_ORDER = frozenset(("first_value", "last_value", "nth_value"))  # which windows take in an order of the call's own
+_NO_ORDER = frozenset(("dense_rank", "ntile"))  # which parts of partitions have in the window's order alone
 _BY_VALUE = frozenset(("mode",))  # whose order is one of its values
-_OVER_FRAMES = frozenset(("quantile_cont", "quantile_disc"))  # ordered aggregates that windows compute over any frame
+_OF_FRAME_ORDER = frozenset(("string_agg", "mode"))  # which look at the rows of a frame in the window's order alone
 _OF_ANY_ROW = frozenset(("sum", "avg", "min", "max", "any_value"))  # not NULL of rows one of which has a value
 
 
@@ -144,10 +145,29 @@ def window_call(
     casted = tuple(cast(a, t) for a, t in zip(args, types, strict=True))
     ignores = bool(said.ignore_nulls) and function.name in _IGNORING
     own = said.order if frame != WHOLE_PARTITION else ()  # of a whole partition it is the order of the window
-    if own and function.name not in _OWN_ORDER:
+    if own and function.name in _NO_ORDER:
         raise NotSupportedError(f"not supported: ORDER BY inside {name} over a part of a partition")
-    frame = frame if function.reads_frame else TO_CURRENT
+    frame = frame if function.reads_frame or own else TO_CURRENT
     return with_nullability(WindowCall(function.name, casted, dtype, True, frame, order=own, ignore_nulls=ignores))
+
+
+def over_parts(
+    name: str, args: Sequence[Expr], frame: WindowFrame, said: Modifiers
+) -> tuple[Expr, dict[WindowCall, Column]] | None:
+    """An aggregate over parts of partitions that is made of others: an expression over columns, and the calls that these stand
+    for. None for any other call."""
+    if frame == WHOLE_PARTITION or not is_aggregate(name) or name in WINDOW_ALIASES or said.ignore_nulls is not None:
+        return None
+    made = _only_part(aggregate(name, args, said.distinct, said.where, said.order))
+    parts = declaration(made).parts
+    if parts is None:
+        return None
+    result, calls = over_frame(made, parts, name)
+    found = {}
+    for a, column in calls.items():
+        call = WindowCall(a.function, a.args, a.dtype, True, frame, a.filter, a.distinct, a.order)
+        found[with_nullability(call)] = column
+    return result, found
 
 
 def _only_part(made: AggregateCall) -> AggregateCall:
@@ -163,8 +183,17 @@ def _only_part(made: AggregateCall) -> AggregateCall:
 
 
 def _checked(call: WindowCall) -> WindowCall:
-    if needs_groups(call) and call.frame != WHOLE_PARTITION and call.function not in _OVER_FRAMES:
-        raise NotSupportedError(f"not supported: {call.function} over a part of a partition")
+    if call.frame == WHOLE_PARTITION or not needs_groups(call):
+        return with_nullability(call)
+    begins, ends = call.frame.start.kind == "unbounded preceding", call.frame.end.kind == "unbounded following"
+    within = call.frame.exclude != "no others" or not (begins or ends)
+    problem = (
+        "DISTINCT" if call.distinct and within
+        else "ORDER BY" if call.order and call.function in _OF_FRAME_ORDER
+        else None
+    )  # fmt: skip
+    if problem is not None:
+        raise NotSupportedError(f"not supported: {problem} inside {call.function} over a part of a partition")
     return with_nullability(call)
 
 
@@ -204,7 +233,7 @@ def _may_be_null(call: WindowCall) -> bool:
         case "ntile":
             return call.args[0].nullable
         case "first_value" | "last_value":
-            return call.args[0].nullable or not _has_a_row(call.frame)
+            return call.filter is not None or call.args[0].nullable or not _has_a_row(call.frame)
         case f if f in _OF_ANY_ROW:
             return call.filter is not None or any(a.nullable for a in call.args) or not _has_a_row(call.frame)
         case _:

@@ -15,6 +15,7 @@ from gquery.expression.expr import AggregateCall, Column, Expr, IsNull, Literal,
 from gquery.expression.traverse import conjunction
 from gquery.expression.types import BIGINT, BOOLEAN, Bounds, PhysicalType, Register
 from gquery.functions import call, declaration, is_ordered
+from gquery.functions.certain import guarded
 from gquery.kernels.bindings import NeedsHostError
 from gquery.kernels.values import ValueProperties, value_properties
 from gquery.planner.aggregates import AggregatePlan, has_plain_count, is_plain, needs_ranks, plan_aggregates
@@ -23,7 +24,7 @@ from gquery.planner.layouts import is_raw_key, key_encoding_of
 from gquery.planner.logical.nodes import Aggregate
 from gquery.planner.logical.tree import used_columns
 from gquery.planner.lower_distinct import distinct
-from gquery.planner.lower_ordered import guarded, ordered_groups
+from gquery.planner.lower_ordered import ordered_groups
 from gquery.planner.lower_segments import aggregate_segments
 from gquery.planner.lower_stream import Stream
 from gquery.planner.lowering import Lowering

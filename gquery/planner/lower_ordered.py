@@ -23,7 +23,7 @@ from gquery.expression.expr import (
 from gquery.expression.traverse import conjunction
 from gquery.expression.types import VARCHAR, Bounds, PhysicalType
 from gquery.functions import declaration
-from gquery.functions.certain import never_fails
+from gquery.functions.certain import guarded
 from gquery.kernels.values import ValueProperties
 from gquery.planner.logical.aggregate_joins import Calls
 from gquery.planner.lower_stream import Stream, stored_of
@@ -59,15 +59,6 @@ def ordered_groups(lowering: Lowering, stream: Stream, keys: Keys, aggregates: C
     number = lowering.stage(work, label)
     limit = stream.limit if keys else 1
     return lowering.read(number, tuple(s.column for s in frame_columns), rows if keys else 1.0, limit)
-
-
-def guarded(a: AggregateCall) -> AggregateCall:
-    """The call over arguments that are computed before its filter is tested: what may fail is NULL where that is not TRUE."""
-    if a.filter is None or all(never_fails(e) for e in a.args):
-        return a
-    only = a.filter
-    args = tuple(e if never_fails(e) else Case(((only, e),), Literal(None, e.dtype)) for e in a.args)
-    return replace(a, args=args)
 
 
 def _call(a: AggregateCall, column: Callable[[Expr], Column]) -> OrderedCall:

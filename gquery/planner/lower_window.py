@@ -22,7 +22,7 @@ from gquery.planner.physical import Stored, WindowRows
 _NUMBERS = frozenset(("row_number", "rank", "dense_rank", "ntile", "count"))
 
 _ONE_OF_THEM = frozenset(  # whose value is one of the argument's
-    ("lag", "lead", "first_value", "last_value", "nth_value", "min", "max", "any_value", "quantile_disc")
+    ("lag", "lead", "first_value", "last_value", "nth_value", "min", "max", "any_value", "quantile_disc", "mode")
 )
 
 
@@ -47,7 +47,8 @@ def window(lowering: Lowering, plan: Window, wanted: frozenset[int]) -> Stream:
     read = {c.id: c for c in (*partition, *(k.expr for k in order)) if isinstance(c, Column)}
     read |= {e.id: e for _, call in calls for e in call.expressions if isinstance(e, Column)}
     passed = [stream.by_id[i] for i in sorted(below & wanted) if i in stream.by_id]
-    stream = lowering.materialized(stream, [*passed, *read.values()], "input of a window")
+    is_text_made = any(call.function == "string_agg" for _, call in calls)
+    stream = lowering.materialized(stream, [*passed, *read.values()], "input of a window", plain=is_text_made)
     stage = lowering.renamed_frame(stream)
     kept = {c.id for c in passed}
     stored = tuple(s for s in stored_of(stream) if s.column.id in kept)

@@ -16,10 +16,12 @@ from gquery.expression.expr import TRUE, Column, Expr, IsNull, Literal, SortKey,
 from gquery.expression.traverse import pinned
 from gquery.expression.windows import WHOLE_PARTITION, WindowCall, WindowFrame, shape
 from gquery.functions import case
+from gquery.functions.aggregates import is_aggregate
 from gquery.functions.registry import call as operator
-from gquery.functions.windows import WINDOW_ALIASES, WINDOWS, Modifiers, is_window_function, window_call
+from gquery.functions.windows import WINDOW_ALIASES, WINDOWS, Modifiers, is_window_function, over_parts, window_call
 from gquery.planner.logical.nodes import Plan, Window
-from gquery.planner.logical.tree import has_subquery
+from gquery.planner.logical.tree import has_subquery, remap_expr
+from gquery.runtime.records import replace
 from gquery.sql.bind_expr import ExprBinder
 from gquery.sql.bind_frame import bound_frame, without_peers
 from gquery.sql.call_parts import call_parts
@@ -103,6 +105,8 @@ class Windows:
         said = Modifiers(call.distinct, kept, self._keys(inner, call.order), call.ignore_nulls)
         if said.order and call.name in (*WINDOWS, *WINDOW_ALIASES) and frame == WHOLE_PARTITION:
             order = said.order  # of all rows of a partition: the order inside the call is the one that counts
+        if said.order == order and is_aggregate(call.name):
+            said = replace(said, order=())
         return self._made(call.name, args, frame, said, (tuple(partition), order))
 
     def _made(
@@ -113,6 +117,10 @@ class Windows:
         said: Modifiers,
         over: tuple[tuple[Expr, ...], tuple[SortKey, ...]],
     ) -> Expr:
+        parts = over_parts(name, args, frame, said)
+        if parts is not None:
+            result, calls = parts
+            return remap_expr(result, {c.id: self._column(call, name, over) for call, c in calls.items()})
         call = window_call(name, args, frame, said)
         if len(call.args) < 3:
             return self._column(call, name, over)

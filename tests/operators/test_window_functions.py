@@ -72,7 +72,7 @@ def test_texts_that_are_made_for_a_call_live_until_they_are_copied(monkeypatch: 
 
     texts = taking._texts
     monkeypatch.setattr(taking, "_texts", passing)
-    _compare(4007, 50, cpu_device())
+    _compare(4008, 50, cpu_device())
     assert blocks, "some call takes text of a dictionary"
 
 

@@ -16,12 +16,12 @@ import numpy as np
 from gquery.columns.table import ColumnData
 from gquery.device.array import Array
 from gquery.expression.types import Bounds
-from gquery.expression.windows import WindowFrame
+from gquery.expression.windows import WindowCall, WindowFrame
 from gquery.kernels.builtin import gathers, order
 from gquery.kernels.builtin.define import builtin_kernel, launch
 from gquery.operators.sort_keys import key_parts
 from gquery.operators.window.frames import Ranges
-from gquery.operators.window.positions import PositionKernel, Work, position_kernel
+from gquery.operators.window.positions import PositionKernel, Work, position_kernel, present_by_position
 from gquery.operators.window.rank_tree import count_below, rank_tree
 
 _BEFORE = builtin_kernel(
@@ -56,17 +56,29 @@ def distinct_mask(column: ColumnData, present: Array | None, frame: WindowFrame,
     present = device.xp.ones(o.count, np.uint8) if present is None else present
     made = device.empty(o.count, np.uint8)
     if frame.start.kind == "unbounded preceding":
-        found, starts = _by_value(column, present, work)
+        found, starts = by_value(column, present, work)
         launch(_FIRSTS, o.count, made, found, starts, present, made, workers=work.workers)
     elif frame.end.kind == "unbounded following":
-        found, starts = _by_value(column, present, work)
+        found, starts = by_value(column, present, work)
         launch(_LASTS, o.count, made, found, starts, o.count, present, made, workers=work.workers)
     else:
         return None
     return made
 
 
-def _by_value(column: ColumnData, present: Array | None, work: Work) -> tuple[Array, Array]:
+def counted_once(column: ColumnData, call: WindowCall, work: Work) -> Array | None:
+    """For each position whether its row counts in the frames of a call (uint8): it is not NULL, FILTER keeps it and, of DISTINCT,
+    no other row of a frame has its value; None: all do. Frames of a DISTINCT begin or end with their partition."""
+    keep = None if call.filter is None else work.column(call.filter)
+    present = present_by_position(column, keep, work)
+    if not call.distinct:
+        return present
+    found = distinct_mask(column, present, call.frame, work)
+    assert found is not None
+    return found
+
+
+def by_value(column: ColumnData, present: Array | None, work: Work) -> tuple[Array, Array]:
     """The positions in the order of partitions, of the values in each, and then of the positions; and flags (uint8) of those with
     which a value begins. Rows that do not count are apart."""
     o, device = work.ordered, work.device
@@ -122,7 +134,7 @@ def distinct_counts(column: ColumnData, present: Array | None, frame: Ranges, wo
 
 def _rows_before(column: ColumnData, present: Array | None, work: Work) -> Array:
     """For each position a number more than that of the last one before it in its partition with its value; 0: none has."""
-    found, starts = _by_value(column, present, work)
+    found, starts = by_value(column, present, work)
     before = work.device.empty(work.ordered.count, np.uint32)
     launch(_BEFORE, work.ordered.count, before, found, starts, before, workers=work.workers)
     return before

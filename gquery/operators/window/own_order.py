@@ -32,15 +32,26 @@ _ABSENT = builtin_kernel(
 
 def own_ranks(keys: Sequence[SortKey], work: Work) -> tuple[Array, Array]:
     """The positions in the order of the keys (uint32), and the rank of each position in it (int64)."""
+    found, _, ranks = own_peers(keys, work)
+    return found, ranks
+
+
+def own_peers(keys: Sequence[SortKey], work: Work) -> tuple[Array, Array, Array]:
+    """The same; between them flags (uint8) of those positions, in their order, before which keys differ."""
     o, device = work.ordered, work.device
     ids = {k.expr.id for k in keys if isinstance(k.expr, Column)}
     columns = {i: work.frame.columns[i] for i in ids}
     if o.rows is not None:
         columns = {i: gathers.take(c, o.rows, device) for i, c in columns.items()}
-    found = order.sort_order(sort_keys(keys, Frame(columns, o.count), device))
-    ranks = device.empty(o.count, np.int64)
+    found, starts = order.sort_starts(sort_keys(keys, Frame(columns, o.count), device))
+    ranks: Array = device.empty(o.count, np.int64)
     launch(_RANKS, o.count, ranks, found, ranks)
-    return found, ranks
+    return found, starts.view(np.uint8), ranks
+
+
+def hide_absent(ranks: Array, present: Array, other: int, work: Work) -> None:
+    """Give rows that do not count another rank."""
+    launch(_ABSENT, work.ordered.count, ranks, present, other, ranks, workers=work.workers)
 
 
 def first_by_order(
@@ -50,7 +61,7 @@ def first_by_order(
     op: Op = "max" if call.function in ("last_value", "last") else "min"
     positions, ranks = own_ranks(call.order, work)
     if present is not None:
-        launch(_ABSENT, work.ordered.count, ranks, present, identity(op, "i64"), ranks, workers=work.workers)
+        hide_absent(ranks, present, int(identity(op, "i64")), work)
     return rows_of_ranks(combined(ranks, op, call.frame, ranges, work), positions, work)
 
 
@@ -67,7 +78,7 @@ def ordered_tree(keys: Sequence[SortKey], present: Array | None, work: Work) -> 
     positions, ranks = own_ranks(keys, work)
     rows = work.ordered.count
     if present is not None:
-        launch(_ABSENT, rows, ranks, present, rows, ranks, workers=work.workers)
+        hide_absent(ranks, present, rows, work)
     return positions, rank_tree(ranks.astype(np.uint32), rows, work)
 
 

@@ -11,9 +11,10 @@ from gquery.expression.windows import WindowCall
 from gquery.kernels.builtin import gathers
 from gquery.operators.quantiles import interpolated, positions_between, positions_of
 from gquery.operators.window.aggregates import difference
+from gquery.operators.window.distinct import counted_once
 from gquery.operators.window.frames import frame_ranges, without_excluded
 from gquery.operators.window.own_order import ordered_tree, rows_of_ranks
-from gquery.operators.window.positions import Work, prefix, present_by_position
+from gquery.operators.window.positions import Work, prefix
 from gquery.operators.window.rank_tree import select_rank
 from gquery.operators.window.taking import take_or_null
 from gquery.planner.physical import Stored
@@ -26,7 +27,7 @@ def quantile_column(stored: Stored, call: WindowCall, work: Work) -> ColumnData:
     argument, fraction = call.args
     assert isinstance(argument, Column) and isinstance(fraction, Literal)
     column, device = work.column(argument), work.device
-    present = present_by_position(column, None if call.filter is None else work.column(call.filter), work)
+    present = counted_once(column, call, work)
     ranges = without_excluded(call.frame, frame_ranges(call.frame, work), work)
     counts = difference(None if present is None else prefix(present, device), ranges, work)
     positions, tree = ordered_tree((SortKey(argument),), present, work)

@@ -10,14 +10,17 @@ from gquery.operators.base import Frame
 from gquery.operators.ordered import order_frame
 from gquery.operators.window.aggregates import AGGREGATES, aggregate_column
 from gquery.operators.window.extremes import EXTREMES, extreme_column
+from gquery.operators.window.joined_texts import joined_column
+from gquery.operators.window.modes import mode_column
+from gquery.operators.window.moments import MOMENTS, moment_column
+from gquery.operators.window.own_ranks import RANKED, own_rank_values
 from gquery.operators.window.positions import Work
 from gquery.operators.window.quantiles import QUANTILES, quantile_column
 from gquery.operators.window.ranks import RANKS, rank_values
+from gquery.operators.window.reductions import REDUCTIONS, reduction_column
 from gquery.operators.window.results import column_of
 from gquery.operators.window.values import VALUES, value_column
 from gquery.planner.physical import Stored, WindowRows
-
-UNORDERED = ("ntile", "lag", "lead")  # which have no order of their own
 
 
 def run_window(work: WindowRows, frame: Frame, device: Device, workers: int = 1) -> Frame:
@@ -32,16 +35,24 @@ def run_window(work: WindowRows, frame: Frame, device: Device, workers: int = 1)
 
 
 def _column(stored: Stored, call: WindowCall, work: Work) -> ColumnData:
-    if call.order and (call.function in UNORDERED or call.function in RANKS):
-        raise NotSupportedError(f"ORDER BY inside {call.function} over a window")
     if call.function in VALUES:
         return value_column(stored, call, work)
     if call.function in EXTREMES:
         return extreme_column(stored, call, work)
     if call.function in QUANTILES:
         return quantile_column(stored, call, work)
+    if call.function in MOMENTS:
+        return moment_column(stored, call, work)
+    if call.function in REDUCTIONS:
+        return reduction_column(stored, call, work)
+    if call.function == "mode":
+        return mode_column(stored, call, work)
+    if call.function == "string_agg":
+        return joined_column(stored, call, work)
     if call.function in AGGREGATES:
         return aggregate_column(stored, call, work)
+    if call.order and call.function in RANKED:
+        return column_of(stored, own_rank_values(call, work), None, work)
     if call.function in RANKS or call.function == "ntile":
         return column_of(stored, *rank_values(call, work), work)
     raise NotSupportedError(f"{call.function} over a window")

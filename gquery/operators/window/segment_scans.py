@@ -18,7 +18,7 @@ from gquery.device.device import Device
 from gquery.expression.types import INT64
 from gquery.kernels.builtin.define import BuiltinKernel, builtin_kernel, launch
 
-Op = Literal["add", "min", "max"]
+Op = Literal["add", "min", "max", "and", "or", "xor", "mul"]
 
 
 def word_of(values: Array) -> str:
@@ -28,9 +28,17 @@ def word_of(values: Array) -> str:
 
 def identity(op: Op, word: str) -> int | float:
     """What changes no value that it is combined with."""
-    if op == "add":
-        return 0.0 if word == "f64" else 0
-    return INT64.high if op == "min" else INT64.low
+    match op:
+        case "add" | "or" | "xor":
+            return 0.0 if word == "f64" else 0
+        case "mul":
+            return 1.0
+        case "and":
+            return -1
+        case "min":
+            return INT64.high
+        case "max":
+            return INT64.low
 
 
 @cache

@@ -21,6 +21,7 @@ from gquery.kernels.builtin import gathers, scans
 from gquery.operators.base import null_column
 from gquery.operators.window.frames import Ranges, frame_ranges, without_excluded
 from gquery.operators.window.own_order import first_by_order, nth_by_order
+from gquery.operators.window.own_ranks import shifted_by_order
 from gquery.operators.window.positions import (
     PARTITION,
     PositionKernel,
@@ -67,7 +68,7 @@ def _sources(
     listed = None if present is None else (prefix(present, work.device), scans.compact(present))
     found, there = work.device.empty(work.ordered.count, np.uint32), work.device.empty(work.ordered.count, np.uint8)
     if call.function in ("lag", "lead"):
-        _shifted(call, listed, found, there, work)
+        _shifted(call, listed, present, (found, there), work)
         return found, there, _otherwise(stored, call, work)
     ranges = without_excluded(call.frame, frame_ranges(call.frame, work), work)
     if call.order:
@@ -111,8 +112,8 @@ def _shift(ordered: bool, listed: bool, by_row: bool) -> PositionKernel:
     return position_kernel(f"{names} found:*u32 there:*u8", *lines)
 
 
-def _shifted(call: WindowCall, listed: Listed, found: Array, there: Array, work: Work) -> None:
-    o = work.ordered
+def _shifted(call: WindowCall, listed: Listed, present: Array | None, made: tuple[Array, Array], work: Work) -> None:
+    found, there = made
     amount, amounts, valid = 1, None, None
     if len(call.args) > 1:
         constant = constant_of(call.args[1])
@@ -122,13 +123,24 @@ def _shifted(call: WindowCall, listed: Listed, found: Array, there: Array, work:
             valid = column.validity
         else:
             amount = UNBOUNDED if constant.value is None else constant.value
+    if call.order:
+        sources = shifted_by_order(call, max(min(amount, UNBOUNDED), -UNBOUNDED), amounts, present, work)
+        found[:], there[:] = sources
+    else:
+        _by_position(call, (amount, amounts), listed, (found, there), work)
+    if valid is not None:
+        there *= valid.on(work.device)
+
+
+def _by_position(
+    call: WindowCall, offset: tuple[int, Array | None], listed: Listed, made: tuple[Array, Array], work: Work
+) -> None:
+    o, (amount, amounts), (found, there) = work.ordered, offset, made
     kernel = _shift(o.rows is not None, listed is not None, amounts is not None)
     counts, positions = listed or (None, None)
     numbers = (o.partitions.numbers, o.partitions.starts, counts, positions, o.count)
     amount = max(min(amount, UNBOUNDED), -UNBOUNDED)
     kernel.run(o, work.workers, *numbers, -1 if call.function == "lag" else 1, amount, amounts, found, there)
-    if valid is not None:
-        there *= valid.on(work.device)
 
 
 def _otherwise(stored: Stored, call: WindowCall, work: Work) -> Otherwise | None:

@@ -1,0 +1,48 @@
+"""Bits and products over frames: what combines as sums do, and is no difference."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from gquery.columns.table import ColumnData
+from gquery.device.array import Array
+from gquery.expression.types import PhysicalType
+from gquery.expression.windows import WindowCall
+from gquery.operators.window.aggregates import difference
+from gquery.operators.window.combine import combined
+from gquery.operators.window.distinct import counted_once
+from gquery.operators.window.frames import frame_ranges, without_excluded
+from gquery.operators.window.positions import Work, prefix, values_by_position
+from gquery.operators.window.results import column_of, result_column
+from gquery.operators.window.segment_scans import Op, identity
+from gquery.planner.physical import Stored
+
+REDUCTIONS: dict[str, Op] = {"bit_and": "and", "bit_or": "or", "bit_xor": "xor", "product": "mul"}
+
+
+def reduction_column(stored: Stored, call: WindowCall, work: Work) -> ColumnData:
+    """The values of each frame reduced to one; NULL where it has none."""
+    op, column, device = REDUCTIONS[call.function], work.column(call.args[0]), work.device
+    present = counted_once(column, call, work)
+    ranges = without_excluded(call.frame, frame_ranges(call.frame, work), work)
+    counts = difference(None if present is None else prefix(present, device), ranges, work)
+    form: Literal["f64", "i64"] = "f64" if op == "mul" else "i64"
+    if column.physical_type is not PhysicalType.I128:
+        values = values_by_position(column, form, present, identity(op, form), work)
+        found = combined(values, op, call.frame, ranges, work)
+        if stored.physical_type is not PhysicalType.I128:
+            return result_column(stored, found, counts, "double" if op == "mul" else "integer", work)
+        return column_of(stored, found, (counts > 0).astype(np.uint8), work)
+    pairs = work.ordered.take(column.data.on(device), 2).reshape(-1, 2)
+    words = [_masked(device.xp.ascontiguousarray(pairs[:, n]), present, op, work) for n in (0, 1)]
+    both = device.xp.stack([combined(word, op, call.frame, ranges, work) for word in words], axis=1)
+    return column_of(stored, both, (counts > 0).astype(np.uint8), work)
+
+
+def _masked(word: Array, present: Array | None, op: Op, work: Work) -> Array:
+    if present is None:
+        return word
+    made: Array = work.device.xp.where(present > 0, word, np.int64(identity(op, "i64")))
+    return made

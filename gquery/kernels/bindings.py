@@ -26,6 +26,8 @@ JoinName = OneOf[
     "filter",
     "filter_shift",
     "gathers",
+    "key_scale",
+    "key_starts",
     "keys",
     "mask",
     "matched",

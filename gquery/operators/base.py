@@ -61,6 +61,8 @@ class JoinArrays:
     filter: Buffer | None = None  # uint32: which of the keys' high bits there are
     filter_shift: int | None = None  # how many low bits of a key do not count in it
     sorted_keys: Buffer | None = None  # int64, by place in ``order``: the value that the rows of a slot are sorted by
+    key_starts: Buffer | None = None  # uint32: where the buckets of those begin, see `kernels.builtin.key_buckets`
+    key_scale: Buffer | None = None  # int64: how a key's bucket is found
     reach_tree: Buffer | None = (
         None  # int64: a tree of greatest values over the places, see `kernels.primitives.ranges`
     )

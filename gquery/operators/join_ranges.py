@@ -43,7 +43,21 @@ class Candidates:
         code = self.code
         keys = code.pointer("i64", BuildPart(self.step.table.stage, "sorted_keys"), "b")
         low, high = code.call("i64", self.begin), code.call("i64", self.end)
-        code.set(end, code.call("row_index", code.call(search, keys, low, high, value)))
+        if self.step.table.layout != "sorted":
+            code.set(end, code.call("row_index", code.call(search, keys, low, high, value)))
+            return
+        first, last = self._bucket(value)
+        found = code.call(search, keys, first, last, value)
+        code.set(end, code.call("row_index", code.call("max_i64", code.call("min_i64", found, high), low)))
+
+    def _bucket(self, value: ir.Expression) -> tuple[ir.Name, ir.Name]:
+        """Where among all keys a value's bucket begins and ends."""
+        code, stage = self.code, self.step.table.stage
+        scale = code.pointer("i64", BuildPart(stage, "key_scale"), "b")
+        starts = code.pointer("u32", BuildPart(stage, "key_starts"), "b")
+        bucket = code.let(code.call("key_bucket", scale, value))
+        first = code.let(code.call("i64", ir.Load(starts, bucket)))
+        return first, code.let(code.call("i64", ir.Load(starts, code.call("add_i64", bucket, code.integer(1)))))
 
     @contextmanager
     def each(self) -> Iterator[ir.Name]:

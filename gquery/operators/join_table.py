@@ -18,6 +18,7 @@ from gquery.expression.expr import Column
 from gquery.expression.facts import BITMAP_BITS, MOST_ROW_IDS, NOT_IN
 from gquery.kernels.builtin import define, grouping, partition, scans
 from gquery.kernels.builtin.gathers import gather
+from gquery.kernels.builtin.key_buckets import key_buckets
 from gquery.kernels.builtin.order import Integers, sort_order
 from gquery.kernels.builtin.reach import ordinals, reach_tree
 from gquery.kernels.readback import read_count, read_scalar
@@ -197,12 +198,17 @@ class BuildRun(SinkRun[BuildState]):
         tree, leaves = None, None
         if others is not None:
             tree, leaves = reach_tree(gather(ordinals(others, self.device), order), self.launch.workers)
+        sorted_keys = gather(keys, order)
+        in_buckets = self.table.layout == "sorted"
+        key_starts, key_scale = key_buckets(sorted_keys, self.launch.workers) if in_buckets else (None, None)
         return JoinArrays(
             count=int(order.size),
             starts=self._owned(starts),
             order=self._owned(order),
             gathers=1,
-            sorted_keys=self._owned(gather(keys, order)),
+            sorted_keys=self._owned(sorted_keys),
+            key_starts=self._owned(key_starts),
+            key_scale=self._owned(key_scale),
             reach_tree=self._owned(tree),
             reach_leaves=leaves,
         )

@@ -145,6 +145,8 @@ class JoinLayouts(Record):
     sorted_rows: int = number(
         32, "rows a key", "that a probe would test, from which on they are sorted by a column that a range of matches"
     )
+    rows_a_bucket: int = number(2, "keys a bucket", "of a sorted table's, where they are spread evenly")
+    bucket_bits: int = number(27, "bits", "of a sorted key that tell its bucket, at most: 512 MB of starts")
     range_matches: int = number(64, "rows", "that are expected of a range that is bounded from both sides, at most")
     partitioned_caches: float = number(
         32 / 15,

@@ -16,9 +16,11 @@ from gquery.kernels.primitives.python.integers import (
     gt_i64,
     i64,
     lt_i64,
+    min_i64,
     ne_i64,
     shl_i64,
     shr_i64,
+    shr_u64,
     sub_i64,
 )
 from gquery.kernels.primitives.python.memory import load_i64
@@ -51,6 +53,24 @@ def first_above(keys: Pointer, low: int, high: int, value: int) -> int:
     if eq_i64(count, 1) and not gt_i64(load_i64(keys, at), value):
         return add_i64(at, 1)
     return at
+
+
+def key_bucket(scale: Pointer, value: int) -> int:
+    """The bucket in which a search for ``value`` begins and ends (`kernels.builtin.key_buckets`): 0 for what is less than every
+    key, one more than the last for what is more than the buckets hold."""
+    least = load_i64(scale, 0)
+    if lt_i64(value, least):
+        return i64(0)
+    return add_i64(min_i64(high_bits(sub_i64(value, least), load_i64(scale, 1)), add_i64(load_i64(scale, 2), 1)), 1)
+
+
+def high_bits(width: int, shift: int) -> int:
+    """The bits of an unsigned number above ``shift`` of them, less than 2 ** 63: where all count, the greatest such number for
+    what is more."""
+    bits = shr_u64(width, shift)
+    if lt_i64(bits, 0):
+        return i64(9223372036854775807)
+    return bits
 
 
 def last_reaching(tree: Pointer, leaves: int, end: int, value: int) -> int:

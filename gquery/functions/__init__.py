@@ -27,6 +27,7 @@ from gquery.functions import (
     regex,
     rounding,
     session,
+    special,
     strings,
     text_pieces,
 )
@@ -41,5 +42,5 @@ __all__ = [
     "AGGREGATES", "COMPARISONS", "EXAMPLES", "FUNCTIONS", "MIRRORED", "NEGATED", "RESOLVERS", "AggregateFunction",
     "ScalarFunction", "aggregate", "call", "case", "cast", "castable", "chance", "clock", "conditional", "date_forms",
     "date_names", "dates", "declaration", "has_result", "integers", "is_aggregate", "is_ordered", "new_strings", "numeric",
-    "operators", "parsing", "regex", "rounding", "session", "strings", "text_pieces", "unified", "unify",
+    "operators", "parsing", "regex", "rounding", "session", "special", "strings", "text_pieces", "unified", "unify",
 ]  # fmt: skip

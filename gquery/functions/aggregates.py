@@ -114,6 +114,15 @@ def _of_bits(name: str, doc: str, value: str, repeats_count: bool) -> AggregateF
 
 
 _UINTEGER = DType(Kind.UINTEGER)
+
+
+def _first_by(name: str, extreme: str, value: str) -> AggregateFunction:
+    which = "least" if extreme == "min" else "greatest"
+    doc = f"The value of x where y is {which}, which may be NULL; of the first row where no y is there."
+    return AggregateFunction(name, ordered.by_another, (f"{name}(x any, y any)",), doc, (f"{name}(x, 2 * x)", value), (),
+                             ordered.first_by(extreme), repeats_count=False, takes_order=True)  # fmt: skip
+
+
 _ROWS = (
     AggregateFunction("count", _count, ("count(*)", "count(any) -> BIGINT"),
                       "How many rows there are, or how many values that are not NULL.", ("count(*)", "3"),
@@ -150,6 +159,8 @@ _ROWS = (
     _at_extreme("arg_max", "max", False, "3", "argmax", "max_by"),
     _at_extreme("arg_min_null", "min", True, "1"),
     _at_extreme("arg_max_null", "max", True, "3"),
+    _first_by("arg_min_nulls_last", "min", "1"),
+    _first_by("arg_max_nulls_last", "max", "3"),
     AggregateFunction("median", ordered.median_type, ("median(any)",), "The middle value, or what lies between two.",
                       ("median(x)", "2.0"), parts=ordered.median, null_type=DOUBLE),
     AggregateFunction("quantile_cont", ordered.continuous, ("quantile_cont(number or time, fraction)",),
@@ -163,6 +174,12 @@ _ROWS = (
     AggregateFunction("approx_quantile", _same, ("approx_quantile(number or time, fraction)",),
                       "As quantile_disc: it is exact.", ("approx_quantile(x, 0.5)", "2"), stands_for="quantile_disc",
                       checked=ordered.quantile_constants, over_frame="rows"),
+    AggregateFunction("reservoir_quantile", _same, ("reservoir_quantile(number or time, fraction)",),
+                      "As quantile_disc: it is exact.", ("reservoir_quantile(x, 0.5)", "2"), stands_for="quantile_disc",
+                      checked=ordered.sample_constants, over_frame="rows"),
+    AggregateFunction("wavg", ordered.weighted, ("wavg(number, weight)",), "The mean of values with weights.",
+                      ("wavg(x, 2 * x)", "2.3333333333333335"), ("weighted_avg",), ordered.weighted_mean,
+                      repeats_count=False),
     AggregateFunction("mode", _same, ("mode(any)",), "The most frequent value, of several the first one.",
                       ("mode(x // 2)", "1"), is_ordered=True, takes_order=True, checked=ordered.own_order,
                       over_frame="rows"),
@@ -195,7 +212,7 @@ _ROWS = (
     _of_value("kurtosis", moments.kurtosis, "The excess kurtosis of a sample; NULL of three values.", "None"),
     _of_value("kurtosis_pop", moments.kurtosis_pop, "The excess kurtosis of all there is.", "-1.5"),
     AggregateFunction("geomean", _doubles(1), ("geomean(DOUBLE) -> DOUBLE",), "The geometric mean.",
-                      ("geomean(x)", "1.8171205928321397"), (), moments.geomean, null_type=DOUBLE),
+                      ("geomean(x)", "1.8171205928321397"), ("geometric_mean",), moments.geomean, null_type=DOUBLE),
     _of_pair("covar_samp", moments.covar_samp, "The covariance of a sample of pairs.", "2.0"),
     _of_pair("covar_pop", moments.covar_pop, "The covariance of all pairs.", "1.3333333333333333"),
     _of_pair("corr", moments.corr, "The correlation of pairs.", "1.0"),
@@ -274,4 +291,4 @@ def aggregate(
 
 
 def _has_constants(function: AggregateFunction) -> bool:
-    return function.checked in (ordered.quantile_constants, ordered.separator)
+    return function.checked in (ordered.quantile_constants, ordered.sample_constants, ordered.separator)

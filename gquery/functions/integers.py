@@ -8,8 +8,17 @@ from __future__ import annotations
 import numpy as np
 
 from gquery.errors import OutOfRangeError
-from gquery.expression.expr import Expr, Literal
-from gquery.expression.types import BIGINT, DOUBLE, TINYINT, Bounds, type_bounds
+from gquery.expression.expr import Case, Expr, Literal
+from gquery.expression.types import (
+    BIGINT,
+    DOUBLE,
+    TINYINT,
+    UBIGINT,
+    Bounds,
+    DType,
+    decimal,
+    type_bounds,
+)
 from gquery.functions.casts import cast
 from gquery.functions.registry import call, host_scalar, is_null_literal, make, resolver, scalar
 from gquery.functions.vectors import Vector, array_of, from_numpy, integers, size_of, with_nulls_of
@@ -45,13 +54,13 @@ def bits_set(x: int, bits: int) -> int:
     return n
 
 
-@resolver("bit_count", "$(signed integer) -> TINYINT", example=("bit_count(7)", "3"))
+@resolver("bit_count", "$(integer) -> TINYINT", example=("bit_count(7)", "3"))
 def _bit_count(x: Expr) -> Expr | None:
     """How many bits are 1."""
-    limit = type_bounds(x.dtype) if x.dtype.is_integer else None
-    if limit is None or limit.low == 0:
+    limit = type_bounds(x.dtype) if x.dtype.is_integer and x.dtype != UBIGINT else None
+    if limit is None:
         return None
-    width = limit.high.bit_length() + 1
+    width = 64 if limit.low == 0 else limit.high.bit_length() + 1
     return cast(make("_bit_count", (cast(x, BIGINT), Literal(width, BIGINT)), BIGINT), TINYINT)
 
 
@@ -94,3 +103,93 @@ def _fdiv(a: Expr, b: Expr) -> Expr | None:
     if not (a.dtype.is_numeric and b.dtype.is_numeric):
         return None
     return call("floor", call("divide", cast(a, DOUBLE), cast(b, DOUBLE)))
+
+
+# ---- shifts ----------------------------------------------------------------------------------------------------------
+
+
+def shifts_negative(x: int, places: int, most: int) -> bool:
+    return lt_i64(x, 0)
+
+
+def shifts_back(x: int, places: int, most: int) -> bool:
+    return lt_i64(places, 0)
+
+
+def shifts_out(x: int, places: int, most: int) -> bool:
+    return gt_i64(x, shr_i64(most, min_i64(max_i64(places, 0), 63)))
+
+
+_LEFT = ((shifts_negative, "cannot left-shift a negative number"), (shifts_back, "cannot left-shift by a negative number"),
+         (shifts_out, "overflow in left shift"))  # fmt: skip
+
+
+@scalar(
+    "_shift_left", ((BIGINT, BIGINT, BIGINT), BIGINT), domain=_LEFT, bounds=lambda x, places, most: Bounds(0, most.high)
+)
+def shift_left(x: int, places: int, most: int) -> int:
+    """The bits some places up; a result above the most of a type is an error."""
+    room = shr_i64(most, min_i64(max_i64(places, 0), 63))
+    if lt_i64(x, 0) or lt_i64(places, 0) or ge_i64(places, 63) or gt_i64(x, room):
+        return i64(0)
+    return shl_i64(x, places)
+
+
+@scalar("_shift_right", ((BIGINT, BIGINT, BIGINT), BIGINT))
+def shift_right(x: int, places: int, bits: int) -> int:
+    """The bits some places down, the sign kept; 0 for as many places as there are bits, and for places below 0."""
+    if lt_i64(places, 0) or ge_i64(places, bits):
+        return i64(0)
+    return shr_i64(x, places)
+
+
+@scalar("_power_of_two", ((BIGINT,), decimal(20, 0)), bounds=lambda places: Bounds(1, 2**64))
+def power_of_two(places: int) -> int:
+    """2 to the power of 0 to 64, the nearest of these for other numbers."""
+    return shl_i128(i128_from_i64(1), min_i64(max_i64(places, 0), 64))
+
+
+def _shifted(x: Expr, places: Expr) -> tuple[Expr, Expr, DType] | None:
+    """Both sides as BIGINTs, a UBIGINT as it is, and the type of the result; None where a side is no integer."""
+    if not all(e.dtype.is_integer or is_null_literal(e) for e in (x, places)):
+        return None
+    dtype = call("add", x, places).dtype
+    if not dtype.is_integer:  # UBIGINT and a signed type: DuckDB's is HUGEINT
+        return None
+    x, places = cast(x, dtype), cast(places, dtype)
+    if dtype == UBIGINT:
+        most = Literal(64, UBIGINT)  # from there on all is out
+        return x, cast(Case(((call("gt", places, most), most),), places), BIGINT), dtype
+    return cast(x, BIGINT), cast(places, BIGINT), dtype
+
+
+@resolver("_shift_left", "$(integer, integer)", example=("1 << 4", "16"))
+def _shift_left(x: Expr, places: Expr) -> Expr | None:
+    """The bits of an integer some places up."""
+    sides = _shifted(x, places)
+    if sides is None:
+        return None
+    number, count, dtype = sides
+    limit = type_bounds(dtype)
+    assert limit is not None
+    if dtype == UBIGINT:
+        return cast(
+            call("multiply", cast(number, decimal(20, 0)), make("_power_of_two", (count,), decimal(20, 0))), dtype
+        )
+    return cast(make("_shift_left", (number, count, Literal(limit.high, BIGINT)), BIGINT), dtype)
+
+
+@resolver("_shift_right", "$(integer, integer)", example=("-9 >> 1", "-5"))
+def _shift_right(x: Expr, places: Expr) -> Expr | None:
+    """The bits of an integer some places down, the sign kept."""
+    sides = _shifted(x, places)
+    if sides is None:
+        return None
+    number, count, dtype = sides
+    limit = type_bounds(dtype)
+    assert limit is not None
+    if dtype == UBIGINT:
+        power = make("_power_of_two", (count,), decimal(20, 0))
+        return cast(make("int_divide", (cast(number, power.dtype), power), power.dtype), dtype)
+    bits = (limit.high - limit.low).bit_length()
+    return cast(make("_shift_right", (number, count, Literal(bits, BIGINT)), BIGINT), dtype)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from gquery.errors import BindError, NotSupportedError
 from gquery.expression.expr import Case, Expr, IsNull, Literal, SortKey
 from gquery.expression.traverse import pinned
-from gquery.expression.types import BIGINT, DOUBLE, TIMESTAMP, VARCHAR, DType, Kind
+from gquery.expression.types import BIGINT, DOUBLE, TIMESTAMP, VARCHAR, DType, Kind, decimal
 from gquery.functions.aggregate_parts import Parts, is_there
 from gquery.functions.aggregate_record import Checked, Resolved
 from gquery.functions.casts import cast
@@ -39,6 +39,13 @@ def quantile_constants(name: str, args: Sequence[Expr], order: Order) -> Checked
     if order and order[0].expr == args[0] and order[0].descending:
         value = Literal(-value.value, value.dtype) if share else Literal(-1.0, DOUBLE)
     return (args[0],), (value,), ()
+
+
+def sample_constants(name: str, args: Sequence[Expr], order: Order) -> Checked:
+    """A fraction, and the size of a sample, which is not needed: all values are looked at."""
+    if len(args) == 3 and isinstance(pinned(args[2]), Literal) and args[2].dtype.is_integer:
+        args = args[:2]
+    return quantile_constants(name, args, order)
 
 
 def separator(name: str, args: Sequence[Expr], order: Order) -> Checked:
@@ -99,6 +106,10 @@ def by_another(types: Sequence[DType]) -> Resolved | None:
     return (types, types[0]) if len(types) == 2 and all(t.kind is not Kind.INTERVAL for t in types) else None
 
 
+def weighted(types: Sequence[DType]) -> Resolved | None:
+    return (types, DOUBLE) if len(types) == 2 and all(t.is_numeric for t in types) else None
+
+
 def of_any(result: DType) -> Callable[[Sequence[DType]], Resolved | None]:
     return lambda types: (types, result) if len(types) == 1 else None
 
@@ -131,6 +142,30 @@ def at_extreme(extreme: str, takes_null: bool) -> Callable[[Parts, Expr, Expr], 
         return p.at_extreme(extreme, x, y)
 
     return result
+
+
+def first_by(extreme: str) -> Callable[[Parts, Expr, Expr], Expr]:
+    """The value of x in the first row where y is least or greatest; of the first row of all where y is nowhere."""
+
+    def result(p: Parts, x: Expr, y: Expr) -> Expr:
+        first, count = p.part("first", x.dtype, x, in_order=True), p.part("count", BIGINT, y)
+        p.only(y)
+        return Case(((call("eq", count, Literal(0, BIGINT)), first),), p.at_extreme(extreme, x, y))
+
+    return result
+
+
+def weighted_mean(p: Parts, x: Expr, weight: Expr) -> Expr:
+    """DuckDB's macro: the weight of a row without a value does not count."""
+    counted = Case(((IsNull(x), cast(Literal(0, BIGINT), weight.dtype)),), weight) if x.nullable else weight
+    totals = [p.part("sum", _sum_type(e.dtype), e) for e in (call("multiply", x, weight), counted)]
+    return cast(call("divide", *totals), DOUBLE)
+
+
+def _sum_type(dtype: DType) -> DType:
+    if dtype.is_float:
+        return DOUBLE
+    return decimal(38, dtype.scale) if dtype.is_decimal else BIGINT
 
 
 def entropy(p: Parts, x: Expr) -> Expr:

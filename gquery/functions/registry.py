@@ -239,7 +239,8 @@ def _public_names() -> list[str]:
 _SYMBOLS = {
     "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "int_divide": "//", "modulo": "%", "negate": "-",
     "eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "_concat_operator": "||", "_bit_and": "&",
-    "_bit_or": "|", "_bit_not": "~", "is_distinct_from": "IS DISTINCT FROM", "is_not_distinct_from": "IS NOT DISTINCT FROM",
+    "_bit_or": "|", "_bit_not": "~", "_shift_left": "<<",
+    "_shift_right": ">>", "_glob": "GLOB", "is_distinct_from": "IS DISTINCT FROM", "is_not_distinct_from": "IS NOT DISTINCT FROM",
     "like": "LIKE", "ilike": "ILIKE",
 }  # fmt: skip
 # names under which operators are declared, which are no functions of DuckDB's

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
 
-from gquery.expression.expr import Expr, Literal
-from gquery.expression.types import VARCHAR, Kind
+from gquery.expression.expr import Case, Expr, IsNull, Literal
+from gquery.expression.traverse import disjunction
+from gquery.expression.types import NULL, VARCHAR, Kind
+from gquery.functions.casts import cast
 from gquery.functions.registry import resolver
 
 
@@ -32,6 +34,27 @@ def _version() -> Expr:
 def _schema() -> Expr:
     """The schema of all tables: main."""
     return _constant("main")
+
+
+@resolver("current_user user session_user current_role", "$() -> VARCHAR", example=("current_user", "duckdb"))
+def _user() -> Expr:
+    """The user, which is always that of DuckDB: duckdb."""
+    return _constant("duckdb")
+
+
+@resolver("pg_typeof", "$(any) -> VARCHAR", example=("pg_typeof(1)", "integer"))
+def _pg_typeof(x: Expr) -> Expr:
+    """The name of an expression's type in lower case."""
+    return _constant('"null"' if x.dtype.kind is Kind.NULL else str(x.dtype).lower())
+
+
+@resolver("constant_or_null", "$(any, any, ...)", example=("constant_or_null(1, NULL)", "None"))
+def _constant_or_null(value: Expr, first: Expr, *more: Expr) -> Expr:
+    """The first argument, NULL where another one is."""
+    if any(e.dtype.kind is Kind.NULL for e in (first, *more)):
+        return cast(Literal(None, NULL), value.dtype)
+    missing = disjunction(tuple(IsNull(e) for e in (first, *more)))
+    return Case(((missing, Literal(None, value.dtype)),), value)
 
 
 @resolver("current_database current_catalog", "$() -> VARCHAR", example=("current_database()", "memory"))

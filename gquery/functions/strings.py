@@ -9,10 +9,10 @@ argument. Functions that make new strings stand in `gquery.functions.new_strings
 
 from __future__ import annotations
 
-from gquery.expression.expr import Expr
+from gquery.expression.expr import Expr, Not
 from gquery.expression.types import BIGINT, BOOLEAN, INTEGER, VARCHAR, Bounds
 from gquery.functions.casts import cast
-from gquery.functions.registry import is_null_literal, make, resolver, scalar
+from gquery.functions.registry import call, is_null_literal, make, resolver, scalar
 
 Str = tuple[int, int]
 _LENGTH = Bounds(0, 2**40)
@@ -131,3 +131,39 @@ def ltrim(s: Str) -> Str:
 def rtrim(s: Str) -> Str:
     """Without spaces at the end."""
     return str_rtrim(s)
+
+
+@scalar("_glob", (_SS, BOOLEAN), example=("'gquery' GLOB 'g[a-q]*y'", "True"))
+def glob(s: Str, pattern: Str) -> bool:
+    """Whether a string matches a pattern of the shell's: * any bytes, ? one, [a-c] one of some, [!a-c] one of all others."""
+    return str_glob(s, pattern)
+
+
+@resolver("like_escape", "$(VARCHAR, pattern, escape) -> BOOLEAN", example=("like_escape('a%', 'a$%', '$')", "True"))
+def _like_escape(s: Expr, pattern: Expr, escape: Expr) -> Expr:
+    """The function behind ``s LIKE pattern ESCAPE escape``."""
+    return call("like", s, pattern, escape)
+
+
+@resolver(
+    "not_like_escape", "$(VARCHAR, pattern, escape) -> BOOLEAN", example=("not_like_escape('a%', 'a$%', '$')", "False")
+)
+def _not_like_escape(s: Expr, pattern: Expr, escape: Expr) -> Expr:
+    """Its opposite."""
+    return Not(call("like", s, pattern, escape))
+
+
+@resolver("ilike_escape", "$(VARCHAR, pattern, escape) -> BOOLEAN", example=("ilike_escape('A%', 'a$%', '$')", "True"))
+def _ilike_escape(s: Expr, pattern: Expr, escape: Expr) -> Expr:
+    """The function behind ``s ILIKE pattern ESCAPE escape``."""
+    return call("ilike", s, pattern, escape)
+
+
+@resolver(
+    "not_ilike_escape",
+    "$(VARCHAR, pattern, escape) -> BOOLEAN",
+    example=("not_ilike_escape('A%', 'a$%', '$')", "False"),
+)
+def _not_ilike_escape(s: Expr, pattern: Expr, escape: Expr) -> Expr:
+    """Its opposite."""
+    return Not(call("ilike", s, pattern, escape))

@@ -16,7 +16,10 @@ from gquery.functions.known import AGGREGATES
 
 Call = tuple[str, list[exp.Expr]]
 # functions that are written without parentheses, where no column has the name
-VALUES = frozenset(("current_catalog", "current_date", "current_schema", "current_timestamp", "localtimestamp"))
+VALUES = frozenset((
+    "current_catalog", "current_date", "current_role", "current_schema", "current_timestamp", "current_user",
+    "localtimestamp", "session_user", "user",
+))  # fmt: skip
 GROUPINGS = ("grouping", "grouping_id")  # which tell of a group which of the keys it has
 
 

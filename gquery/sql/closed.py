@@ -94,6 +94,7 @@ _READ: dict[type[exp.Expr], frozenset[str]] = {
         (
             exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Pow, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT,
             exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.And, exp.Or, exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor,
+            exp.BitwiseLeftShift, exp.BitwiseRightShift, exp.Glob, exp.StartsWith,
             exp.Escape, exp.PropertyEQ, exp.Kwarg,
         ),
         _SIDES,

@@ -14,6 +14,7 @@ _BINARY: dict[type[exp.Expr], str] = {
     exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.And: "AND", exp.Or: "OR", exp.DPipe: "||",
     exp.Pow: "**",
     exp.Like: "~~", exp.ILike: "~~*", exp.BitwiseAnd: "&", exp.BitwiseOr: "|",
+    exp.BitwiseLeftShift: "<<", exp.BitwiseRightShift: ">>", exp.Glob: "~~~", exp.StartsWith: "^@",
     exp.NullSafeEQ: "IS NOT DISTINCT FROM", exp.NullSafeNEQ: "IS DISTINCT FROM",
 }  # fmt: skip
 
@@ -84,7 +85,7 @@ def _predicate(node: exp.Expr) -> str | None:
             return f"({column_name(node.this)} = ANY({_query(node.args['query'])}))"
         case exp.Any():
             return f"ANY({_query(node.this)})"
-    if type(node) in _BINARY and isinstance(node, exp.Binary | exp.Pow):
+    if type(node) in _BINARY and isinstance(node, exp.Binary | exp.Func):
         symbol = ("!" if node.args.get("negate") else "") + _BINARY[type(node)]
         return f"({column_name(node.this)} {symbol} {column_name(node.expression)})"
     return None

@@ -30,6 +30,7 @@ _KNOWN = (
     "regexp_extract('abc', '(b)(c)', '2')",
     "regexp_extract('abc', '(b)(c)', i)",
     "strftime(DATE '1995-03-17', s)",
+    "try_strptime('x', s)",
 )
 
 

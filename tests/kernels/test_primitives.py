@@ -214,12 +214,43 @@ def test_f64_rounding(target: str) -> None:
 @pytest.mark.parametrize("target", TARGETS)
 def test_f64_functions(target: str) -> None:
     names = {"ln": np.log, "log10": np.log10, "log2": np.log2, "exp": np.exp, "sin": np.sin, "cos": np.cos,
-             "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan}  # fmt: skip
+             "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "asinh": np.arcsinh,
+             "acosh": np.arccosh, "atanh": np.arctanh}  # fmt: skip
     values = [x for x in FLOATS if not 1e10 < abs(x) < math.inf]
-    got = evaluate(target, ["f64"], [(x,) for x in values], [(f"{name}(a)", "f64", False) for name in names])
+    got = evaluate(target, ["f64"], [(x,) for x in values], [(f"{name}_f64(a)", "f64", False) for name in names])
     with np.errstate(all="ignore"):
         for (name, f), found in zip(names.items(), got, strict=True):
             np.testing.assert_allclose(found, f(np.array(values)), rtol=1e-13, err_msg=name)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_gamma(target: str) -> None:
+    """At its poles and beyond doubles; between them as Python's own."""
+    values = [
+        0.5,
+        1.0,
+        3.0,
+        171.6,
+        171.7,
+        1e300,
+        5e-324,
+        -0.5,
+        -1.0,
+        -170.5,
+        -1e300,
+        0.0,
+        math.inf,
+        -math.inf,
+        math.nan,
+    ]
+    gamma = [math.gamma(0.5), 1.0, 2.0, math.gamma(171.6), math.inf, math.inf, math.inf, math.gamma(-0.5), math.nan,
+             math.gamma(-170.5), math.nan, math.nan, math.inf, math.nan, math.nan]  # fmt: skip
+    log = [math.lgamma(x) if x > 0 or x in (-0.5, -170.5) else math.nan if math.isnan(x) else math.inf for x in values]
+    got = evaluate(
+        target, ["f64"], [(x,) for x in values], [(f"{n}(a)", "f64", False) for n in ("gamma_f64", "lgamma_f64")]
+    )
+    for found, wanted in zip(got, (gamma, log), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-12)
 
 
 @pytest.mark.parametrize("target", TARGETS)

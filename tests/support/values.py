@@ -87,7 +87,7 @@ ROUNDING = (
 )  # fmt: skip
 REAL_FUNCTIONS = (
     "sqrt", "cbrt", "ln", "log10", "log", "log2", "exp", "sin", "cos", "tan", "cot", "asin", "acos", "atan", "degrees",
-    "radians", "isnan", "isinf", "isfinite",
+    "radians", "isnan", "isinf", "isfinite", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "gamma", "lgamma", "signbit",
 )  # fmt: skip
 PARTS = (
     "year", "month", "day", "quarter", "week", "dayofweek", "isodow", "dayofyear", "decade", "century", "hour", "minute",
@@ -125,7 +125,7 @@ TEXT_UNARY = (
 )
 TEXT_BINARY = (
     "contains(a, b)", "starts_with(a, b)", "ends_with(a, b)", "strpos(a, b)", "a || b", "concat(a, b)", "concat_ws('-', a, b)",
-    "replace(a, b, 'z')", "trim(a, b)", "ltrim(a, b)", "rtrim(a, b)", "a LIKE b", "a ILIKE b", "a LIKE '%X%'",
+    "replace(a, b, 'z')", "trim(a, b)", "ltrim(a, b)", "rtrim(a, b)", "a LIKE b", "a ILIKE b", "a LIKE '%X%'", "a GLOB b",
 )  # fmt: skip
 AGGREGATES = (
     "count(a)",
@@ -155,10 +155,13 @@ def cases() -> Iterator[Case]:
         yield from (Case(f"{f}(a)", (x,)) for f in REAL_FUNCTIONS)
     for x, y in itertools.product((*FLOATS, "INTEGER", "UBIGINT", "DECIMAL(18,3)"), repeat=2):
         yield from (
-            Case(sql, (x, y)) for sql in ("pow(a, b)", "a ** b", "atan2(a, b)", "log(a, b)", "fmod(a, b)", "mod(a, b)")
+            Case(sql, (x, y))
+            for sql in ("pow(a, b)", "a ** b", "atan2(a, b)", "log(a, b)", "fmod(a, b)", "mod(a, b)", "nextafter(a, b)")
         )
     for x, y in itertools.product(INTEGERS, INTEGERS):
-        yield from (Case(sql, (x, y)) for sql in ("a & b", "a | b", "xor(a, b)"))
+        yield from (Case(sql, (x, y)) for sql in ("a & b", "a | b", "xor(a, b)", "a << b", "a >> b"))
+    yield from (Case(sql, (x,)) for x in INTEGERS for sql in ("bit_count(a)", "factorial(a)"))
+    yield from (Case(f"round_even(a, {n})", (x,)) for x in NUMBERS for n in (-1, 0, 1))
     yield from _temporal()
     yield from _text()
     for x in EDGES:
@@ -216,6 +219,7 @@ KNOWN = (  # the first: true is .001 there
     r"round\(a, -\d+\) \[[A-Z]*INT(EGER)?\]: .*(raises, DuckDB|92233)",  # the nearest multiple does not fit: it wraps there
     r"round\(a, -\d+\) \[DECIMAL\(38.*raises, DuckDB Decimal\('-?10+'\)",  # a digit more than the type has
     r"(round|trunc)\(a, -\d+\) \[DECIMAL.*NULL gives? None, DuckDB Decimal\('0'\)",
+    r"round_even\(a, -1\) \[([A-Z]*INT(EGER)?|DECIMAL).*(raises|gives None), DuckDB",  # as round does
     r"-a \[U[A-Z]*INT(EGER)?\]: .* raises, DuckDB \d+",  # wraps there
     r"sum\(a\) \[(U?BIGINT|DECIMAL\(38,10\))\]: gives an error",
     r"(left|right|substring)\(.*DuckDB (raises|an error)",  # counts beyond 32 bits
@@ -226,7 +230,8 @@ KNOWN = (  # the first: true is .001 there
     r"strftime\(.* 5877642-06-25 \(BC\).* DuckDB (raises|an error)",
 )
 REFUSED = (
-    r"^(a [&|] b|xor\(a, b\)) \[(UBIGINT, [B-T][A-Z]*|[B-T][A-Z]*, UBIGINT)\]",  # HUGEINT
+    r"^(a ([&|]|<<|>>) b|xor\(a, b\)) \[(UBIGINT, [B-T][A-Z]*|[B-T][A-Z]*, UBIGINT)\]",  # HUGEINT
+    r"^bit_count\(a\) \[UBIGINT",
     r"avg\(a\) \[(DATE|TIMESTAMP|BOOLEAN|VARCHAR)",
     r"IS (NOT )?DISTINCT FROM",  # of types without a common one DuckDB raises where a row comes that is not NULL
     r"a - b \[(DATE, TIMESTAMP|TIMESTAMP, DATE|TIMESTAMP, TIMESTAMP)\]",  # an INTERVAL

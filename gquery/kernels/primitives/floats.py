@@ -203,3 +203,64 @@ def atan_f64(x: float) -> float:
 def atan2_f64(y: float, x: float) -> float:
     """The angle in radians of the point (x, y)."""
     return math.atan2(y, x)
+
+
+def sinh_f64(x: float) -> float:
+    """The hyperbolic sine; infinite beyond doubles."""
+    if gt_f64(abs_f64(x), 710.4758600739439) and not f64_is_nan(x):  # Python raises where IEEE says infinite
+        return math.copysign(math.inf, x)
+    return math.sinh(x)
+
+
+def cosh_f64(x: float) -> float:
+    """The hyperbolic cosine; infinite beyond doubles."""
+    if gt_f64(abs_f64(x), 710.4758600739439) and not f64_is_nan(x):
+        return math.inf
+    return math.cosh(x)
+
+
+def tanh_f64(x: float) -> float:
+    """The hyperbolic tangent."""
+    return math.tanh(x)
+
+
+def asinh_f64(x: float) -> float:
+    """The number whose hyperbolic sine is x."""
+    return math.asinh(x)
+
+
+def acosh_f64(x: float) -> float:
+    """The number whose hyperbolic cosine is x; NaN below 1."""
+    if lt_f64(x, 1.0):
+        return math.nan
+    return math.acosh(x)
+
+
+def atanh_f64(x: float) -> float:
+    """The number whose hyperbolic tangent is x; infinite for -1 and 1, NaN beyond."""
+    if ge_f64(abs_f64(x), 1.0):
+        return math.copysign(math.inf, x) if eq_f64(abs_f64(x), 1.0) else math.nan
+    return math.atanh(x)
+
+
+def _is_pole(x: float) -> bool:
+    """Whether x is 0, -1, -2, ..., where gamma is infinite."""
+    return le_f64(x, 0.0) and eq_f64(floor_f64(x), x)
+
+
+def gamma_f64(x: float) -> float:
+    """The gamma function; infinite beyond doubles, NaN for whole numbers below 1."""
+    if _is_pole(x):
+        return math.nan
+    if gt_f64(x, 171.62437695630272):
+        return x if f64_is_nan(x) else math.inf
+    if lt_f64(abs_f64(x), 5.56e-309):
+        return math.copysign(math.inf, x)
+    return math.gamma(x)
+
+
+def lgamma_f64(x: float) -> float:
+    """The logarithm of the magnitude of gamma; infinite where that is 0 or infinite."""
+    if _is_pole(x) or (gt_f64(x, 2.55e305) and not f64_is_nan(x)):
+        return math.inf
+    return math.lgamma(x)

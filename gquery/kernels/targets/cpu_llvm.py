@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _MATHEMATICS = {n: f"llvm.{n}.f64" for n in ("sqrt", "copysign", "log", "log2", "log10", "exp", "pow", "sin", "cos")}
 _MATHEMATICS |= {n: n for n in ("tan", "asin", "acos", "atan", "atan2", "fmod")}
+_MATHEMATICS |= {n: n for n in ("sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "lgamma")} | {"gamma": "tgamma"}
 _PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
 
 

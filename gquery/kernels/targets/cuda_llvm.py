@@ -32,7 +32,7 @@ _LAYOUT = (
     "v16:16:16-v32:32:32-v64:64:64-v128:128:128-n16:32:64"
 )
 _MATHEMATICS = ("sqrt", "copysign", "log", "log2", "log10", "exp", "pow", "sin", "cos", "tan", "asin", "acos", "atan",
-                "atan2", "fmod")  # fmt: skip
+                "atan2", "fmod", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "lgamma")  # fmt: skip
 _OUTSIDE = re.compile(r'@"?__nv_')  # functions of libdevice
 
 
@@ -40,7 +40,7 @@ _OUTSIDE = re.compile(r'@"?__nv_')  # functions of libdevice
 def library() -> Library:
     """The primitives of GPUs."""
     primitives = Primitives(CUDA_DEFINITIONS | SHARED_DEFINITIONS, own_bodies=(warp, block, partition, row_partition))
-    return Library(primitives, {name: f"__nv_{name}" for name in _MATHEMATICS}, _user_module)
+    return Library(primitives, {name: f"__nv_{name}" for name in _MATHEMATICS} | {"gamma": "__nv_tgamma"}, _user_module)
 
 
 @holding()  # Numba would stay broken where an interrupt ends its import

@@ -16,6 +16,7 @@ from gquery.functions import (
     chance,
     clock,
     conditional,
+    date_differences,
     date_forms,
     date_names,
     dates,
@@ -40,7 +41,8 @@ from gquery.functions.registry import EXAMPLES, FUNCTIONS, RESOLVERS, ScalarFunc
 
 __all__ = [
     "AGGREGATES", "COMPARISONS", "EXAMPLES", "FUNCTIONS", "MIRRORED", "NEGATED", "RESOLVERS", "AggregateFunction",
-    "ScalarFunction", "aggregate", "call", "case", "cast", "castable", "chance", "clock", "conditional", "date_forms",
-    "date_names", "dates", "declaration", "has_result", "integers", "is_aggregate", "is_ordered", "new_strings", "numeric",
-    "operators", "parsing", "regex", "rounding", "session", "special", "strings", "text_pieces", "unified", "unify",
+    "ScalarFunction", "aggregate", "call", "case", "cast", "castable", "chance", "clock", "conditional", "date_differences",
+    "date_forms", "date_names", "dates", "declaration", "has_result", "integers", "is_aggregate", "is_ordered",
+    "new_strings", "numeric", "operators", "parsing", "regex", "rounding", "session", "special", "strings", "text_pieces",
+    "unified", "unify",
 ]  # fmt: skip

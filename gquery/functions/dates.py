@@ -235,6 +235,17 @@ def _constant_text(e: Expr, what: str) -> str:
     raise NotSupportedError(f"{what} that is not a constant string")
 
 
+_SAME_UNIT = {"dayofweek": "day", "isodow": "day", "dayofyear": "day", "julian": "day", "yearweek": "week",
+              "epoch": "second"}  # fmt: skip
+
+
+def constant_unit(part: Expr) -> str:
+    """The unit of time that a constant names; one that tells where in another a date lies is that one."""
+    text = _constant_text(part, "a date part")
+    unit = _SAME_UNIT.get(text.lower()) or part_name(text)
+    return _SAME_UNIT.get(unit, unit)
+
+
 @resolver(
     "date_part datepart", "$('part', DATE or TIMESTAMP)", example=("date_part('year', DATE '1995-03-17')", "1995")
 )
@@ -282,26 +293,26 @@ def trunc_micros(micros: int, unit: int) -> int:
     return sub_i64(micros, floor_mod_i64(micros, unit))
 
 
-_YEAR_UNITS = {"year": 1, "decade": 10, "century": 100, "millennium": 1000}
-_MICRO_UNITS = {"hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000, "millisecond": 1000, "microsecond": 1}
+YEAR_UNITS = {"year": 1, "decade": 10, "century": 100, "millennium": 1000}
+MICRO_UNITS = {"hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000, "millisecond": 1000, "microsecond": 1}
 
 
 @resolver("date_trunc datetrunc", "$('part', DATE or TIMESTAMP) -> TIMESTAMP",
           example=("date_trunc('month', DATE '1995-03-17')", "1995-03-01 00:00:00"))  # fmt: skip
 def _date_trunc(part: Expr, x: Expr) -> Expr | None:
     """The begin of the year, quarter, month, week, day, hour, ... that x lies in."""
-    unit = part_name(_constant_text(part, "a date part"))
+    unit = constant_unit(part)
     if not x.dtype.is_temporal:
         return None
     if unit == "day":
         return cast(cast(x, DATE), TIMESTAMP)
     if unit in ("year", "quarter", "month", "week"):
         return cast(make(f"_trunc_{unit}", (cast(x, DATE),), DATE), TIMESTAMP)
-    if unit in _YEAR_UNITS:
-        return cast(make("_trunc_years", (cast(x, DATE), Literal(_YEAR_UNITS[unit], BIGINT)), DATE), TIMESTAMP)
-    if unit not in _MICRO_UNITS:
+    if unit in YEAR_UNITS:
+        return cast(make("_trunc_years", (cast(x, DATE), Literal(YEAR_UNITS[unit], BIGINT)), DATE), TIMESTAMP)
+    if unit not in MICRO_UNITS:
         raise NotSupportedError(f"date_trunc to {unit!r}")
-    return make("_trunc_micros", (cast(x, TIMESTAMP), Literal(_MICRO_UNITS[unit], BIGINT)), TIMESTAMP)
+    return make("_trunc_micros", (cast(x, TIMESTAMP), Literal(MICRO_UNITS[unit], BIGINT)), TIMESTAMP)
 
 
 @scalar("_last_day", ((DATE,), DATE), bounds=lambda days: days and Bounds(days.low, days.high + 30))
@@ -327,70 +338,6 @@ def _isfinite(x: Expr) -> Expr | None:
     """Whether a date or timestamp is not infinite."""
     end = Literal(2**31 - 1 if x.dtype == DATE else 2**63 - 1, BIGINT)
     return make("_isfinite_date", (x, end), BOOLEAN) if x.dtype.is_temporal else None
-
-
-# ---- differences -----------------------------------------------------------------------------------------------------
-
-
-@scalar("_months_between", ((DATE, DATE), BIGINT))
-def months_between(a: int, b: int) -> int:
-    """Month boundaries from a to b."""
-    years = sub_i64(date_year(b), date_year(a))
-    return add_i64(mul_i64(years, 12), sub_i64(date_month(b), date_month(a)))
-
-
-@scalar("_quarters_between", ((DATE, DATE), BIGINT))
-def quarters_between(a: int, b: int) -> int:
-    """Quarter boundaries from a to b."""
-    first = add_i64(mul_i64(date_year(a), 12), sub_i64(date_month(a), 1))
-    last = add_i64(mul_i64(date_year(b), 12), sub_i64(date_month(b), 1))
-    return sub_i64(div_i64(last, 3), div_i64(first, 3))
-
-
-@scalar("_years_between", ((DATE, DATE, BIGINT), BIGINT))
-def years_between(a: int, b: int, count: int) -> int:
-    """Boundaries of some years from a to b."""
-    return sub_i64(div_i64(date_year(b), count), div_i64(date_year(a), count))
-
-
-@scalar("_weeks_between", ((DATE, DATE), BIGINT))
-def weeks_between(a: int, b: int) -> int:
-    """Whole weeks from a to b (for weeks DuckDB counts distance, not boundaries)."""
-    return div_i64(sub_i64(b, a), 7)
-
-
-def _floor_bounds(x: Bounds | None, unit: Bounds | None) -> Bounds | None:
-    return Bounds(x.low // unit.low, x.high // unit.low) if x and unit and unit.low == unit.high else None
-
-
-@scalar("_units", ((TIMESTAMP, BIGINT), BIGINT), bounds=_floor_bounds)
-def units(micros: int, unit: int) -> int:
-    """Whole units of time since 1970-01-01, rounded down."""
-    return floor_div_i64(micros, unit)
-
-
-@resolver("date_diff datediff", "$('part', DATE or TIMESTAMP, DATE or TIMESTAMP) -> BIGINT",
-          example=("date_diff('month', DATE '1995-01-31', DATE '1995-02-01')", "1"))  # fmt: skip
-def _date_diff(part: Expr, a: Expr, b: Expr) -> Expr | None:
-    """How many boundaries of a unit lie between two dates."""
-    unit = part_name(_constant_text(part, "a date part"))
-    if not (a.dtype.is_temporal and b.dtype.is_temporal):
-        return None
-    if a.dtype != b.dtype:
-        a, b = cast(a, TIMESTAMP), cast(b, TIMESTAMP)
-    if unit in _YEAR_UNITS:
-        return make("_years_between", (cast(a, DATE), cast(b, DATE), Literal(_YEAR_UNITS[unit], BIGINT)), BIGINT)
-    if unit in ("quarter", "month", "week"):
-        return make(f"_{unit}s_between", (cast(a, DATE), cast(b, DATE)), BIGINT)
-    if unit == "day" or (a.dtype == DATE and unit in _MICRO_UNITS):
-        days = make("days_between", (cast(b, DATE), cast(a, DATE)), BIGINT)
-        each = Literal(1 if unit == "day" else 86_400_000_000 // _MICRO_UNITS[unit], BIGINT)
-        return days if unit == "day" else make("multiply", (days, each), BIGINT)
-    if unit not in _MICRO_UNITS:
-        raise NotSupportedError(f"date_diff in {unit!r}")
-    length = Literal(_MICRO_UNITS[unit], BIGINT)  # the difference is checked: that of the ends does not fit
-    first, last = (make("_units", (x, length), BIGINT) for x in (a, b))
-    return make("subtract", (last, first), BIGINT)
 
 
 @resolver("date_add", "$(DATE or TIMESTAMP, INTERVAL) -> TIMESTAMP",

@@ -22,6 +22,7 @@ _PARTS = {
     "B": f"({'|'.join(_MONTHS)})", "b": f"({'|'.join(m[:3] for m in _MONTHS)})",
     "A": f"({'|'.join(_DAYS)})", "a": f"({'|'.join(d[:3] for d in _DAYS)})",
 }  # fmt: skip
+_LONGER = {"c": "%Y-%m-%d %H:%M:%S", "x": "%Y-%m-%d", "X": "%H:%M:%S", "T": "%H:%M:%S"}
 
 
 @lru_cache(maxsize=256)
@@ -40,7 +41,9 @@ def _compiled(pattern: str) -> tuple[re.Pattern[str], str]:
             letter = pattern[at + 1 : at + 2]
         if letter == "%":
             made += "%"
-        elif letter in ("x", "T") or letter not in _PARTS:
+        elif letter in _LONGER:
+            pattern = pattern[: at + 2] + _LONGER[letter] + pattern[at + 2 :]
+        elif letter not in _PARTS:
             raise NotSupportedError(f"not supported: strptime with %{letter} in its format")
         else:
             made += _PARTS[letter]

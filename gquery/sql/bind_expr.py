@@ -46,9 +46,8 @@ BINARY: dict[type[exp.Expr], str] = {
     exp.Add: "add", exp.Sub: "subtract", exp.Mul: "multiply", exp.Div: "divide", exp.IntDiv: "int_divide",
     exp.Mod: "modulo", exp.EQ: "eq", exp.NEQ: "ne", exp.LT: "lt", exp.LTE: "le", exp.GT: "gt", exp.GTE: "ge",
     exp.NullSafeEQ: "is_not_distinct_from", exp.NullSafeNEQ: "is_distinct_from", exp.DPipe: "_concat_operator",
-    exp.Pow: "pow", exp.BitwiseAnd: "_bit_and", exp.BitwiseOr: "_bit_or",
-    exp.BitwiseXor: "xor", exp.BitwiseLeftShift: "_shift_left", exp.BitwiseRightShift: "_shift_right",
-    exp.Glob: "_glob", exp.StartsWith: "starts_with",
+    exp.Pow: "pow", exp.BitwiseAnd: "_bit_and", exp.BitwiseOr: "_bit_or", exp.BitwiseXor: "xor", exp.Glob: "_glob",
+    exp.BitwiseLeftShift: "_shift_left", exp.BitwiseRightShift: "_shift_right", exp.StartsWith: "starts_with",
 }  # fmt: skip
 _DECIMAL = re.compile(r"\.\d+(?:[eE][+-]?\d+)?")
 _NAMES = {"divide": "int_divide"}

@@ -214,8 +214,8 @@ def test_f64_rounding(target: str) -> None:
 @pytest.mark.parametrize("target", TARGETS)
 def test_f64_functions(target: str) -> None:
     names = {"ln": np.log, "log10": np.log10, "log2": np.log2, "exp": np.exp, "sin": np.sin, "cos": np.cos,
-             "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "asinh": np.arcsinh,
-             "acosh": np.arccosh, "atanh": np.arctanh}  # fmt: skip
+             "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh,
+             "tanh": np.tanh, "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh}  # fmt: skip
     values = [x for x in FLOATS if not 1e10 < abs(x) < math.inf]
     got = evaluate(target, ["f64"], [(x,) for x in values], [(f"{name}_f64(a)", "f64", False) for name in names])
     with np.errstate(all="ignore"):

@@ -91,7 +91,7 @@ REAL_FUNCTIONS = (
 )  # fmt: skip
 PARTS = (
     "year", "month", "day", "quarter", "week", "dayofweek", "isodow", "dayofyear", "decade", "century", "hour", "minute",
-    "second", "millisecond", "microsecond", "epoch", "epoch_ms", "epoch_us",
+    "second", "millisecond", "microsecond", "epoch", "epoch_ms", "epoch_us", "julian", "nanosecond", "isinf",
 )  # fmt: skip
 UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond")
 INTERVALS = (
@@ -171,18 +171,37 @@ def cases() -> Iterator[Case]:
 def _temporal() -> Iterator[Case]:
     for x in TEMPORALS:
         yield from (Case(f"{part}(a)", (x,)) for part in PARTS)
-        yield from (Case(f"date_trunc('{unit}', a)", (x,)) for unit in (*UNITS, "decade", "century"))
+        yield from (
+            Case(f"date_trunc('{unit}', a)", (x,)) for unit in (*UNITS, "decade", "century", "yearweek", "doy", "epoch")
+        )
         yield from (Case(f"{f}(a)", (x,)) for f in ("last_day", "dayname", "monthname", "isfinite"))
         yield from (Case(f"a {op} INTERVAL {i}", (x,)) for op in "+-" for i in INTERVALS)
         yield from (Case(f"strftime(a, '{f}')", (x,)) for f in FORMATS)
         for y in TEMPORALS:
             yield from (Case(f"date_diff('{unit}', a, b)", (x, y)) for unit in (*UNITS, "decade", "century"))
+            near = tuple(tuple(v for v in EDGES[t] if not v.startswith("58")) for t in (x, y))  # that are TIMESTAMPs
+            yield from (Case(f"date_sub('{unit}', a, b)", (x, y), near) for unit in (*UNITS, "decade", "century"))
         yield from (Case(f"a {op} b", (x, y)) for op in "+-" for y in (*TEMPORALS, "INTEGER", "TINYINT", "BIGINT"))
     years, small = (
         ("0", "1", "-1", "2000", "1900", "9999", "10000", "5881580", "9223372036854775807"),
         ("0", "1", "2", "12", "29", "32", "-1"),
     )
     yield Case("make_date(a, b, c)", ("BIGINT", "BIGINT", "BIGINT"), (years, small, small))
+    seconds = ("0", "59.9999996", "60.5", "61", "-0.5", "-1", "1e18", "nan", "inf")
+    yield Case(
+        "make_timestamp(2020, 2, 29, a, b, c)",
+        ("BIGINT", "BIGINT", "DOUBLE"),
+        (("0", "23", "24", "25", "-1"), ("0", "59", "60", "-1"), seconds),
+    )
+    yield Case(
+        "make_timestamp(a, 1, 10, 4, 0, b)",
+        ("BIGINT", "DOUBLE"),
+        (("294247", "-290307", "0"), ("0", "54.7758")),
+    )
+    yield from (
+        Case(f"{f}(a)", ("BIGINT",), (COUNTS[:-1],)) for f in ("make_timestamp_ms", "epoch_ms", "make_timestamp")
+    )
+    yield Case("make_date(a)", ("INTEGER",), (("0", "-1", "20000", "2147483646", "-2147483646"),))
 
 
 def _text() -> Iterator[Case]:

@@ -245,3 +245,8 @@ select n, var_pop(i16), bit_xor(i8), entropy(s), arg_min(s, id), count(distinct 
 select s, first(i32 order by id), quantile_disc(i8, 0.3), count(distinct (n, i8)) from t group by grouping sets ((s), (), (flag)), ()
 
 select (select median(b.i16) from t b where b.n = a.n), (select string_agg(s, ',' order by s) from t b where b.n = a.n and b.i8 > a.i8) from t a
+
+-- cpu
+select n, arg_max_nulls_last(i8, i32), arg_min_nulls_last(s, i16), wavg(i8, i16), weighted_avg(f64, u8), reservoir_quantile(i8, 0.5) from nulls group by n
+
+select id, arg_max_nulls_last(i8, i16) over (partition by n order by id rows 2 preceding) from nulls

@@ -12,7 +12,6 @@ from functools import cached_property
 
 import numpy as np
 
-from gquery import tuning
 from gquery.columns.table import ColumnData
 from gquery.device.array import Array
 from gquery.device.buffer import Buffer
@@ -22,6 +21,7 @@ from gquery.expression.facts import ROW_ID_BITS
 from gquery.expression.types import Bounds, PhysicalType
 from gquery.kernels.builtin import gathers, grouping, order, scans
 from gquery.operators.base import Frame
+from gquery.operators.numbered_groups import numbered
 from gquery.operators.ordered_reductions import REDUCTIONS, Ranges, reduced
 from gquery.operators.quantiles import interpolated, positions_between, positions_of
 from gquery.operators.sort_keys import key_parts, sort_keys
@@ -29,7 +29,6 @@ from gquery.planner.ordered_call import OrderedCall
 from gquery.planner.physical import OrderedGroups, Stored
 from gquery.runtime.records import dataclass
 
-_NO_ADDRESSES = (PhysicalType.F32, PhysicalType.F64, PhysicalType.I128)
 _ROW_MASK = (1 << ROW_ID_BITS) - 1
 
 
@@ -72,8 +71,8 @@ def _groups(work: OrderedGroups, frame: Frame, device: Device) -> Groups:
     if not work.keys:
         ends = device.from_host(np.array([0, rows], np.int64))
         return Groups(frame, device, None, ends, xp.zeros(0, np.uint32))
-    if device.is_cpu and len(work.keys) == 1 and (found := _addressed(frame, work.keys[0][1], device)) is not None:
-        return found
+    if len(work.keys) == 1 and (found := numbered(frame.columns[work.keys[0][1].id], device)) is not None:
+        return Groups(frame, device, found.of_rows, found.starts, found.some_rows)
     sorted_rows, flags = order.sort_starts(sort_keys([SortKey(c) for _, c in work.keys], frame, device))
     numbers = xp.empty(rows, np.uint32)
     numbers[sorted_rows] = xp.cumsum(flags, dtype=np.uint32) - np.uint32(1)
@@ -82,27 +81,6 @@ def _groups(work: OrderedGroups, frame: Frame, device: Device) -> Groups:
     starts[:-1] = positions
     starts[-1:] = rows
     return Groups(frame, device, numbers, starts, gathers.gather(sorted_rows, positions), sorted_rows)
-
-
-def _addressed(frame: Frame, key: Column, device: Device) -> Groups | None:
-    """The groups by a key of integers that lie close together, without sorting them; None for another key."""
-    column = frame.columns[key.id]
-    physical_type = column.physical_type
-    if column.validity is not None or physical_type.is_string or physical_type in _NO_ADDRESSES:
-        return None
-    data = column.data.on(device)
-    low, high = int(data.min()), int(data.max())
-    if high - low >= tuning.sorting.addressed_slots * frame.rows:
-        return None
-    slots = data.astype(np.int64) - low
-    is_there = np.zeros(high - low + 1, np.bool_)
-    is_there[slots] = True
-    numbers = (np.cumsum(is_there, dtype=np.uint32) - np.uint32(1))[slots]
-    starts = np.zeros(int(np.count_nonzero(is_there)) + 1, np.int64)
-    np.cumsum(np.bincount(numbers), out=starts[1:])
-    some = np.empty(starts.size - 1, np.uint32)
-    some[numbers] = np.arange(frame.rows, dtype=np.uint32)
-    return Groups(frame, device, numbers, starts, some)
 
 
 class InOrder:

@@ -111,7 +111,7 @@ class Integers:
         """The values and their bounds, as the only part; None behind it."""
         if n > 0:
             return None
-        return Part(self._taken, self.bounds or _bounds(self._taken(rows)), self.descending)
+        return Part(self._taken, self.bounds or bounds_of(self._taken(rows)), self.descending)
 
     def _taken(self, rows: Array | None) -> Array:
         return self.data if rows is None else gather(self.data, rows)
@@ -144,7 +144,7 @@ class Text:
         def word(wanted: Array | None) -> Array:
             return first if wanted is rows else text_words(self.column, self.device, n, wanted)
 
-        return Part(word, _bounds(first), self.descending)
+        return Part(word, bounds_of(first), self.descending)
 
     def _lengths(self, rows: Array | None) -> Array:
         data = self.column.data.on(self.device)
@@ -372,7 +372,8 @@ def _changed(groups: TieGroups) -> Array:
     return changed
 
 
-def _bounds(values: Array) -> Bounds:
+def bounds_of(values: Array) -> Bounds:
+    """The least and the greatest of integers; 0 and 0 of none."""
     if values.size == 0:
         return Bounds(0, 0)
     least, most = values.min(), values.max()

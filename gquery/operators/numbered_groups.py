@@ -1,0 +1,63 @@
+"""Groups of rows numbered by the addresses of their keys: for one key of integers that lie close together, which need no sort.
+
+An array has a place for each value that the key may have. Rows count themselves there, and leave the number of one of them. The
+places in use, numbered in their order, are the groups.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gquery import tuning
+from gquery.columns.table import ColumnData
+from gquery.device.array import Array
+from gquery.device.device import Device
+from gquery.expression.facts import MOST_ROW_IDS
+from gquery.expression.types import PhysicalType
+from gquery.kernels.builtin import gathers, scans
+from gquery.kernels.builtin.define import builtin_kernel, launch
+from gquery.kernels.builtin.order import bounds_of
+
+_NO_ADDRESSES = (PhysicalType.F32, PhysicalType.F64, PhysicalType.I128)
+_COUNT = builtin_kernel(
+    "slots:*u32 counts:*u32 some:*u32",
+    "slot = i64(slots[i])",
+    "accumulate_add_u32(counts, slot, 1)",
+    "store_u32(some, slot, i64(i))",
+)
+
+
+class Numbered(NamedTuple):
+    """The group of each row (``of_rows``, uint32), where each group's rows would begin if they lay one after another, with the
+    end of the last (``starts``, int64), and a row of each (``some_rows``, uint32)."""
+
+    of_rows: Array
+    starts: Array
+    some_rows: Array
+
+
+def numbered(column: ColumnData, device: Device) -> Numbered | None:
+    """The groups by a key that has rows; None for one of another kind, or whose values lie far apart."""
+    physical_type = column.physical_type
+    if column.validity is not None or physical_type.is_string or physical_type in _NO_ADDRESSES:
+        return None
+    data, xp = column.data.on(device), device.xp
+    bounds = bounds_of(data)
+    size = bounds.high - bounds.low + 1
+    if size > min(tuning.sorting.addressed_slots * column.length, MOST_ROW_IDS):
+        return None
+    slots = (data.astype(np.int64) - bounds.low).astype(np.uint32)
+    if device.is_cpu:
+        counts = np.bincount(slots, minlength=size)
+        some = np.empty(size, np.uint32)
+        some[slots] = np.arange(column.length, dtype=np.uint32)
+    else:
+        counts, some = device.zeros(size, np.uint32), device.empty(size, np.uint32)
+        launch(_COUNT, slots.size, slots, slots, counts, some)
+    used = scans.compact(counts)
+    number = xp.cumsum(counts > 0, dtype=np.uint32) - np.uint32(1)
+    starts = xp.zeros(used.size + 1, np.int64)
+    xp.cumsum(gathers.gather(counts, used), dtype=np.int64, out=starts[1:])
+    return Numbered(gathers.gather(number, slots), starts, gathers.gather(some, used))

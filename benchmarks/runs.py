@@ -18,21 +18,25 @@ import os
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import gquery
 from benchmarks.literals import learn
 from benchmarks.rules import workloads
+from gquery.runtime.stopwatch import PARTS, Part, Watch, watched
 from tests.support.harness import compare
+
+LEAST_SHOWN = 0.005  # seconds
 
 Rows = list[tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
 class Run:
-    """Seconds of one query in both engines; ``wrong`` says how the rows differ, ``state`` whether it is replayed on a GPU."""
+    """Seconds of one query in both engines; ``wrong`` says how the rows differ, ``state`` whether it is replayed on a GPU,
+    ``parts`` what the first run spent its seconds on."""
 
     name: str
     first: float
@@ -40,6 +44,7 @@ class Run:
     duckdb: float | None
     wrong: str | None
     state: str
+    parts: Mapping[Part, float]
 
 
 def timed(work: Callable[[], Rows]) -> tuple[float, Rows]:
@@ -76,17 +81,18 @@ def replay_state(connection: gquery.Connection, sql: str) -> str:
 def measured(connection: gquery.Connection, oracle: Any | None, name: str, sql: str, given: argparse.Namespace) -> Run:
     """One query; gquery's error where it is refused."""
     runs = given.runs
-    first, got = timed(lambda: connection.sql(sql).fetchall())
+    with watched(watch := Watch()):
+        first, got = timed(lambda: connection.sql(sql).fetchall())
     if given.learn:
         learn(connection, sql)
     hot = median(lambda: connection.sql(sql).fetchall(), runs)
     state = replay_state(connection, sql)
     if oracle is None:
-        return Run(name, first, hot, None, None, state)
+        return Run(name, first, hot, None, None, state, watch.seconds)
     want = oracle.execute(sql).fetchall()
     types = [str(d[1]) for d in oracle.description]
     beside = median(lambda: oracle.execute(sql).fetchall(), runs)
-    return Run(name, first, hot, beside, compare(got, want, False, types), state)
+    return Run(name, first, hot, beside, compare(got, want, False, types), state, watch.seconds)
 
 
 def print_line(r: Run) -> None:
@@ -103,6 +109,8 @@ def print_sums(runs: Sequence[Run], refused: dict[str, str]) -> None:
         all_ = sum(r.duckdb or 0.0 for r in peers)
         line += f"; DuckDB {all_:.3f} s: {hot / all_:.2f} times, one {max(r.hot / (r.duckdb or 1.0) for r in peers):.2f} times"
     print(line)
+    spent = {part: sum(r.parts[part] for r in runs) for part in PARTS}
+    print("first runs by part: " + ", ".join(f"{part} {s:.2f} s" for part, s in spent.items() if s >= LEAST_SHOWN))
     for r in runs:
         if r.wrong is not None:
             print(f"WRONG {r.name}: {r.wrong}")

@@ -19,6 +19,7 @@ from gquery.api.dbapi import Exceptions
 from gquery.api.explain import Explains, explain_options
 from gquery.api.plan_cache import Parameters, PlanCache, PreparedPlan
 from gquery.api.planning import Plans
+from gquery.api.prepared import PreparedTexts
 from gquery.api.readers import Files
 from gquery.api.startup import ClusterWorkers, Devices, Target, choose_devices, connected, limited, load_engine, wake
 from gquery.api.templates import Question, Template, Templates
@@ -98,6 +99,7 @@ class Connection(Plans, Frames, Files, Explains, Exceptions):
         self._plans = PlanCache()
         self._seeds = Seeds()
         self._templates = Templates()
+        self._prepared = PreparedTexts()
         self._files_lock = threading.RLock()
         self._running = Running()
         self._closed = False
@@ -206,6 +208,14 @@ class Connection(Plans, Frames, Files, Explains, Exceptions):
                 return message(self, {"explain": texts}, show_text=True)
             case st.SetOption(name, value):
                 self.set(name, value)
+            case st.Prepare():
+                self._prepared.keep(statement)
+            case st.Execute():
+                return self.sql(*self._call(statement))
+            case st.Deallocate(name):
+                self._prepared.drop(name)
+            case st.CopyTo(query, path, options):
+                return message(self, {"Count": [self._copy(query, path, dict(options))]})
             case _:
                 assert_never(statement)
         return message(self, {"Success": []})

@@ -16,6 +16,7 @@ from gquery.api.plan_cache import (
     load_tables,
     sources_of,
 )
+from gquery.api.prepared import PreparedTexts
 from gquery.api.session import Session
 from gquery.api.templates import Question, Template, Templates
 from gquery.errors import DataError, Error
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from gquery.planner.logical.nodes import Query
     from gquery.planner.physical import Program
     from gquery.sql.parse import Parsed
-    from gquery.sql.statement import Statement
+    from gquery.sql.statement import Execute, Statement
 
 
 class Plans(Session):
@@ -39,6 +40,7 @@ class Plans(Session):
 
     _plans: PlanCache
     _templates: Templates
+    _prepared: PreparedTexts
     _seeds: Seeds
 
     @abstractmethod
@@ -170,6 +172,11 @@ class Plans(Session):
 
         table = export_table(self.run_plan(self._plan(without_slots(query))))
         return list(zip(*map(python_values, table.columns), strict=True))
+
+    def _call(self, statement: Execute) -> tuple[str, Parameters]:
+        """The text that EXECUTE asks, and its parameters."""
+        values = () if statement.arguments is None else self._answer(statement.arguments)[0]
+        return self._prepared.call(statement.name, values, statement.names)
 
     @boundary
     def limited_plan(self, prepared: PreparedPlan, rows: int) -> PreparedPlan:

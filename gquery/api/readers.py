@@ -18,11 +18,12 @@ if TYPE_CHECKING:
     from gquery.api.relation import Relation
     from gquery.columns.table import ColumnData, TableSource
     from gquery.io.column_cache import ColumnCache
+    from gquery.planner.logical.nodes import Query
     from gquery.runtime.recent import Recent
 
 
 class Files(Session):
-    """The part of a connection that reads files."""
+    """The part of a connection that reads and writes files."""
 
     _cache: ColumnCache
     _files: Recent[Any, TableSource]
@@ -49,6 +50,22 @@ class Files(Session):
     def read_ipc(self, paths: Any, **options: Any) -> Relation:
         """Arrow IPC files or streams (Feather) as a relation."""
         return self._read_files(paths, "ipc", options)
+
+    @boundary
+    def _copy(self, query: Query, path: str, options: Mapping[str, object]) -> int:
+        """Write the rows of a query to a file, as COPY ... TO does; how many there are."""
+        from gquery.api.copying import as_texts, csv_style, format_of, write_parquet
+        from gquery.api.relation import Relation
+        from gquery.result.csv_text import write_csv
+
+        is_csv = format_of(path, options) == "csv"
+        style = csv_style(options, query.names) if is_csv else None
+        rows = Relation(cast("Connection", self), self._plan(as_texts(query) if is_csv else query))
+        if style is None:
+            write_parquet(rows, path, options)
+        else:
+            write_csv(query.names, rows.to_arrow_reader(), path, style)
+        return len(rows)
 
     @boundary
     def _read_files(self, paths: Any, kind: str, options: Mapping[str, Any]) -> Relation:

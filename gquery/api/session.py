@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gquery.runtime.interrupt import Running
     from gquery.settings import Settings
     from gquery.sql.catalog import Catalog
+    from gquery.sql.statement import Execute
 
 
 class Session(ABC):
@@ -44,6 +45,10 @@ class Session(ABC):
     @abstractmethod
     def _from_template(self, text: str, params: Parameters) -> tuple[Question | None, PreparedPlan | str]:
         """What a text asks, and its plan, made of a template, or why there is none."""
+
+    @abstractmethod
+    def _call(self, statement: Execute) -> tuple[str, Parameters]:
+        """The text that EXECUTE asks, and its parameters."""
 
     @abstractmethod
     def _program(self, prepared: PreparedPlan) -> Program:

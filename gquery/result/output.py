@@ -168,7 +168,7 @@ class Outputs(ABC):
         check_parquet(reader.schema)
         with _options("to_parquet"):  # before there is a file
             pq.ParquetWriter(pa.BufferOutputStream(), reader.schema, compression=compression, **options).close()
-        with _writing(path) as sink, pq.ParquetWriter(sink, reader.schema, compression=compression, **options) as file:
+        with writing(path) as sink, pq.ParquetWriter(sink, reader.schema, compression=compression, **options) as file:
             for batch in reader:
                 file.write_batch(batch, row_group_size)
 
@@ -189,7 +189,7 @@ class Outputs(ABC):
             raise InterfaceError(f"to_csv: header is True or False, not {header!r}")
         with _options("to_csv"):
             how = csv.WriteOptions(include_header=header, delimiter=sep, quoting_style=quoting_style)
-        with _writing(path) as sink, csv.CSVWriter(sink, reader.schema, write_options=how) as file:
+        with writing(path) as sink, csv.CSVWriter(sink, reader.schema, write_options=how) as file:
             for batch in reader:
                 file.write_batch(batch)
 
@@ -217,7 +217,7 @@ def _batches(table: Table, schema: pa.Schema, size: int) -> Iterator[pa.RecordBa
         yield from (part if part.schema.types == schema.types else part.cast(schema)).to_batches()
 
 
-class _writing:  # noqa: N801  (reads as a verb)
+class writing:  # noqa: N801  (reads as a verb)
     """A stream to write a file through; what goes wrong is a FileError that names the file."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:

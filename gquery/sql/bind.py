@@ -12,18 +12,16 @@ from typing import Any
 from sqlglot import exp
 
 from gquery.errors import BindError, NotSupportedError, ParseError
-from gquery.expression.expr import Literal, new_column
-from gquery.expression.types import INTEGER, Kind
-from gquery.planner.logical.nodes import Project, Query
+from gquery.planner.logical.nodes import Query
 from gquery.runtime.nesting import with_room
+from gquery.sql.bind_forms import formed, result_of
 from gquery.sql.bind_query import QueryScopes
 from gquery.sql.catalog import Catalog
 from gquery.sql.check import check
-from gquery.sql.ctes import Ctes
 from gquery.sql.cut import TextSlots
+from gquery.sql.grammar_tokens import Reading
 from gquery.sql.names import unique_names
 from gquery.sql.parse import Parsed, located, parse_one
-from gquery.sql.separate import separate
 from gquery.sql.statement import (
     CreateTable,
     CreateView,
@@ -65,9 +63,11 @@ def _statement(parsed: Parsed, catalog: Catalog, parameters: Parameters, slots: 
     tree = parsed.tree
     is_view = isinstance(tree, exp.Create) and tree.kind == "VIEW"  # lives longer than its creator's variables
     binder = QueryScopes(parsed.sql, catalog.stored() if is_view else catalog, parameters, slots)
+    if isinstance(parsed.reading, Reading) and parsed.reading.form is not None:
+        return formed(parsed.reading.form, tree, binder)
     match tree:
         case exp.Query() | exp.Values():
-            return SelectStatement(_result(binder, tree), tuple(binder.asked))
+            return SelectStatement(result_of(binder, tree), tuple(binder.asked))
         case exp.Create():
             return _create(binder, parsed, tree)
         case exp.Drop():
@@ -78,19 +78,6 @@ def _statement(parsed: Parsed, catalog: Catalog, parameters: Parameters, slots: 
             raise located(NotSupportedError(f"not supported: statement {tree.key.upper()}"), parsed.sql, tree)
 
 
-def _result(binder: QueryScopes, tree: exp.Expr) -> Query:
-    """A query whose columns all have a type that a table can hold: a NULL of no type is an INTEGER."""
-    query = binder.query(tree, None, Ctes())
-    query = Query(separate(query.plan), query.outputs, query.names)
-    if all(c.dtype.kind is not Kind.NULL for c in query.outputs):
-        return query
-    exprs = [
-        (new_column(c.name, INTEGER), Literal(None, INTEGER)) if c.dtype.kind is Kind.NULL else (c, c)
-        for c in query.outputs
-    ]
-    return Query(Project(query.plan, tuple(exprs)), tuple(c for c, _ in exprs), query.names)
-
-
 def _create(binder: QueryScopes, parsed: Parsed, tree: exp.Create) -> Statement:
     target, columns = tree.this, ()
     if isinstance(target, exp.Schema):
@@ -98,7 +85,7 @@ def _create(binder: QueryScopes, parsed: Parsed, tree: exp.Create) -> Statement:
             raise located(NotSupportedError("not supported: column definitions with AS"), parsed.sql, target)
         columns, target = tuple(c.name for c in target.expressions), target.this
     name, replace, exists = _table_name(target), bool(tree.args.get("replace")), bool(tree.args.get("exists"))
-    query = _result(binder, tree.expression)
+    query = result_of(binder, tree.expression)
     if len(columns) > len(query.names):
         raise located(
             BindError(f"{len(columns)} column names for a query of {len(query.names)} columns"), parsed.sql, tree

@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gquery.errors import ParseError
-from gquery.sql.grammar_from import SHOWS, FromReader
+from gquery.sql.grammar_from import SHOWS
 from gquery.sql.grammar_pivot import PIVOTS
+from gquery.sql.grammar_statements import FORMS, StatementReader
 from gquery.sql.grammar_tokens import Reading, marked
 from gquery.sql.lexer import NUMBER, STRING, Lexed
 from gquery.sql.precedence import MULTIPLY
@@ -30,7 +31,7 @@ def read(sql: str, tokens: Lexed, first: int, behind: int) -> Reading | ParseErr
     return reader.reading if reader.at == behind else reader.unexpected()
 
 
-class Reader(FromReader):
+class Reader(StatementReader):
     """Reads queries and statements; `ExpressionReader` reads what stands in them."""
 
     # ---- statements ------------------------------------------------------------------------------------------------
@@ -44,6 +45,8 @@ class Reader(FromReader):
                 self._drop()
             case "set":
                 self._set()
+            case word if word in FORMS:
+                self.form()
             case _:
                 self.query()
 

@@ -35,13 +35,26 @@ class Edit:
     is_before: bool = False
 
 
+@dataclass(frozen=True)
+class Form:
+    """A statement that is more than its query: PREPARE and EXECUTE of a name, with the text and the parameters of one and the
+    names of the other's arguments ("" for those by place); DEALLOCATE; COPY to a file, with its options."""
+
+    kind: str
+    name: str
+    text: str = ""
+    names: tuple[str, ...] = ()
+    options: tuple[tuple[str, object], ...] = ()
+
+
 @dataclass
 class Reading:
     """What a statement consists of: where its names and constants begin and end, by their order, and the pairs of the
     first and last of them for all that belongs together. ``calls`` are where the names of functions begin that are called
     as any other; ``pluses`` where a plus stands before a value, and where that ends; ``typed`` where a constant with its
     type before it begins and ends, where a cast or the like stands behind it; ``frames`` where the word begins with which a
-    window's frame does; ``edits`` what sqlglot is given to read in place of the text."""
+    window's frame does; ``edits`` what sqlglot is given to read in place of the text, ``blanks`` where it
+    sees spaces, ``form`` what it does not read at all."""
 
     leaves: list[tuple[int, int]] = field(default_factory=list)
     calls: set[int] = field(default_factory=set)
@@ -49,6 +62,8 @@ class Reading:
     typed: dict[int, int] = field(default_factory=dict)
     frames: set[int] = field(default_factory=set)
     edits: list[Edit] = field(default_factory=list)
+    blanks: list[tuple[int, int]] = field(default_factory=list)
+    form: Form | None = None
     spans: list[tuple[int, int]] = field(default_factory=list)
 
 
@@ -95,6 +110,11 @@ class TokenReader:
     def edit(self, at: int, words: tuple[str, ...], is_before: bool = False) -> None:
         """Has sqlglot read words in place of a token, or before it."""
         self.reading.edits.append(Edit(self.starts[at], words, is_before))
+
+    def blank(self) -> None:
+        """Hides the next token from sqlglot, whose tokenizer takes all that is behind some words for one text."""
+        self.reading.blanks.append((self.starts[self.at], self.ends[self.at] + 1))
+        self.next()
 
     def say(self, *words: str) -> None:
         """Has sqlglot read words in place of the next token, and goes over it."""

@@ -24,6 +24,7 @@ from gquery.runtime.nesting import with_room
 from gquery.runtime.records import dataclass
 from gquery.sql.dialect import dialect
 from gquery.sql.grammar import read
+from gquery.sql.grammar_statements import FORMS
 from gquery.sql.grammar_tokens import Edit, Reading
 from gquery.sql.lexer import NUMBER, SYMBOL, WORD, Lexed, lex
 from gquery.sql.tokens import tokens_of
@@ -32,7 +33,7 @@ _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _TYPES = {NUMBER: TokenType.NUMBER, WORD: TokenType.VAR, "+": TokenType.PLUS, "-": TokenType.DASH}
 _PUT = {
     "(": TokenType.L_PAREN, ")": TokenType.R_PAREN, ",": TokenType.COMMA, "from": TokenType.FROM,
-    "select": TokenType.SELECT,
+    "select": TokenType.SELECT, "*": TokenType.STAR,
 }  # fmt: skip
 _CALL = "\x1f"  # before the name of a function that is called
 _VALUES = frozenset((  # words that are functions to sqlglot, and to DuckDB columns first, then functions
@@ -110,6 +111,8 @@ def _parsed(sql: str, text: str, explain: tuple[str, ...] | None, tokens: Lexed)
     for s in statements:
         _restore(s.nodes)
         if isinstance(s.tree, exp.Command):
+            if isinstance(s.reading, ParseError) and tokens.words[s.first] in FORMS:
+                raise s.reading
             raise NotSupportedError(f"statement {s.tree.name.upper()}\n{point_at(sql, tokens.starts[s.first])}")
     return statements
 
@@ -129,6 +132,9 @@ def _trees(text: str, tokens: Lexed, readings: Sequence[Reading | ParseError]) -
     calls = {start for r in read for start in r.calls}
     frames = {start for r in read for start in r.frames}
     edits = [edit for r in read for edit in r.edits]
+    seen = text
+    for start, end in (blank for r in read for blank in r.blanks):
+        seen = seen[:start] + " " * (end - start) + seen[end:]
     names: dict[int, tuple[int, str]] = {}
     for r in read:
         names |= {start: (end, f"{_CALL}+") for start, end in r.pluses.items()}
@@ -136,7 +142,8 @@ def _trees(text: str, tokens: Lexed, readings: Sequence[Reading | ParseError]) -
 
     def parsed() -> list[exp.Expr | None]:
         with _quiet:
-            prepared = _prepared(tokens_of(text, tokens), tokens, calls, frames)
+            given = tokens_of(text, tokens) if seen is text else dialect().tokenize(seen)
+            prepared = _prepared(given, tokens, calls, frames)
             prepared = _in_parentheses(prepared, names) if names else prepared
             return dialect().parser().parse(_edited(prepared, edits) if edits else prepared, text)
 

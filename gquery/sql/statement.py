@@ -63,6 +63,41 @@ class Explain:
 
 
 @dataclass(frozen=True)
+class Prepare:
+    """``PREPARE name AS text``; ``parameters``: the names of those in it, numbers for those without a name."""
+
+    name: str
+    text: str
+    parameters: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Execute:
+    """``EXECUTE name(arguments)``: a query of one row that has their values, None where there are none, and their names: "" for
+    one by its place."""
+
+    name: str
+    arguments: Query | None
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Deallocate:
+    """``DEALLOCATE name``."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class CopyTo:
+    """``COPY query TO path (options)``: an option has a text, several, or TRUE where it has no value."""
+
+    query: Query
+    path: str
+    options: tuple[tuple[str, object], ...]
+
+
+@dataclass(frozen=True)
 class SetOption:
     """``SET name = value``; None resets it."""
 
@@ -70,4 +105,16 @@ class SetOption:
     value: Any
 
 
-Statement = SelectStatement | CreateTable | CreateView | DropTable | DropView | Explain | SetOption
+Statement = (
+    SelectStatement
+    | CreateTable
+    | CreateView
+    | DropTable
+    | DropView
+    | Explain
+    | SetOption
+    | Prepare
+    | Execute
+    | Deallocate
+    | CopyTo
+)

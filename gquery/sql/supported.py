@@ -24,7 +24,6 @@ _NODES: dict[type[exp.Expr], str] = {
     exp.Delete: "DELETE",
     exp.Merge: "MERGE",
     exp.Alter: "ALTER",
-    exp.Copy: "COPY",
     exp.Pragma: "PRAGMA",
     exp.Transaction: "transactions",
     exp.Commit: "transactions",

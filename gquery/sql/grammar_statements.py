@@ -1,0 +1,154 @@
+"""Statements that are no queries of sqlglot's: PREPARE, EXECUTE, DEALLOCATE and COPY ... TO.
+
+What is a query in them is left for sqlglot, the rest is put in a `Form`, which `gquery.sql.bind` makes a statement of.
+"""
+
+from __future__ import annotations
+
+from gquery.errors import NotSupportedError, point_at
+from gquery.sql.grammar_from import FromReader
+from gquery.sql.grammar_tokens import Form, marked
+from gquery.sql.lexer import END, NUMBER, PARAMETER, QUOTED, STRING, WORD
+
+FORMS = frozenset(("prepare", "execute", "deallocate", "copy"))
+
+
+class StatementReader(FromReader):
+    """Reads such statements; `query` is for who reads queries."""
+
+    def form(self) -> None:
+        """One of `FORMS`."""
+        match self.word:
+            case "prepare":
+                self._prepare()
+            case "execute":
+                self._execute()
+            case "deallocate":
+                self._deallocate()
+            case _:
+                self._copy()
+
+    def _text(self) -> str:
+        """The name that the next token is."""
+        text = self.words[self.at]
+        return text[1:-1].replace('""', '"') if self.kind == QUOTED else self.sql[self.starts[self.at] :][: len(text)]
+
+    def _prepare(self) -> None:
+        self.blank()
+        if not self.is_column_name():
+            raise self.unexpected("a name")
+        name = self._text()
+        self.blank()
+        if self.word == "(":
+            raise NotSupportedError(f"not supported: types of parameters\n{point_at(self.sql, self.starts[self.at])}")
+        if self.word != "as":
+            raise self.unexpected("AS")
+        self.blank()
+        first = self.at
+        self.query()
+        inside = [n for n in range(first, self.at) if self.kinds[n] == PARAMETER]
+        names = list(dict.fromkeys(self.words[n][1:] for n in inside if self.words[n] != "?"))
+        names += [str(n) for n in range(1, sum(self.words[n] == "?" for n in inside) + 1)]
+        text = self.sql[self.starts[first] : self.ends[self.at - 1] + 1]
+        self.reading.form = Form("prepare", name, text, names=tuple(names))
+
+    def _execute(self) -> None:
+        self.blank()
+        if not self.is_column_name() and not self.is_function_name():
+            raise self.unexpected("a name")
+        name, names = self._text(), []
+        self.say("select", marked("execute"))
+        if self.take("("):
+            while True:
+                is_named = self.peek(1) == ":="
+                names.append(self._text() if is_named else "")
+                if is_named:
+                    self.say()
+                    self.say()
+                self.expression()
+                if not self.take(","):
+                    break
+            self.expect(")")
+        self.reading.form = Form("execute", name, names=tuple(names))
+
+    def _deallocate(self) -> None:
+        self.say("select", marked("deallocate"))
+        if self.word == "prepare" and self.kinds[self.at + 1] != END:
+            self.say()
+        if not self.is_column_name():
+            raise self.unexpected("a name")
+        name = self._text()
+        self.say()
+        self.reading.form = Form("deallocate", name)
+
+    # ---- COPY --------------------------------------------------------------------------------------------------------
+
+    def _copy(self) -> None:
+        copy = self.at
+        self.next()
+        if self.word == "(" and self.starts_query():
+            self.edit(copy, ())
+            self._subquery_in_parentheses()
+        else:
+            self.edit(copy, ("from",))
+            self._table_name()
+            if self.word == "(":
+                self.say("select")
+                self.names(trailing=True)
+                if self.word != ")":
+                    raise self.unexpected(")")
+                self.say()
+            else:
+                self.say_before("select", "*")
+        if self.word == "from":
+            raise NotSupportedError(
+                f"not supported: COPY ... FROM; CREATE TABLE AS reads files\n{point_at(self.sql, self.starts[self.at])}"
+            )
+        if self.word != "to":
+            raise self.unexpected("TO")
+        self.say()
+        if self.kind != STRING:
+            raise self.unexpected("the name of a file")
+        path = self._constant()
+        if self.word == "with":
+            self.say()
+        options: list[tuple[str, object]] = []
+        if self.word == "(":
+            self.say()
+            options.append(self._option())
+            while self.word == ",":
+                self.say()
+                options.append(self._option())
+            if self.word != ")":
+                raise self.unexpected(")")
+            self.say()
+        self.reading.form = Form("copy", path, options=tuple(options))
+
+    def _option(self) -> tuple[str, object]:
+        """``NAME [value]``; one without a value is TRUE."""
+        if self.kind != WORD:
+            raise self.unexpected("an option")
+        name = self._text().lower()
+        self.say()
+        if self.word == "(":
+            self.say()
+            values = [self._constant()]
+            while self.word == ",":
+                self.say()
+                values.append(self._constant())
+            if self.word != ")":
+                raise self.unexpected(")")
+            self.say()
+            return name, tuple(values)
+        return name, True if self.word in (",", ")") else self._constant()
+
+    def _constant(self) -> str:
+        """A constant or name as text."""
+        if self.kind == STRING:
+            text = self.words[self.at][1:-1].replace("''", "'")
+        elif self.kind in (NUMBER, WORD, QUOTED) or self.word == "*":
+            text = self._text()
+        else:
+            raise self.unexpected("a value")
+        self.say()
+        return text

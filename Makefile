@@ -13,7 +13,7 @@ FAULTS ?= 500
 COMPILERS ?= 1000
 
 .DEFAULT_GOAL := help
-.PHONY: help demo compare test quick check fuzz windows compilers mutants faults values test-slow test-cuda cluster cubins docs clean
+.PHONY: help demo compare test tests quick check lint types fuzz windows compilers mutants faults values test-slow test-cuda cluster cubins docs clean
 
 help:
 	@sed -n 's/^## //p' Makefile
@@ -27,8 +27,14 @@ compare: $(VENV)/.dev
 	$(BIN)/python -m tpch run --sf $(SF) --runs 5 --engines gquery,duckdb
 
 ## make test       install the dev extra; ruff, mypy --strict, pytest
-test: check
-	$(BIN)/python -m pytest -q -n $(JOBS) --durations=10
+# The type checker has one process: it runs beside the tests. Their processes and those that they start find bytecode that
+# another has written, and each worker takes tests that follow one another, whose tables and kernels it has already.
+test: export PYTHONDONTWRITEBYTECODE =
+test: lint
+	$(MAKE) --no-print-directory -j 2 types tests
+
+tests: $(VENV)/.dev
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal --durations=10
 
 ## make quick      the inner loop: tests that interpret, under a minute
 QUICK := tests/sql tests/planner tests/operators tests/columns tests/differential/test_differential.py tests/functions/test_functions.py
@@ -36,8 +42,12 @@ quick: $(VENV)/.dev
 	GQUERY_QUICK=1 $(BIN)/python -m pytest -q -n $(JOBS) -m "not slow and not long" tests/test_layering.py $(QUICK)
 
 ## make check      ruff and mypy alone
-check: $(VENV)/.dev
+check: lint types
+
+lint: $(VENV)/.dev
 	$(BIN)/ruff check .
+
+types: $(VENV)/.dev
 	$(BIN)/mypy
 
 ## make windows    20,000 random calls of window functions against DuckDB, 500 of them compiled

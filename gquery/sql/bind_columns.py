@@ -34,7 +34,7 @@ def column_node(name: str, column: Expr) -> exp.Column:
 def expanded(node: exp.Expr, star: Star, named: bool) -> list[exp.Expr]:
     """The copies that an expression with COLUMNS stands for; itself where it has none. BindError where no column is meant.
     ``named``: each copy has the name of its column, where it is given no other."""
-    calls = list(node.find_all(exp.Columns))
+    calls = _calls(node)
     if not calls:
         return [node]
     if any(c.this != calls[0].this for c in calls):
@@ -92,9 +92,15 @@ def _pattern(text: str, flags: re.RegexFlag) -> re.Pattern[str]:
         raise BindError(f"{text!r} is no regular expression: {error}") from None
 
 
+def _calls(node: exp.Expr) -> list[exp.Columns]:
+    """The COLUMNS of an expression; those of its subqueries are theirs."""
+    found = node.walk(prune=lambda n: isinstance(n, exp.Query | exp.Subquery))
+    return [n for n in found if isinstance(n, exp.Columns)]
+
+
 def _copy(node: exp.Expr, name: str, column: Expr, match: re.Match[str] | None) -> exp.Expr:
     made = node.copy()
-    for call in list(made.find_all(exp.Columns)):
+    for call in _calls(made):
         new = column_node(name, column)
         if call is made:
             return new

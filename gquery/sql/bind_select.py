@@ -24,8 +24,8 @@ from gquery.sql.bind_from import FromBinder
 from gquery.sql.bind_groups import ByExpr, GroupedScope, Item, columns_by_expr
 from gquery.sql.bind_limits import first_of_each
 from gquery.sql.bind_windows import Windows
-from gquery.sql.calls import is_aggregate_call
 from gquery.sql.ctes import Ctes, Queries
+from gquery.sql.group_all import has_aggregate, is_key_of_all
 from gquery.sql.grouping_sets import has_sets, keys_of, sets_of
 from gquery.sql.names import column_name
 from gquery.sql.order_keys import check_key, ordinal, sort_key
@@ -153,13 +153,14 @@ class SelectBinder:
     # ---- grouping ----------------------------------------------------------------------------------------------------
 
     def _is_grouped(self) -> bool:
-        if self.node.args.get("group") is not None or self.node.args.get("having") is not None:
+        group, having = self.node.args.get("group"), self.node.args.get("having")
+        if having is not None or (group is not None and (not group.args.get("all") or self._keys_of_all())):
             return True
         order = self.node.args.get("order")
         qualify = self.node.args.get("qualify")
         nodes = [i.node for i in self.items if i.node is not None] + [n for n in (order, qualify) if n is not None]
         nodes += self.node.args.get("windows") or ()
-        return any(_has_aggregate(n) for n in nodes)
+        return any(has_aggregate(n) for n in nodes)
 
     def _grouped(self, plan: Plan, groups: GroupedScope) -> Plan:
         self.key_nodes: list[tuple[exp.Expr, Column]] = []
@@ -184,15 +185,22 @@ class SelectBinder:
 
     def _add_keys(self, groups: GroupedScope, group: exp.Group) -> None:
         if group.args.get("all"):
-            for item in self.items:
-                if item.node is None or not _has_aggregate(item.node):
-                    self._add_key(groups, item)
+            for item in self._keys_of_all():
+                self._add_key(groups, item)
         elif has_sets(group.expressions):
             self._add_sets(groups, group)
         else:
             for node in group.expressions:
                 for key in keys_of(node):
                     self._add_key(groups, key)
+
+    def _keys_of_all(self) -> list[Item]:
+        """The entries that GROUP BY ALL groups by."""
+
+        def is_key(node: exp.Expr) -> bool:
+            return is_key_of_all(node.unalias(), self._binder("GROUP BY"), self.aliases)
+
+        return [i for i in self.items if i.node is None or is_key(i.node)]
 
     def _add_sets(self, groups: GroupedScope, group: exp.Group) -> None:
         try:
@@ -365,18 +373,3 @@ def _sorted(plan: Plan, keys: list[SortKey]) -> Plan:
     """The plan in order; constants do not order anything."""
     kept = tuple(k for k in keys if not isinstance(k.expr, Literal))
     return Sort(plan, kept) if kept else plan
-
-
-def _has_aggregate(node: exp.Expr) -> bool:
-    """Whether an aggregate stands in an expression, outside its subqueries."""
-    if isinstance(node, exp.Query | exp.Subquery):
-        return False
-    if isinstance(node, exp.Window):  # what it calls is over a window; its parts may be of groups
-        call = node.this
-        while isinstance(call, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
-            if isinstance(call, exp.Filter) and _has_aggregate(call.expression):
-                return True
-            call = call.this
-        parts = [n for n in node.iter_expressions() if n is not node.this]
-        return any(_has_aggregate(n) for n in (*call.iter_expressions(), *parts))
-    return is_aggregate_call(node) or any(_has_aggregate(n) for n in node.iter_expressions())

@@ -95,3 +95,17 @@ select x, sum(count(*)) over (partition by grouping(x)) n, rank() over (partitio
 rollup(x)
 
 select coalesce(i, -1), ifnull(i + 1, 7), sign(i), (i, 1) < (2, 0), (2, 0) < (i, 1), count(*) from range(5) r(i) group by rollup(i)
+
+select 5 c, max(y) m from t where y > 1000 group by all
+
+select 5 c, 'a' d from t group by all
+
+select 5 c, row_number() over () n from t group by all
+
+select 5 c, c + 1 d, (select max(y) from t) e, count(*) n from t where y > 1000 group by all
+
+select w c, c || 'a' d, count(*) n from t where y > 1000 group by all
+
+select (select max(u.y) from t u where u.w = t.w) m, count(*) n from t group by all
+
+select 5 c from t group by all having count(*) > 1

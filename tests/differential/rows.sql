@@ -44,6 +44,10 @@ select columns('^(.).*$') as 'c_\1' from t
 
 select columns(t.*) from t join s using (x)
 
+select x, (select max(columns('^z$')) from s) m from t
+
+select columns('^x$') + (select count(columns('^z$')) from s) from t
+
 select columns(*), s.x from t left join s using (x)
 
 select columns(* exclude (w)) + columns(* exclude (w)) from t

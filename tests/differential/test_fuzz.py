@@ -15,7 +15,7 @@ from tests.support.harness import assert_same, oracle
 from tests.support.own_orders import own_orders
 from tests.support.queries import Generator, random_tables
 
-COUNT = int(os.environ.get("GQUERY_FUZZ", "240"))
+COUNT = int(os.environ.get("GQUERY_FUZZ", "100"))
 BATCH = 20  # queries a test
 TABLES = 40  # sets of tables that the seeds share
 OPTIONAL = sorted(rule.name for rule in RULES if not rule.required)
@@ -46,7 +46,7 @@ def test_random_queries(batch: int) -> None:
 @pytest.mark.parametrize("rule", OPTIONAL)
 def test_without_a_rule(rule: str) -> None:
     """Rules change the speed and never the answer."""
-    for seed in range(100_000, 100_000 + max(BATCH // 2, COUNT // 20)):
+    for seed in range(100_000, 100_000 + max(BATCH // 4, COUNT // 20)):
         check(seed, disabled=rule)
 
 

@@ -9,17 +9,19 @@ import os
 import re
 from collections import Counter
 
+import duckdb
 import pytest
 
 from gquery.planner.optimizer import RULES
-from tests.fuzzing.check import KINDS, Engine, fault, make, of_seed, run
+from tests.fuzzing.check import DATA_ERRORS, KINDS, Engine, fault, make, of_seed, run
 from tests.fuzzing.data import INT, tables
 from tests.fuzzing.grammar import Grammar
 from tests.fuzzing.names import Name
 from tests.fuzzing.shrink import shrink
 from tests.fuzzing.tape import Tape
+from tests.support.harness import oracle
 
-COUNT = int(os.environ.get("GQUERY_FUZZ", "240"))
+COUNT = int(os.environ.get("GQUERY_FUZZ", "140"))
 BATCH = 20
 OPTIONAL = sorted(rule.name for rule in RULES if not rule.required)
 
@@ -76,9 +78,15 @@ def test_what_may_fail_is_told() -> None:
 
 
 def test_most_queries_are_sql_and_find_rows() -> None:
-    outcomes = Counter(run(of_seed(seed), Engine()).verdict for seed in range(80))
-    assert outcomes["invalid"] <= 2
-    assert outcomes["same"] >= 72
+    """As DuckDB takes them: whether gquery does, the tests above tell."""
+    outcomes: Counter[str] = Counter()
+    for case in (c for c in map(of_seed, range(300)) if c.kind not in ("tlp", "norec")):
+        try:
+            outcomes["rows" if oracle(tables(case.sets)).execute(case.sql[0]).fetchall() else "none"] += 1
+        except duckdb.Error as error:
+            outcomes["fails" if isinstance(error, DATA_ERRORS) else "invalid"] += 1
+    assert outcomes["invalid"] <= 0.05 * outcomes.total()
+    assert outcomes["rows"] >= 0.5 * outcomes.total()
 
 
 def test_a_seed_makes_the_same_query() -> None:
@@ -97,6 +105,6 @@ def test_a_fault_is_found_and_made_small(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setitem(primitives(), "lt_i64", lambda a, b: a <= b)
     failing = next(c for c in map(of_seed, range(500)) if c.kind == "query" and fault(c, Engine()) is not None)
-    small = shrink(failing, Engine(), 100)
+    small = shrink(failing, Engine(), 40)
     assert fault(small, Engine()) is not None
     assert len(small.sql[0]) <= len(failing.sql[0])

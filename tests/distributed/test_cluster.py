@@ -283,7 +283,7 @@ def test_a_scheduler_that_does_not_answer(tmp_path: Path) -> None:
             process.wait()
 
 
-@pytest.mark.parametrize("numbers", [(4, 13, 18), pytest.param(queries.NUMBERS, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("numbers", [(18,), pytest.param(queries.NUMBERS, marks=pytest.mark.slow)])
 def test_tpch_on_three_workers(numbers: Sequence[int], tmp_path_factory: pytest.TempPathFactory) -> None:
     """Queries of SF0.1, compiled; the slow tests take all."""
     folder = generate(0.1, tmp_path_factory.getbasetemp() / "tpch-0.1", echo=False)

@@ -16,6 +16,7 @@ from gquery.execution.feedback import RunFeedback
 from gquery.execution.variants import units_of
 from gquery.operators.accumulate import shared_words, state_location
 from gquery.planner.physical import Group, Pipeline
+from tests.support.marks import and_slow
 from tests.support.tuned import Tune
 
 
@@ -74,7 +75,7 @@ print(*targets)
 """
 
 
-@pytest.mark.parametrize("compiler", ["llvm", "numba"])
+@pytest.mark.parametrize("compiler", and_slow(("llvm", "numba"), "numba"))
 def test_what_an_earlier_process_compiled_is_used(compiler: str, tmp_path: Path) -> None:
     """From the second run on, or at once where interpreting takes longer than to look for it."""
 

@@ -480,7 +480,7 @@ def everything(tune: Tune) -> Iterator[Refused]:
 
 
 def test_random_queries_in_parts(everything: Refused) -> None:
-    for seed in [*range(5_000_000, 5_000_060), 5_000_113, 5_000_184, 5_000_539]:
+    for seed in [*range(5_000_000, 5_000_030), 5_000_113, 5_000_184, 5_000_539]:
         tables = random_tables(seed // 20 % 40)
         sql = Generator(seed).query()
         try:
@@ -492,7 +492,7 @@ def test_random_queries_in_parts(everything: Refused) -> None:
         except Exception as error:
             error.add_note(f"seed {seed}:\n{sql}")
             raise
-    assert min(everything.groups, everything.tables, everything.sorts) > 5
+    assert min(everything.groups, everything.tables, everything.sorts) > 2
 
 
 ORDERED = [  # a join behind a sort, which fetches what the first rows need

@@ -133,7 +133,7 @@ def test_sorted_rows_that_are_joined_keep_their_order(sql: str, tmp_path: Path, 
 
 
 def test_random_queries(tmp_path: Path, everything: Refused) -> None:
-    for seed in range(5_100_000, 5_100_060):
+    for seed in range(5_100_000, 5_100_030):
         tables = random_tables(seed // 20 % 40)
         sql = Generator(seed).query()
         try:
@@ -147,7 +147,7 @@ def test_random_queries(tmp_path: Path, everything: Refused) -> None:
         except Exception as error:
             error.add_note(f"seed {seed}:\n{sql}")
             raise
-    assert min(everything.groups, everything.tables, everything.sorts) > 5
+    assert min(everything.groups, everything.tables, everything.sorts) > 2
 
 
 # ---- by the account alone --------------------------------------------------------------------------------------------

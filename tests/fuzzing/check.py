@@ -24,7 +24,7 @@ Kind = Literal["query", "flat", "tlp", "norec"]
 KINDS: tuple[Kind, ...] = ("query", "query", "query", "query", "flat", "tlp", "norec")
 Verdict = Literal["same", "both fail", "one fails", "invalid", "different"]
 _MAY_BE_NULL = re.compile(r"nullif\(|CASE|TRY_CAST")  # of constants, which are the NULL that loses its type
-_DATA = (duckdb.ConversionException, duckdb.OutOfRangeException, duckdb.InvalidInputException)
+DATA_ERRORS = (duckdb.ConversionException, duckdb.OutOfRangeException, duckdb.InvalidInputException)
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def run(case: Case, engine: Engine) -> Outcome:
     want: list[Row] = []
     try:
         types, want = expect(sql, data)
-    except _DATA as error:
+    except DATA_ERRORS as error:
         theirs = str(error)
     except duckdb.Error as error:
         return Outcome("invalid", str(error))

@@ -119,7 +119,7 @@ def test_rows_are_the_same(sql: str, block: int, tune: Tune) -> None:
     tune(tuning.loops, lookup_least_rows=0, lookup_rows=block)
     tune(tuning.encoding, largest_dictionary=0)
     for size, distinct in ((0, 1), (1, 1), (63, 9), (64, 64), (65, 2), (1000, 700)):
-        assert_same(sql, {"t": table(size, distinct)})
+        assert_same(sql, {"t": table(size, distinct)}, ranks=(1,) if size < 64 else (1, 3))
 
 
 def test_a_table_that_has_to_grow(tune: Tune, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -319,11 +319,11 @@ class GroupedRelation:
         from sqlglot import exp
 
         from gquery.api.dataframe.build import select
-        from gquery.sql.bind_select import _has_aggregate
+        from gquery.sql.group_all import has_aggregate
 
         given = self._relation._given(aggregates, named)
         entries = [e.node for e in (*self._keys, *given)]
-        if not self._keys and not any(_has_aggregate(n) for n in entries):
+        if not self._keys and not any(has_aggregate(n) for n in entries):
             raise BindError("agg takes aggregates, as in agg(col('a').sum())")
         ordinals = [exp.Literal.number(i + 1) for i in range(len(self._keys))]
         clauses: dict[str, Any] = {"group": exp.Group(expressions=ordinals)} if ordinals else {}

@@ -20,6 +20,7 @@ from gquery.columns.arrow_buffers import arrow_buffer
 from gquery.columns.arrow_names import sql_name
 from gquery.columns.opaque import Opaque
 from gquery.columns.table import ColumnData, Dictionary, Table
+from gquery.expression.list_types import list_of
 from gquery.expression.types import (
     BIGINT,
     BOOLEAN,
@@ -71,8 +72,8 @@ _WORDS: dict[Kind, Any] = {  # what Arrow has numbers, dates and times in
 
 
 def dtype_of(type_: pa.DataType) -> DType:
-    """The logical type of an Arrow type; an opaque one for types that gquery does not compute with (nested types, binary,
-    times, durations, zones)."""
+    """The logical type of an Arrow type: LIST of types that gquery computes with, an opaque one for types with which it does not
+    (structs, maps, binary, times, durations)."""
     known = _FROM_ARROW.get(type_)
     if known is not None:
         return known
@@ -86,13 +87,30 @@ def dtype_of(type_: pa.DataType) -> DType:
         return decimal(type_.precision, type_.scale)
     if pa.types.is_timestamp(type_):
         return TIMESTAMP if type_.tz is None else DType(Kind.TIMESTAMPTZ, zone=type_.tz)
+    element = _element_of(type_)
+    if element is not None:
+        return DType(Kind.LIST, name=list_of(element).name, arrow=type_, element=element)
     return DType(Kind.OPAQUE, name=sql_name(type_), arrow=type_)
+
+
+def _element_of(type_: pa.DataType) -> DType | None:
+    """The type of the elements of lists that functions look into; None for any other type."""
+    is_ = pa.types
+    if not (is_.is_list(type_) or is_.is_large_list(type_)):
+        return None
+    of = type_.value_type
+    element = dtype_of(of)
+    if element.is_list or (is_.is_timestamp(of) and of.unit == "us"):
+        return element
+    return element if of in _FROM_ARROW or is_.is_decimal128(of) else None
 
 
 def arrow_type(dtype: DType) -> pa.DataType:
     """The Arrow type of a result column."""
-    if dtype.is_opaque:
+    if dtype.is_opaque and dtype.arrow is not None:
         return dtype.arrow
+    if dtype.element is not None:
+        return pa.list_(arrow_type(dtype.element))
     if dtype.kind is Kind.TIMESTAMPTZ:
         return pa.timestamp("us", dtype.zone)
     return pa.decimal128(dtype.precision, dtype.scale) if dtype.is_decimal else _TO_ARROW[dtype.kind]
@@ -136,7 +154,7 @@ def export_column(column: ColumnData) -> pa.Array | pa.ChunkedArray:
     match column.dtype.kind:
         case Kind.NULL:
             return pa.nulls(rows)
-        case Kind.OPAQUE:
+        case Kind.OPAQUE | Kind.LIST:
             return _export_opaque(column, data, ok)
         case Kind.VARCHAR:
             return _export_strings(column, data, ok)
@@ -163,7 +181,7 @@ def export_column(column: ColumnData) -> pa.Array | pa.ChunkedArray:
 
 def _export_opaque(column: ColumnData, data: Any, ok: Any) -> pa.Array | pa.ChunkedArray:
     if not isinstance(column.dictionary, Opaque):  # NULLs alone
-        return pa.nulls(column.length, column.dtype.arrow)
+        return pa.nulls(column.length, arrow_type(column.dtype))
     return column.dictionary.take(code_array(data[: column.length], ok))
 
 

@@ -14,7 +14,8 @@ from dataclasses import replace
 from gquery.distributed.stage_placement import Placement, StagePlacement
 from gquery.operators.merge_groups import merges_slots
 from gquery.planner.aggregates import Accumulator
-from gquery.planner.physical import Group, HostRows, Pipeline, PipelineBreaker, Program, Reduce
+from gquery.planner.physical import Group, HostRows, OrderedGroups, Pipeline, PipelineBreaker, Program, Reduce
+from gquery.planner.stage_columns import makes_lists
 from gquery.planner.stage_inputs import stage_inputs
 
 
@@ -45,6 +46,8 @@ def _may_differ(work: Pipeline | PipelineBreaker, placed: StagePlacement) -> boo
             return not placed.merges and _adds_doubles(accumulators)  # merged in rank order
         case HostRows():
             return True
+        case OrderedGroups():
+            return makes_lists(work)
         case _:
             return False
 

@@ -85,7 +85,8 @@ def _with_one_dictionary(
 ) -> tuple[Dictionary | Opaque | None, list[ColumnData]]:
     """The dictionary of all pieces, and those with codes of that one."""
     wanted = None if planned is None else planned.properties.dictionary
-    if planned is not None and not any(p.length for p in pieces):
+    is_pending = isinstance(wanted, Opaque) and wanted.is_pending
+    if planned is not None and not is_pending and not any(p.length for p in pieces):
         return wanted, [replace(p, dictionary=wanted) for p in pieces]
     own = [p.dictionary for p in pieces]
     if all(d is own[0] for d in own):
@@ -96,7 +97,7 @@ def _with_one_dictionary(
         found, made = _values_joined(pieces, device)
     else:
         raise InternalError("some pieces of a column are codes and others are text")
-    if planned is not None and found is not wanted:
+    if planned is not None and found is not wanted and not is_pending:
         if not (isinstance(found, Dictionary) and isinstance(wanted, Dictionary) and found.digest == wanted.digest):
             raise InternalError(f"{planned.column} has another dictionary than was planned: {found}, not {wanted}")
         found = wanted
@@ -144,16 +145,19 @@ def _through(table: Array, known: Bounds | None) -> Bounds | None:
 def _values_joined(pieces: list[ColumnData], device: Device) -> tuple[Opaque, list[ColumnData]]:
     """The values of all pieces one after another; a piece of NULLs alone may have none."""
     whole = joined([p.dictionary for p in pieces if isinstance(p.dictionary, Opaque)])
-    known = Bounds(0, max(len(whole) - 1, 0))
-    made = []
-    for piece in pieces:
-        if piece.dictionary is whole:
-            made.append(piece)
-            continue
-        own = piece.dictionary
-        values, start = (len(own), whole.start_of(own)) if isinstance(own, Opaque) else (0, 0)
-        made.append(recoded(piece, device.xp.arange(start, start + values), known, device))
-    return whole, made
+    known = Bounds(0, max(whole.numbers - 1, 0))
+    return whole, [p if p.dictionary is whole else _renumbered(p, whole, known, device) for p in pieces]
+
+
+def _renumbered(piece: ColumnData, whole: Opaque, known: Bounds, device: Device) -> ColumnData:
+    """A piece with the numbers that its values have among those of all."""
+    own, physical_type = piece.dictionary, physical_type_for(known)
+    start = whole.start_of(own) if isinstance(own, Opaque) else 0
+    data = _on(piece.data, device).astype(physical_type.numpy) + np.dtype(physical_type.numpy).type(start)
+    if piece.validity is not None:
+        data = data * _on(piece.validity, device).astype(data.dtype)
+    bounds = ColumnStatistics(known, piece.statistics.null_count)
+    return replace(piece, physical_type=physical_type, data=Buffer(data, device), statistics=bounds)
 
 
 # ---- data -----------------------------------------------------------------------------------------------------------

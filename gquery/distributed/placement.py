@@ -85,6 +85,7 @@ from gquery.planner.physical import (
     UnmatchedRows,
     WindowRows,
 )
+from gquery.planner.stage_columns import makes_lists
 from gquery.planner.stage_inputs import stage_inputs
 
 
@@ -353,6 +354,9 @@ class _Placing:
                 return self._divided(work, number)
             case HostRows(source=source):
                 reads, located = self._source(source)
+                if makes_lists(work):  # whose numbers are those of one rank
+                    gathers = self._missing(source, "whole")
+                    return StagePlacement("whole", "whole", gathers=gathers), NOWHERE
                 return StagePlacement(reads, reads, gathers=self._missing(source, reads)), located
             case RoundRows():
                 return StagePlacement("whole", "whole"), NOWHERE

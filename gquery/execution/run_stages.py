@@ -19,6 +19,7 @@ from gquery.execution.choose import breaker_device
 from gquery.execution.exchange import agree, breaker_frames, gather_inputs, rows_read
 from gquery.execution.hashed_rows import exchange_by_hash, partition_frames
 from gquery.execution.held import count_made
+from gquery.execution.made_lists import resolve_lists
 from gquery.execution.measure import Meter, named_range
 from gquery.execution.prepare import prepare
 from gquery.execution.recursion import run_recursion
@@ -160,6 +161,7 @@ def _stage(state: Run, stage: Stage, report: StageReport) -> None:
                     gather_inputs(state, stage)
                     exchange_by_hash(state, stage, stage.work, report)
                     run_within_memory(state, stage, stage.work, report)
+                    resolve_lists(state, stage)
                     agree(state, stage)
                 case HostRows():
                     gather_inputs(state, stage)
@@ -178,6 +180,7 @@ def _stage(state: Run, stage: Stage, report: StageReport) -> None:
                     if state.bound is not None:
                         frames = _counted(state, stage.work)
                     state.frames[stage.number] = break_within_memory(state, stage, stage.work, frames, at, report)
+                    resolve_lists(state, stage)
             if device.keeps_columns and not isinstance(stage.work, Pipeline):
                 count_made(state.frames[stage.number], device, stage.label)
             return

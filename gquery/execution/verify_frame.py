@@ -9,7 +9,8 @@ from weakref import WeakSet
 
 import numpy as np
 
-from gquery.columns.table import ColumnData
+from gquery.columns.opaque import Opaque
+from gquery.columns.table import ColumnData, Dictionary
 from gquery.device.array import Array
 from gquery.expression.facts import INT64_BITS, UINT64_MAX
 from gquery.expression.types import Bounds, PhysicalType
@@ -55,7 +56,7 @@ def verify_loaded(stored: Iterable[Stored], frame: Frame, where: str) -> None:
 
 def _problems(stored: Stored, column: ColumnData, rows: int) -> Iterator[str]:
     what = stored.properties
-    if column.dictionary is not what.dictionary:
+    if column.dictionary is not what.dictionary and not is_pending(what.dictionary):
         yield f"has codes of {column.dictionary}, not of {what.dictionary}"
     if column.length != rows:
         yield f"has {column.length} rows of {rows}"
@@ -74,6 +75,16 @@ def _problems(stored: Stored, column: ColumnData, rows: int) -> Iterator[str]:
         yield f"has room for {data.size} elements, which are {rows} rows"
     elif what.bounds is not None and not column.physical_type.is_string and rows:
         yield from _value_problems(data, valid, column, what.bounds, rows)
+
+
+def is_pending(dictionary: Dictionary | Opaque | None) -> bool:
+    """Whether a plan has something that stands for the values of a run."""
+    return isinstance(dictionary, Opaque) and dictionary.is_pending
+
+
+def values_of(dictionary: Dictionary | Opaque) -> int:
+    """What is above all codes or numbers of values."""
+    return dictionary.numbers if isinstance(dictionary, Opaque) else len(dictionary)
 
 
 def _text_problems(offsets: Array, column: ColumnData, rows: int) -> Iterator[str]:
@@ -101,5 +112,5 @@ def _value_problems(data: Array, valid: Array | None, column: ColumnData, bounds
     low, high = int(least), int(most)
     if not Bounds(low, high).within(bounds):
         yield f"has values from {low} to {high}, and promises {bounds}"
-    if column.dictionary is not None and not 0 <= low <= high < len(column.dictionary):
+    if column.dictionary is not None and not 0 <= low <= high < values_of(column.dictionary):
         yield f"has codes from {low} to {high} of a dictionary of {len(column.dictionary)}"

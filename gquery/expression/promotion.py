@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gquery.expression.list_types import list_of
 from gquery.expression.types import DOUBLE, INTEGER_BOUNDS, REAL, TIMESTAMP, DType, Kind, decimal
 
 _SIGNED = (Kind.TINYINT, Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT)
@@ -60,6 +61,9 @@ def common_type(a: DType, b: DType) -> DType | None:
         return decimal(min(38, whole + scale), min(scale, 38 - whole))  # whole digits win over places, as in DuckDB
     if a.is_temporal and b.is_temporal:
         return TIMESTAMP
+    if a.element is not None and b.element is not None:
+        element = common_type(a.element, b.element)
+        return None if element is None else list_of(element)
     return None
 
 

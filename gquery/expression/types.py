@@ -7,7 +7,7 @@ few *register classes* of `Register`: all integers, dates and small decimals are
 
 Physical values: integers as they are; BOOLEAN 0 or 1; DECIMAL the unscaled integer; DATE days since 1970-01-01;
 TIMESTAMP and TIMESTAMPTZ microseconds since 1970-01-01 (UTC); REAL and DOUBLE IEEE floats; VARCHAR either a code into a
-sorted dictionary or an (address, length) pair of UTF-8 bytes; OPAQUE a row number into Arrow values.
+sorted dictionary or an (address, length) pair of UTF-8 bytes; LIST and OPAQUE a row number into Arrow values.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ class Kind(_Constants):
     )
     INTERVAL = "INTERVAL"
     VARCHAR = "VARCHAR"
+    LIST = "LIST"  # of values of one type that is computed with; `gquery.functions.lists` looks into them
     OPAQUE = "OPAQUE"  # carried, not computed with: see `gquery.columns.opaque`
 
     __hash__ = object.__hash__  # as fast as equality, which is identity; Enum's hashes the name
@@ -71,8 +72,9 @@ INTEGER_BOUNDS = {
 @dataclass(frozen=True, slots=True)
 class DType:
     """A logical type. ``precision`` and ``scale`` belong to DECIMAL alone (1 <= precision <= 38, 0 <= scale <= precision),
-    ``name`` and ``arrow`` to OPAQUE: its SQL name, which tells it apart, and the Arrow type of the values; ``zone`` to
-    TIMESTAMPTZ: where results show its moments, which makes no other type of it."""
+    ``name`` and ``arrow`` to OPAQUE and LIST: its SQL name, which tells it apart, and the Arrow type of the values where they
+    come from outside; ``element`` to LIST; ``zone`` to TIMESTAMPTZ: where results show its moments, which makes no other type
+    of it."""
 
     kind: Kind
     precision: int = 0
@@ -80,6 +82,7 @@ class DType:
     name: str = field(default="", repr=False)
     arrow: Any = field(default=None, compare=False, repr=False)
     zone: str = field(default="", compare=False, repr=False)
+    element: DType | None = field(default=None, compare=False, repr=False)
 
     def __eq__(self, other: object) -> bool:
         if self is other:  # most types are constants of this module
@@ -120,8 +123,13 @@ class DType:
 
     @property
     def is_opaque(self) -> bool:
-        """Carried as numbers of Arrow values: nothing but ``IS NULL`` and ``count`` looks at them."""
-        return self.kind is Kind.OPAQUE
+        """Carried as numbers of Arrow values: kernels move them and do not look at the values."""
+        return self.kind is Kind.OPAQUE or self.kind is Kind.LIST
+
+    @property
+    def is_list(self) -> bool:
+        """Of values that functions on the host look at; ``element`` is their type."""
+        return self.kind is Kind.LIST
 
     @property
     def is_exact(self) -> bool:
@@ -219,7 +227,7 @@ def type_bounds(dtype: DType) -> Bounds | None:
             return _DATE_BOUNDS
         case Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
             return _TIMESTAMP_BOUNDS
-        case Kind.OPAQUE:
+        case Kind.OPAQUE | Kind.LIST:
             return _ROW_NUMBERS
         case _:
             pair = INTEGER_BOUNDS.get(dtype.kind)

@@ -189,6 +189,9 @@ _ROWS = (
                       "The texts of all values, with a separator between them.", ("string_agg(x, '-')", "1-2-3"),
                       ("listagg", "group_concat"), is_ordered=True, takes_order=True, checked=ordered.separator,
                       null_type=VARCHAR, over_frame="rows"),
+    AggregateFunction("list", ordered.list_type, ("list(any)",), "The values of all rows, NULLs among them, as a list.",
+                      ("list(x)", "[1, 2, 3]"), ("array_agg",), is_ordered=True, takes_order=True, skips_null=False,
+                      over_frame="rows"),
     AggregateFunction("entropy", ordered.of_any(DOUBLE), ("entropy(any) -> DOUBLE",),
                       "The bits that tell which value a row has.", ("entropy(x > 1)", "0.9182958340544896"),
                       parts=ordered.entropy),
@@ -268,8 +271,10 @@ def aggregate(
     if function is None:
         raise BindError(f"there is no aggregate {name!r}.{did_you_mean(name, AGGREGATES)}")
     args = [cast(a, function.null_type) if a.dtype == NULL else a for a in args]
-    if distinct or function.name != "count":
-        refuse_opaque(args, f"{name}(DISTINCT)" if distinct else name)
+    looked_at = args if distinct or function.name not in _CARRYING else ()
+    if function.name == "list" and not distinct:
+        looked_at = [a for a in args if not a.dtype.is_list]
+    refuse_opaque(looked_at, f"{name}(DISTINCT)" if distinct else name)
     kept, keys = tuple(args), tuple(order)
     constants: tuple[Expr, ...] = ()
     if function.checked is not None and args:
@@ -288,6 +293,9 @@ def aggregate(
         None if where is None else cast(where, BOOLEAN),
         keys if function.takes_order else (),
     )
+
+
+_CARRYING = frozenset(("count", "any_value", "first", "last", "list"))  # that look at no value
 
 
 def _has_constants(function: AggregateFunction) -> bool:

@@ -36,6 +36,10 @@ def castable(source: DType, target: DType) -> bool:
     """Whether CAST takes a value of ``source`` to ``target`` (it may still fail on some value)."""
     if source == target or source.kind is Kind.NULL:
         return True
+    if source.element is not None and target.element is not None:
+        return castable(source.element, target.element)
+    if source.is_list and target.is_string:
+        return True
     if source.is_opaque or target.is_opaque:
         return False
     if source.kind is Kind.INTERVAL or target.kind in (Kind.INTERVAL, Kind.NULL):

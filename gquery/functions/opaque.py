@@ -20,9 +20,10 @@ def refuse_opaque(exprs: Iterable[Expr], what: str) -> None:
 def refusal(e: Expr, what: str) -> NotSupportedError:
     """The error for ``what`` of an opaque expression."""
     if not isinstance(e, Column):
-        return NotSupportedError(f"not supported: {what} of a value of type {e.dtype}, which gquery only carries")
+        only = "" if e.dtype.is_list else ", which gquery only carries"
+        return NotSupportedError(f"not supported: {what} of a value of type {e.dtype}{only}")
     name = e.name if e.name.isidentifier() else '"' + e.name.replace('"', '""') + '"'
+    why = "" if e.dtype.is_list else ": gquery carries such columns and does not compute with them"
     return NotSupportedError(
-        f'not supported: {what} of column "{e.name}" of type {e.dtype}: gquery carries such columns and does not compute '
-        f"with them. SELECT * EXCLUDE ({name}) leaves it out"
+        f'not supported: {what} of column "{e.name}" of type {e.dtype}{why}. SELECT * EXCLUDE ({name}) leaves it out'
     )

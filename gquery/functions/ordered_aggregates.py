@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from gquery.errors import BindError, NotSupportedError
 from gquery.expression.expr import Case, Expr, IsNull, Literal, SortKey
+from gquery.expression.list_types import list_of
 from gquery.expression.traverse import pinned
 from gquery.expression.types import BIGINT, DOUBLE, TIMESTAMP, VARCHAR, DType, Kind, decimal
 from gquery.functions.aggregate_parts import Parts, is_there
@@ -100,6 +101,11 @@ def deviation(types: Sequence[DType]) -> Resolved | None:
 
 def text(types: Sequence[DType]) -> Resolved | None:
     return (types, VARCHAR) if list(types) == [VARCHAR] else None
+
+
+def list_type(types: Sequence[DType]) -> Resolved | None:
+    """Of what is computed with, and of lists of that."""
+    return (types, list_of(types[0])) if len(types) == 1 and types[0].kind not in (Kind.INTERVAL, Kind.OPAQUE) else None
 
 
 def by_another(types: Sequence[DType]) -> Resolved | None:

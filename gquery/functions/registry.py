@@ -73,6 +73,7 @@ class ScalarFunction:
 
 FUNCTIONS: dict[str, ScalarFunction] = {}
 RESOLVERS: dict[str, list[Resolver]] = {}
+LIST_RESOLVERS: dict[str, list[Resolver]] = {}  # those that are asked where an argument is a list
 SIGNATURES: dict[str, list[str]] = {}  # for error messages
 EXAMPLES: list[tuple[str, str, str]] = []  # (name, SQL, value): every declared example
 DOCS: dict[str, tuple[str, str]] = {}  # by SQL name, the module that declares it and what it says: for the reference
@@ -206,13 +207,20 @@ def call(name: str, *args: Expr) -> Expr:
     resolvers = RESOLVERS.get(name)
     if resolvers is None:
         raise BindError(f"there is no scalar function {name!r}.{did_you_mean(name, _public_names())}")
-    if name not in CARRYING:
-        refuse_opaque(args, shown(name))
+    if name not in CARRYING and any(a.dtype.is_opaque for a in args):
+        resolvers = of_lists(name, args)
     for resolve in resolvers:
         result = resolve(args)
         if result is not None:
             return result
     raise no_match(name, args, SIGNATURES.get(name, []))
+
+
+def of_lists(name: str, args: Sequence[Expr]) -> list[Resolver]:
+    """What makes a call some of whose arguments are lists, or of other types that no kernel looks at."""
+    resolvers = LIST_RESOLVERS.get(name)
+    refuse_opaque([a for a in args if resolvers is None or not a.dtype.is_list], shown(name))
+    return resolvers or []
 
 
 def no_match(name: str, args: Sequence[Expr], candidates: Sequence[str]) -> BindError:

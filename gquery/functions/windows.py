@@ -137,7 +137,7 @@ def window_call(
     if said.where is not None or said.distinct:
         raise BindError(f"{name} is no aggregate: it takes no {'DISTINCT' if said.distinct else 'FILTER'}")
     args = [cast(a, INTEGER) if n != 1 and a.dtype == NULL else a for n, a in enumerate(args)]
-    refuse_opaque(args, name)
+    refuse_opaque(args if function.name not in _CARRYING else (), name)
     resolved = function.resolve([a.dtype for a in args])
     if resolved is None:
         raise no_match(name, args, function.signatures)
@@ -250,3 +250,6 @@ def _unknown(name: str) -> BindError:
     if name in RESOLVERS:
         return BindError(f"{name} is no aggregate and no window function: it takes no OVER")
     return BindError(f"there is no window function {name!r}.{did_you_mean(name, (*WINDOWS, *AGGREGATES, *ALIASES))}")
+
+
+_CARRYING = frozenset(("lag", "lead", "first_value", "last_value", "nth_value"))  # that look at no value

@@ -26,7 +26,7 @@ def _is_written(e: Expr) -> bool:
         case Call(function=function):
             return function in _WRITTEN
         case Cast(arg=arg, dtype=dtype):
-            return not (arg.dtype.is_string or dtype.is_string)
+            return not (arg.dtype.is_string or dtype.is_string or arg.dtype.is_list or dtype.is_list)
         case Literal(dtype=dtype):
             return dtype.kind is not Kind.INTERVAL
         case _:

@@ -22,7 +22,7 @@ from gquery.expression.exact import exact
 from gquery.expression.expr import Call, Column, Expr, In, IsNull, Literal
 from gquery.expression.slots import SlotLiteral, decided, is_recorded, pin, shown
 from gquery.expression.traverse import columns_of, transform, walk
-from gquery.expression.types import BOOLEAN, VARCHAR, Bounds, DType, PhysicalType, Scalar, physical_type_for
+from gquery.expression.types import BOOLEAN, VARCHAR, Bounds, PhysicalType, Scalar, physical_type_for
 from gquery.functions import FUNCTIONS, MIRRORED
 from gquery.functions.vectors import characters_of, offsets_of
 from gquery.kernels import ir
@@ -30,7 +30,7 @@ from gquery.kernels.bindings import Content
 from gquery.kernels.code import Code
 from gquery.kernels.slot_constants import array_of, number_of
 from gquery.kernels.stored import element_type
-from gquery.kernels.values import Value, ValueProperties, value_properties
+from gquery.kernels.values import Value, ValueProperties, opaque_properties, value_properties
 from gquery.runtime.records import replace
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def lookup(e: Expr, code: Code) -> Value | None:
     if isinstance(e, Column | Literal | IsNull):
         return None
     column = _only_column(e, code)
-    if column is None:
+    if column is None or _makes_lists(e):
         return None
     dictionary = code.known[column.id].dictionary
     assert isinstance(dictionary, Dictionary)
@@ -61,7 +61,15 @@ def is_looked_up(e: Expr, known: Mapping[int, ValueProperties]) -> bool:
     used = columns_of(e)
     what = known.get(next(iter(used))) if len(used) == 1 else None  # None: of a column that is still to be made
     dictionary = None if what is None else what.dictionary
-    return isinstance(dictionary, Dictionary) and len(dictionary) <= tuning.kernel_texts.dictionary_entries
+    is_short = isinstance(dictionary, Dictionary) and len(dictionary) <= tuning.kernel_texts.dictionary_entries
+    return is_short and not _makes_lists(e)
+
+
+def _makes_lists(e: Expr) -> bool:
+    """Whether ``e`` is a list, or of lists that kernels choose among: a table has none."""
+    return e.dtype.is_opaque or any(
+        x.dtype.is_opaque and not (isinstance(x, Call) and FUNCTIONS[x.function].host is not None) for x in walk(e)
+    )
 
 
 def _only_column(e: Expr, code: Code) -> Column | None:
@@ -285,11 +293,6 @@ def renumber(value: Value, target: Opaque, code: Code) -> Value:
     )
 
 
-def opaque_properties(dtype: DType, values: Opaque, nullable: bool) -> ValueProperties:
-    """What is known of row numbers of opaque values."""
-    return ValueProperties(dtype, Bounds(0, max(len(values) - 1, 0)), nullable, values)
-
-
 def merge_opaque(known: Sequence[ValueProperties]) -> ValueProperties:
     """What is known of an opaque value that is one of several: its numbers are of all their values one after another."""
     nullable = any(k.nullable for k in known)
@@ -304,4 +307,4 @@ def code_properties(dictionary: Dictionary, nullable: bool) -> ValueProperties:
     return ValueProperties(VARCHAR, Bounds(0, max(len(dictionary) - 1, 0)), nullable, dictionary)
 
 
-__all__ = ["as_string", "code_properties", "lookup", "merge_opaque", "opaque_properties", "recode", "renumber"]
+__all__ = ["as_string", "code_properties", "lookup", "merge_opaque", "recode", "renumber"]

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from gquery.columns.arrow import arrow_type
+from gquery.columns.opaque import Pending
 from gquery.errors import ConversionError, DatabaseError
 from gquery.expression.expr import (
     And,
@@ -31,11 +32,11 @@ from gquery.expression.expr import (
     new_column,
 )
 from gquery.expression.traverse import conjunction, with_children
-from gquery.expression.types import Kind, type_bounds
-from gquery.functions import FUNCTIONS, cast_to_text, text_casts
+from gquery.expression.types import DType, Kind, type_bounds
+from gquery.functions import FUNCTIONS, cast_to_text, list_casts, text_casts
 from gquery.functions.vectors import flags, null, size_of
 from gquery.kernels.registers import array_of_registers
-from gquery.kernels.values import ValueProperties
+from gquery.kernels.values import ValueProperties, opaque_properties
 from gquery.runtime.records import dataclass
 
 Guard = tuple[Expr, ...] | None  # conditions of a branch; None: not known before this round has ended
@@ -53,7 +54,8 @@ def is_host_call(e: Expr) -> bool:
         case Call(function=function):
             return FUNCTIONS[function].host is not None
         case Cast(arg, dtype):
-            return arg.dtype.is_string != dtype.is_string and arg.dtype.kind is not Kind.NULL
+            is_host = arg.dtype.is_string != dtype.is_string or arg.dtype.is_list or dtype.is_list
+            return is_host and arg.dtype.kind is not Kind.NULL
         case _:
             return False
 
@@ -73,14 +75,21 @@ def known_of(e: Expr, known: Mapping[int, ValueProperties]) -> ValueProperties:
         case Literal():
             return ValueProperties(e.dtype, None, e.value is None)
         case Cast(arg, dtype, try_):
-            return ValueProperties(dtype, type_bounds(dtype), try_ or known_of(arg, known).nullable)
+            return made_properties(dtype, try_ or known_of(arg, known).nullable)
         case Call(function, args, dtype, nullable):
             declared = FUNCTIONS[function]
             if declared.strict:
                 nullable = declared.nullable or any(known_of(a, known).nullable for a in args)
-            return ValueProperties(dtype, type_bounds(dtype), nullable)
+            return made_properties(dtype, nullable)
         case _:
             raise AssertionError(e)
+
+
+def made_properties(dtype: DType, nullable: bool) -> ValueProperties:
+    """What is known of values that the host makes: of lists that they are numbers of lists yet to be made."""
+    if dtype.is_list:
+        return opaque_properties(dtype, Pending(), nullable)
+    return ValueProperties(dtype, type_bounds(dtype), nullable)
 
 
 # ---- calls over arrays ------------------------------------------------------------------------------------------------
@@ -119,7 +128,9 @@ def constant(e: Literal) -> pa.Scalar:
 
 def _cast(e: Cast, arg: Any, failures: list[Failure]) -> Any:
     array = arg if isinstance(arg, pa.Array) else pa.repeat(arg, 1)
-    if e.dtype.is_string:
+    if e.dtype.is_list or e.arg.dtype.is_list:
+        made = list_casts.cast_lists(array, e.arg.dtype, e.dtype, arrow_type(e.dtype), e.try_)
+    elif e.dtype.is_string:
         made = cast_to_text.to_text(array, e.arg.dtype)
     else:
         made = text_casts.from_text(array, e.dtype, arrow_type(e.dtype))

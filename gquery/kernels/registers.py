@@ -50,6 +50,8 @@ def bytes_of(pair: tuple[int, int]) -> bytes:
 def array_of_registers(results: Sequence[Any], dtype: DType) -> pa.Array:
     """Registers (None for NULL, bytes for text) as an array of Arrow's."""
     type_ = arrow_type(dtype)
+    if dtype.is_opaque or dtype.kind is Kind.NULL:
+        return pa.nulls(len(results), type_)  # the constant of such a type
     if dtype.is_string:
         return string_array(results).cast(pa.string())
     ok = np.array([r is not None for r in results], np.bool_)

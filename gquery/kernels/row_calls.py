@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from gquery.errors import NotSupportedError
 from gquery.expression.expr import Call, Cast, Column, new_column
 from gquery.expression.traverse import with_children
 from gquery.kernels import ir
 from gquery.kernels.code import Code
-from gquery.kernels.host_calls import Failure, vectorised
+from gquery.kernels.host_calls import Failure, name_of, vectorised
 from gquery.kernels.registers import array_of_registers, bytes_of, kept_text, registers_of
 from gquery.kernels.values import Value, ValueProperties, value_properties
 
@@ -21,6 +22,8 @@ def row_call(e: Call | Cast, values: list[Value], code: Code) -> Value:
     """The lines that make a call for the current row."""
     from gquery.kernels.dictionaries import as_string
 
+    if any(t.is_opaque for t in (e.dtype, *(v.properties.dtype for v in values))):
+        raise NotSupportedError(f"not supported: {name_of(e)} of lists of both sides in the condition of an outer join")
     values = [as_string(v, code) if v.properties.dtype.is_string else v for v in values]
     columns = tuple(new_column("argument", v.properties.dtype) for v in values)
     name = code.name("host_call").id

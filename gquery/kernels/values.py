@@ -75,6 +75,11 @@ def value_properties(
     return ValueProperties(dtype, bounds if bounds is not None else type_bounds(dtype), nullable, dictionary)
 
 
+def opaque_properties(dtype: DType, values: Opaque, nullable: bool) -> ValueProperties:
+    """What is known of row numbers of opaque values."""
+    return ValueProperties(dtype, Bounds(0, max(values.numbers - 1, 0)), nullable, values)
+
+
 @frozen
 class Value:
     """A row value in the text: the variable (or scalar parameter) that holds it and, if it can be NULL, the boolean

@@ -8,8 +8,11 @@ from types import ModuleType
 from typing import assert_never
 
 import numpy as np
+import pyarrow as pa
 
 from gquery import tuning
+from gquery.columns.arrow import arrow_type
+from gquery.columns.opaque import Pending
 from gquery.columns.table import ColumnData
 from gquery.device.array import Array
 from gquery.device.buffer import Buffer
@@ -23,6 +26,7 @@ from gquery.kernels.builtin.text_extremes import text_extremes
 from gquery.kernels.readback import Count, validate
 from gquery.kernels.values import ValueProperties
 from gquery.operators.base import Frame, JoinIndex, make_column, narrow, null_column
+from gquery.operators.made_lists import list_column
 from gquery.operators.ordered_groups import ordered_groups
 from gquery.operators.sort_keys import key_parts, sort_keys
 from gquery.operators.value_ranks import rank
@@ -181,7 +185,14 @@ def _ordered_groups(work: OrderedGroups, frame: Frame, device: Device) -> Frame:
     if frame.rows:
         return ordered_groups(work, frame, device)
     rows = 0 if work.keys else 1
-    return Frame({s.column.id: null_column(s, rows, device) for s in work.columns}, rows)
+    return Frame({s.column.id: _nothing(s, rows, device) for s in work.columns}, rows)
+
+
+def _nothing(stored: Stored, rows: int, device: Device) -> ColumnData:
+    """NULLs for groups without rows."""
+    if isinstance(stored.properties.dictionary, Pending):
+        return list_column(stored, [pa.nulls(rows, arrow_type(stored.properties.dtype))], rows, device)
+    return null_column(stored, rows, device)
 
 
 def different(values: Array, xp: ModuleType) -> Array:

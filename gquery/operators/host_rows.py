@@ -29,6 +29,7 @@ from gquery.expression.types import Kind, PhysicalType
 from gquery.functions.vectors import characters_of, from_numpy, offsets_of, reserving_room
 from gquery.kernels.host_calls import Failure, vectorised
 from gquery.operators.base import Frame, make_column, words_a_row
+from gquery.operators.made_lists import list_column
 from gquery.planner.logical.tree import used_columns
 from gquery.planner.physical import HostRows, Stored
 from gquery.runtime.records import dataclass
@@ -128,6 +129,24 @@ def _words(made: pa.Array, stored: Stored) -> Array:
             wide[1::2] = wide[::2] >> (INT64_BITS - 1)
         return wide
     return words
+
+
+class _Listed:
+    """A column of lists: numbers of the arrays of all chunks, one after another."""
+
+    def __init__(self, stored: Stored, chunks: int, rows: int, device: Device) -> None:
+        self.stored, self.rows, self.device = stored, rows, device
+        self._chunks: list[pa.Array | None] = [None] * chunks
+
+    def put(self, chunk: int, low: int, made: pa.Array) -> None:
+        self._chunks[chunk] = made
+
+    def finalize(self) -> list[Task]:
+        return []
+
+    def column(self) -> ColumnData:
+        chunks = [c for c in self._chunks if c is not None]
+        return list_column(self.stored, chunks, self.rows, self.device)
 
 
 class _Text:
@@ -232,7 +251,9 @@ class _Run:
         self.ids = [s.column.id for s, _ in work.made]
         for stored, e in work.made:
             made: _Made
-            if stored.properties.dtype.is_string:
+            if stored.properties.dtype.is_list:
+                made = _Listed(stored, len(self.chunks), frame.rows, device)
+            elif stored.properties.dtype.is_string:
                 made = _Text(stored, len(self.chunks), frame.rows, device, label, self.room)
             else:
                 made = _Fixed(stored, frame.rows, device, label)
@@ -263,7 +284,7 @@ class _Run:
 
     def _chunk(self, number: int, low: int, high: int) -> None:
         reserving_room(self.room.ask)
-        arrays = {i: export_column(c.slice(low, high)) for i, c in self.read.items() if self._is_read_by_rows(i)}
+        arrays = {i: _array(c.slice(low, high)) for i, c in self.read.items() if self._is_read_by_rows(i)}
         for call in self.calls:
             failures: list[Failure] = []
             if call.dictionary is not None:
@@ -292,6 +313,12 @@ class _Run:
             if np.broadcast_to(failure.rows, len(call.dictionary) + 1)[codes].any():
                 raise failure.error(failure.message)
         return made.take(from_numpy(codes)) if isinstance(made, pa.Array) else made
+
+
+def _array(column: ColumnData) -> pa.Array:
+    """A column as one array."""
+    made = export_column(column)
+    return made.combine_chunks() if isinstance(made, pa.ChunkedArray) else made
 
 
 def _chunks(columns: Sequence[ColumnData], rows: int, workers: int) -> list[tuple[int, int]]:

@@ -11,7 +11,9 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
+import pyarrow as pa
 
+from gquery.columns.arrow import export_column
 from gquery.columns.table import ColumnData
 from gquery.device.array import Array
 from gquery.device.buffer import Buffer
@@ -19,8 +21,10 @@ from gquery.device.device import Device
 from gquery.expression.expr import Column, Literal, SortKey
 from gquery.expression.facts import ROW_ID_BITS
 from gquery.expression.types import Bounds, PhysicalType
+from gquery.functions.list_arrays import list_array
 from gquery.kernels.builtin import gathers, grouping, order, scans
 from gquery.operators.base import Frame
+from gquery.operators.made_lists import list_column
 from gquery.operators.numbered_groups import numbered
 from gquery.operators.ordered_reductions import REDUCTIONS, Ranges, reduced
 from gquery.operators.quantiles import interpolated, positions_between, positions_of
@@ -159,6 +163,8 @@ def _result(call: OrderedCall, stored: Stored, rows: InOrder) -> ColumnData:
             return reduced(f, column, Ranges(rows.rows, rows.groups.starts[:-1], sizes), stored, device)
         case "string_agg":
             return _joined(column, constants[0].value, there, rows)
+        case "list":
+            return _listed(column, stored, rows)
         case _:
             raise AssertionError(call.function)
 
@@ -170,6 +176,22 @@ def _taken(column: ColumnData, rows: Array, there: Array, device: Device) -> Col
         taken.dtype, taken.physical_type, taken.length, taken.data, Buffer(validity, device), taken.characters,
         taken.dictionary, owners=taken.owners,
     )  # fmt: skip
+
+
+def _listed(column: ColumnData, stored: Stored, rows: InOrder) -> ColumnData:
+    """The values of each group in a list; NULL where none counts."""
+    device, sizes = rows.device, rows.sizes
+    taken = rows.rows if rows.kept is None else _counted(rows)
+    whole = export_column(gathers.take(column, taken, device))
+    elements = whole.combine_chunks() if isinstance(whole, pa.ChunkedArray) else whole
+    lengths = device.to_host(sizes)
+    return list_column(stored, [list_array(elements, lengths, lengths > 0)], int(sizes.size), device)
+
+
+def _counted(rows: InOrder) -> Array:
+    """The rows that count, by group."""
+    assert rows.kept is not None
+    return gathers.gather(rows.rows, scans.compact(gathers.gather(rows.kept, rows.rows)))
 
 
 def _modes(column: ColumnData, keys: Sequence[SortKey], rows: InOrder) -> Array:

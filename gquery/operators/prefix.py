@@ -12,7 +12,8 @@ from dataclasses import replace
 import numpy as np
 
 from gquery import tuning
-from gquery.columns.table import ColumnData
+from gquery.columns.opaque import Opaque
+from gquery.columns.table import ColumnData, Dictionary
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device
 from gquery.expression.types import PhysicalType
@@ -109,7 +110,7 @@ def zero_copy(
     made: dict[int, ColumnData] = {}
     for stored in sink.columns:
         column = frame.columns.get(stored.column.id)
-        if column is None or column.dictionary is not stored.properties.dictionary:
+        if column is None or not is_of(column.dictionary, stored.properties.dictionary):
             return None
         if not is_result:
             if (column.validity is not None) != stored.properties.nullable:
@@ -122,6 +123,11 @@ def zero_copy(
             return None
         made[stored.column.id] = column
     return Frame(made, frame.rows, number=frame.number)
+
+
+def is_of(values: Dictionary | Opaque | None, planned: Dictionary | Opaque | None) -> bool:
+    """Whether codes or numbers are of what a plan has for them."""
+    return values is planned or (planned is not None and isinstance(values, Opaque) and values.stands_for is planned)
 
 
 def _is_taken(column: int, readers: Sequence[Pipeline | PipelineBreaker]) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from gquery.columns.opaque import Pending
 from gquery.expression.expr import (
     FALSE,
     TRUE,
@@ -24,7 +25,7 @@ from gquery.expression.traverse import conjunction
 from gquery.expression.types import VARCHAR, Bounds, PhysicalType
 from gquery.functions import declaration
 from gquery.functions.certain import guarded
-from gquery.kernels.values import ValueProperties
+from gquery.kernels.values import ValueProperties, opaque_properties
 from gquery.planner.logical.aggregate_joins import Calls
 from gquery.planner.lower_stream import Stream, stored_of
 from gquery.planner.lowering import Lowering
@@ -78,6 +79,9 @@ def _call(a: AggregateCall, column: Callable[[Expr], Column]) -> OrderedCall:
 def _result(c: Column, a: AggregateCall, stored: dict[int, Stored], column: Callable[[Expr], Column]) -> Stored:
     if a.function == "string_agg":
         return Stored(c, ValueProperties(VARCHAR, None, True), PhysicalType.STRING64)
+    if a.function == "list":
+        made = opaque_properties(c.dtype, Pending(), True)
+        return Stored(c, made, made.physical_type)
     value = a.args[0]
     found = stored[column(value).id]
     known = replace(found.properties, nullable=True)

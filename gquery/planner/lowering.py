@@ -17,8 +17,8 @@ from gquery.expression.traverse import conjunction, conjuncts
 from gquery.expression.types import BIGINT, Bounds
 from gquery.kernels.bindings import NeedsHostError
 from gquery.kernels.bodies import has_body
-from gquery.kernels.dictionaries import code_properties, opaque_properties
-from gquery.kernels.values import ValueProperties, value_properties
+from gquery.kernels.dictionaries import code_properties
+from gquery.kernels.values import ValueProperties, opaque_properties, value_properties
 from gquery.planner.logical.cardinality import Estimator
 from gquery.planner.logical.nodes import (
     Plan,

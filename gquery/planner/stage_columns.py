@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gquery.columns.opaque import Pending
 from gquery.expression.expr import Column
 from gquery.expression.types import PhysicalType
 from gquery.planner.aggregates import AggregatePlan
@@ -9,12 +10,14 @@ from gquery.planner.physical import (
     Group,
     HostRows,
     Materialize,
+    OrderedGroups,
     Pipeline,
     PipelineBreaker,
     ReadStage,
     Reduce,
     SliceRows,
     Stored,
+    WindowRows,
 )
 
 
@@ -50,3 +53,9 @@ def normalized(stored: Stored) -> Stored:
     """How a column is stored once rows were gathered: text has offsets of 64 bits and characters of its own."""
     is_text = stored.physical_type.is_string
     return Stored(stored.column, stored.properties, PhysicalType.STRING64) if is_text else stored
+
+
+def makes_lists(work: HostRows | OrderedGroups | WindowRows) -> bool:
+    """Whether a stage makes lists, whose numbers are of what that very stage has made: ranks and parts do not divide it."""
+    made = work.made if isinstance(work, HostRows) else work.calls
+    return any(isinstance(s.properties.dictionary, Pending) for s, _ in made)

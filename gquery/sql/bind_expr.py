@@ -30,10 +30,10 @@ from gquery.expression.types import BOOLEAN, NULL, TIMESTAMP, TIMESTAMPTZ, VARCH
 from gquery.functions import RESOLVERS, aggregate, call, case, cast, is_aggregate, unified
 from gquery.functions.casts import is_integer_literal, unify
 from gquery.functions.certain import never_null
-from gquery.functions.opaque import refuse_opaque
 from gquery.functions.registry import no_match
 from gquery.runtime.interrupt import check
 from gquery.sql.bind_columns import column_of
+from gquery.sql.bind_lists import of_list
 from gquery.sql.bind_subquery import QUANTIFIED, ROWS, QueryBinder, SubqueryBinder, listed
 from gquery.sql.call_parts import call_parts
 from gquery.sql.calls import GROUPINGS, VALUES, function_call, is_call, names_aggregate
@@ -155,8 +155,8 @@ class ExprBinder(SubqueryBinder):
                 return self._scalar(node)
             case exp.Filter() | exp.WithinGroup():
                 return self._aggregate(node)
-            case exp.Bracket():
-                return self._bracket(node)
+            case exp.Bracket() | exp.Array():
+                return of_list(node, self.bind)
             case exp.Tuple() | exp.Star():
                 raise BindError(
                     "a row of values cannot stand here" if isinstance(node, exp.Tuple) else "* cannot stand here"
@@ -330,28 +330,6 @@ class ExprBinder(SubqueryBinder):
             branches.append((test, self.bind(branch.args["true"])))
         default = node.args.get("default")
         return case(branches, self.bind(default) if default is not None else None)
-
-    def _bracket(self, node: exp.Bracket) -> Expr:
-        """``s[2:3]`` and ``s[2]`` of a string: a substring."""
-        text = self.bind(node.this)
-        refuse_opaque((text,), "[]")
-        if text.dtype != VARCHAR or len(node.expressions) != 1:
-            raise NotSupportedError("not supported: [] of a value that is no string")
-        index = node.expressions[0]
-        if not isinstance(index, exp.Slice):
-            place = self.bind(index)
-            if node.this.is_type(exp.DataType.Type.UNKNOWN, exp.DataType.Type.ARRAY):  # sqlglot counts from 0 then
-                place = call("add", place, integer_literal(1))
-            return call("substring", text, place, integer_literal(1))
-        start = self.bind(index.this) if index.this is not None else integer_literal(1)
-        if index.expression is None:
-            return call("substring", text, start)
-        stop = self.bind(index.expression)
-        ends = [e.value for e in (start, stop) if isinstance(e, Literal) and e.dtype.is_integer and e.value is not None]
-        if len(ends) == 2 and min(ends) > 0:
-            length = max(0, ends[1] - ends[0] + 1)
-            return call("substring", text, start, integer_literal(length))
-        raise NotSupportedError("not supported: a string slice whose ends are not positive constants")
 
     # ---- aggregates --------------------------------------------------------------------------------------------------
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from sqlglot import exp
 
 from gquery.errors import BindError, CatalogError, Error
-from gquery.expression.expr import Literal, new_column
-from gquery.expression.types import INTEGER, Kind
-from gquery.planner.logical.nodes import Project, Query
+from gquery.expression.list_types import known_type
+from gquery.planner.logical.nodes import Query
 from gquery.sql.bind_query import QueryScopes
+from gquery.sql.bind_sets import retyped
 from gquery.sql.ctes import Ctes
 from gquery.sql.grammar_tokens import Form
 from gquery.sql.parse import located
@@ -54,13 +54,7 @@ def _arguments(tree: exp.Expr, binder: QueryScopes) -> Query:
 
 
 def result_of(binder: QueryScopes, tree: exp.Expr) -> Query:
-    """A query whose columns all have a type that a table can hold: a NULL of no type is an INTEGER."""
+    """A query whose columns all have a type that a table can hold: a NULL of no type is an INTEGER, in lists as well."""
     query = binder.query(tree, None, Ctes())
     query = Query(separate(query.plan), query.outputs, query.names)
-    if all(c.dtype.kind is not Kind.NULL for c in query.outputs):
-        return query
-    exprs = [
-        (new_column(c.name, INTEGER), Literal(None, INTEGER)) if c.dtype.kind is Kind.NULL else (c, c)
-        for c in query.outputs
-    ]
-    return Query(Project(query.plan, tuple(exprs)), tuple(c for c, _ in exprs), query.names)
+    return retyped(query, [known_type(c.dtype) for c in query.outputs])

@@ -13,9 +13,10 @@ from sqlglot import exp
 
 from gquery.errors import BindError
 from gquery.expression.expr import Column, Expr, Literal, new_column
+from gquery.expression.list_types import known_type
 from gquery.expression.promotion import common_type
 from gquery.expression.traverse import conjunction
-from gquery.expression.types import INTEGER, NULL, VARCHAR, DType, Kind
+from gquery.expression.types import NULL, VARCHAR, DType, Kind
 from gquery.functions import call, cast
 from gquery.planner.logical.nodes import Aggregate, Join, JoinKind, Plan, Project, Query, UnionAll
 from gquery.sql.bind_limits import numbered
@@ -114,7 +115,7 @@ def by_place(queries: Sequence[Query], name: str) -> list[Query]:
         if len(q.outputs) != len(first.outputs):
             raise BindError(f"the sides of {name} have {len(first.outputs)} and {len(q.outputs)} columns")
     types = [_common_type([q.outputs[i] for q in queries], name) for i in range(len(first.outputs))]
-    return [_retyped(q, types) for q in queries]
+    return [retyped(q, types) for q in queries]
 
 
 def by_name(queries: Sequence[Query]) -> list[Query]:
@@ -146,10 +147,11 @@ def _common_type(columns: Sequence[Column], name: str) -> DType:
         if both is None:
             raise BindError(f"{name} cannot mix values of type {dtype} and {c.dtype}")
         dtype = both
-    return INTEGER if dtype.kind is Kind.NULL else dtype
+    return known_type(dtype)
 
 
-def _retyped(query: Query, types: Sequence[DType]) -> Query:
+def retyped(query: Query, types: Sequence[DType]) -> Query:
+    """The query with columns of these types."""
     if all(c.dtype == t for c, t in zip(query.outputs, types, strict=True)):
         return query
     return _with_columns(query, list(zip(query.names, types, query.outputs, strict=True)))

@@ -224,7 +224,9 @@ class ExpressionReader(FormReader):
                     self.next()  # sqlglot counts from 0, and makes a number of its own
                 elif self.word != ":":
                     self.expression()
-                if self.take(":") and self.word != "]":
+                if self.take(":") and self.word not in ("]", ":"):
+                    self.expression()
+                if self.take(":"):
                     self.expression()
                 self.expect("]")
                 self.end(start)

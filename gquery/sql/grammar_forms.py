@@ -279,6 +279,9 @@ class FormReader(TokenReader, ABC):
             self.next()
             self.next()
             self.expect("zone")
+        while self.word == "[" and self.peek(1) == "]":  # a list of such values
+            self.next()
+            self.next()
 
     def _type_arguments(self, are_several: bool) -> None:
         """A number or several, up to the closing parenthesis."""

@@ -8,12 +8,10 @@ from sqlglot import exp
 from gquery.errors import NotSupportedError, point_at
 from gquery.functions import is_aggregate
 from gquery.sql.bind_files import is_option
-from gquery.sql.bind_subquery import listed
 from gquery.sql.calls import function_call, is_call
 from gquery.sql.parse import position
 
 _NODES: dict[type[exp.Expr], str] = {
-    exp.Array: "lists",
     exp.Struct: "structs",
     exp.Map: "maps",
     exp.Unnest: "UNNEST",
@@ -33,7 +31,7 @@ _NODES: dict[type[exp.Expr], str] = {
 }
 # what `_reason` has a case for
 _LOOKED_AT = (
-    exp.Array, exp.Struct, exp.Unnest, exp.Order, exp.Join, exp.CTE, exp.Create, exp.Drop,
+    exp.Struct, exp.Unnest, exp.Order, exp.Join, exp.CTE, exp.Create, exp.Drop,
 )  # fmt: skip
 _CALLS = (exp.Anonymous, exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
 
@@ -92,18 +90,9 @@ def _is_of_aggregate(node: exp.Expr) -> bool:
     return above is not None and is_call(above) and is_aggregate(function_call(above)[0])
 
 
-def _is_table(call: exp.Expr) -> bool:
-    """Whether a function is called for a table: of files, say."""
-    return isinstance(call.parent, exp.Table)
-
-
 def _reason(node: exp.Expr) -> str | None:
     match node:
-        case exp.Array() if isinstance(node.parent, exp.Anonymous) and _is_table(node.parent):
-            return None
-        case exp.Array() | exp.Struct() if is_option(node):  # of a table function that reads files
-            return None
-        case exp.Array() if any(listed(n) is not None for n in (node.parent, node.parent and node.parent.parent)):
+        case exp.Struct() if is_option(node):  # of a table function that reads files
             return None
         case exp.Unnest() if isinstance(node.parent, exp.In):
             return None

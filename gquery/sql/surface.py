@@ -97,6 +97,13 @@ SURFACE: dict[str, tuple[Construct, ...]] = {
         Construct("FILTER and DISTINCT", "SELECT count(DISTINCT a) FILTER (WHERE a > 1) OVER (PARTITION BY s) FROM t"),
         Construct("Over groups", "SELECT s, sum(a), rank() OVER (ORDER BY sum(a)) FROM t GROUP BY s"),
     ),
+    "Lists": (
+        Construct("Lists of values", "SELECT [a, a + 1], ['x', s] FROM t"),
+        Construct("Elements and slices", "SELECT string_split(s || ',z', ',')[1], [a, 2, 3][2:], [a][-1] FROM t"),
+        Construct("Functions over lists", "SELECT list_sum([a, 2]), list_contains([1, 2], a), list_sort([3, a]) FROM t"),
+        Construct("Aggregates into lists", "SELECT s, list(a ORDER BY a), len(list(b)) FROM t GROUP BY s"),
+        Construct("Casts", "SELECT [a]::DOUBLE[], [1, 2]::VARCHAR FROM t"),
+    ),
     "Expressions": (
         Construct("CASE, COALESCE, NULLIF", "SELECT CASE WHEN a > 1 THEN 'many' ELSE coalesce(s, '?') END FROM t"),
         Construct("CAST, TRY_CAST, `::`", "SELECT a::VARCHAR, TRY_CAST(s AS INTEGER) FROM t"),

@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from gquery.errors import BindError, InterfaceError, NotSupportedError, unicode_text
 from gquery.expression.expr import Expr, Literal
+from gquery.expression.list_types import list_of
 from gquery.expression.slots import derived
 from gquery.expression.types import (
     BIGINT,
@@ -60,6 +61,8 @@ def sql_type(node: exp.DataType) -> DType:
     in parentheses that the type does not take."""
     kind = node.this
     name = kind.name if isinstance(kind, exp.DataType.Type) else str(kind).upper()
+    if name in ("ARRAY", "LIST") and len(node.expressions) == 1 and not node.args.get("values"):
+        return list_of(sql_type(node.expressions[0]))
     if name == "USERDEFINED":
         name = str(node.args.get("kind") or "").upper()
     if name == "DECIMAL":

@@ -206,25 +206,24 @@ REFUSED = [
     ("SELECT * FROM t ORDER BY items", "ORDER BY"),
     ("SELECT items FROM t ORDER BY ALL", "ORDER BY"),
     ("SELECT items FROM t UNION ALL SELECT items FROM t ORDER BY 1", "ORDER BY"),
-    ("SELECT items = items FROM t", "="),
-    ("SELECT id FROM t WHERE items = [1]", "not supported"),
-    ("SELECT a.id FROM t a JOIN t b ON a.items = b.items", "="),
-    ("SELECT * FROM t a JOIN t b USING (items)", "="),
+    ("SELECT record = record FROM t", "="),
+    ("SELECT a.id FROM t a JOIN t b ON a.record = b.record", "="),
+    ("SELECT * FROM t a JOIN t b USING (record)", "="),
     ("SELECT id FROM t WHERE items IN (SELECT items FROM t)", "a comparison"),
-    ("SELECT items IS DISTINCT FROM items FROM t", "IS DISTINCT FROM"),
+    ("SELECT record IS DISTINCT FROM record FROM t", "IS DISTINCT FROM"),
     ("SELECT max(items) FROM t", "max"),
-    ("SELECT any_value(items) FROM t", "any_value"),
+    ("SELECT list(record) FROM t", "list"),
     ("SELECT count(DISTINCT items) FROM t", "count(DISTINCT)"),
-    ("SELECT len(items) FROM t", "len"),
-    ("SELECT concat(items, 'a') FROM t", "concat"),
-    ("SELECT items || 'a' FROM t", "||"),
+    ("SELECT len(record) FROM t", "len"),
+    ("SELECT concat(record, 'a') FROM t", "concat"),
+    ("SELECT record || 'a' FROM t", "||"),
     ("SELECT greatest(items, items) FROM t", "greatest"),
-    ("SELECT nullif(items, items) FROM t", "nullif"),
-    ("SELECT items::VARCHAR FROM t", "CAST to VARCHAR"),
+    ("SELECT nullif(record, record) FROM t", "nullif"),
+    ("SELECT record::VARCHAR FROM t", "CAST to VARCHAR"),
     ("SELECT TRY_CAST(items AS INTEGER) FROM t", "CAST to INTEGER"),
     ("SELECT record[1] FROM t", "[]"),
     ("SELECT record.a FROM t", ".a"),
-    ("SELECT CASE items WHEN items THEN 1 END FROM t", "="),
+    ("SELECT CASE record WHEN record THEN 1 END FROM t", "="),
     ("SELECT id FROM t WHERE items", "CAST to BOOLEAN"),
     ("SELECT id FROM t WHERE uuid > 'a'", ">"),
 ]
@@ -266,7 +265,11 @@ def test_dataframe_verbs_refuse() -> None:
     with gquery.connect(device="python") as connection:
         connection.register("t", FEW)
         relation = connection.table("t")
-        calls: list[Any] = [relation.distinct, lambda: relation.sort("items"), lambda: relation.filter("items = items")]
+        calls: list[Any] = [
+            relation.distinct,
+            lambda: relation.sort("items"),
+            lambda: relation.filter("items IN (SELECT items FROM t)"),
+        ]
         for call in calls:
             with pytest.raises(NotSupportedError, match=r'column "items" of type INTEGER\[\]'):
                 call()

@@ -34,6 +34,7 @@ def test_its_settings_are_those_of_duckdb() -> None:
     for name in _WRITING | _THEMSELVES:
         ours.pop(name, None)
         theirs.pop(name, None)
+    assert (ours.pop("INDEX_OFFSET"), theirs.pop("INDEX_OFFSET")) == (0, 1)  # the binder counts places itself
     assert ours == theirs
     assert GqueryDialect.parser_class is DuckDB.parser_class
 

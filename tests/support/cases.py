@@ -21,6 +21,7 @@ _TABLES: dict[str, Callable[[], tables.Tables]] = {
     "edges": tables.edges,
     "shared": tables.shared,
     "pivots": tables.pivots,
+    "lists": tables.lists,
 }
 
 

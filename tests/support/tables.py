@@ -271,3 +271,23 @@ def pivots() -> Tables:
             }
         ),
     }
+
+
+@cache
+def lists() -> Tables:
+    """Columns of lists: NULLs, lists of nothing and NULLs in lists are three things."""
+    day = datetime.date(2020, 1, 1)
+    xs = [[1, 2, 3], [], None, [4, None], [5], [4, 4, None]]
+    ds = [[1.5], [2.5, -0.0], [], None, [float("nan"), None, float("inf")], [0.0, float("nan")]]
+    ss = [["a", "b c"], [None], [], None, ["x,y", ""], ["é", "null"]]
+    return {
+        "l": pa.table({
+            "k": pa.array([1, 2, 3, 4, 5, 6], pa.int32()),
+            "x": pa.array([1, 2, 2, None, 5, 4], pa.int64()),
+            "s": ["a,b", "", "x,y,z", None, "q", "a,b"],
+            "xs": pa.array(xs, pa.list_(pa.int32())),
+            "ds": pa.array(ds, pa.large_list(pa.float64())),
+            "ss": pa.array(ss, pa.list_(pa.string())),
+            "days": pa.array([[day], None, [day, None], [], [day], None], pa.list_(pa.date32())),
+        })
+    }  # fmt: skip

@@ -27,7 +27,7 @@ _COMPARED: dict[str, Callable[..., bool]] = {
 def folded(e: Call | Cast, evaluate: Evaluate | None) -> Expr:
     """The literal for a call or cast over literals, or the expression itself."""
     args = e.args if isinstance(e, Call) else (e.arg,)
-    if evaluate is None or not all(isinstance(a, Literal) for a in args):
+    if evaluate is None or e.dtype.is_opaque or not all(isinstance(a, Literal) for a in args):
         return e
     literals = tuple(a for a in args if isinstance(a, Literal))
     form = _Form(e, evaluate)

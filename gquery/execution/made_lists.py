@@ -1,0 +1,63 @@
+"""Lists that stages make: columns that later stages pass on get the values of the run in place of what the plan had for them.
+
+A plan knows of such lists a `Pending` alone (`gquery.columns.opaque`). The stage that makes them says so of its values; every
+other stage gives its columns what its plan has, which is looked up here, when it has ended, among the frames that it read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from gquery.columns.opaque import Opaque
+from gquery.execution.state import Run
+from gquery.operators.base import Frame
+from gquery.planner.physical import Program, Stage
+from gquery.planner.stage_columns import stage_columns
+
+
+def resolve_lists(state: Run, stage: Stage) -> None:
+    """The columns of a stage that has run have what the run has made."""
+    if not makes_lists(state.program):
+        return
+    frame = state.frames.get(stage.number)
+    if frame is None or not any(_is_pending(c.dictionary) for c in frame.columns.values()):
+        return
+    made = _made(_frames(state))
+    columns = {
+        i: replace(c, dictionary=c.dictionary.resolved(made))
+        if isinstance(c.dictionary, Opaque) and c.dictionary.is_pending
+        else c
+        for i, c in frame.columns.items()
+    }
+    state.frames[stage.number] = replace(frame, columns=columns)
+
+
+def makes_lists(program: Program) -> bool:
+    """Whether a stage of a program makes lists."""
+    known = program.__dict__
+    if "_makes_lists" not in known:
+        stored = (s for stage in program.stages for s in stage_columns(stage.work))
+        known["_makes_lists"] = any(_is_pending(s.properties.dictionary) for s in stored)
+    found: bool = known["_makes_lists"]
+    return found
+
+
+def _is_pending(dictionary: object) -> bool:
+    return isinstance(dictionary, Opaque) and dictionary.is_pending
+
+
+def _frames(state: Run) -> Iterable[Frame]:
+    yield from state.frames.values()
+    yield from (index.frame for index in state.joins.values())
+    if state.rank is not None:
+        yield from state.rank.wholes.values()
+
+
+def _made(frames: Iterable[Frame]) -> dict[Opaque, Opaque]:
+    made: dict[Opaque, Opaque] = {}
+    for frame in frames:
+        for column in frame.columns.values():
+            if isinstance(column.dictionary, Opaque):
+                made.update(column.dictionary.origins())
+    return made

@@ -1,0 +1,151 @@
+"""Lists as functions on the host see them: where the elements of each row lie among all elements, and back to Arrow's arrays.
+
+Functions work over the elements of all rows at once, as one flat array with the row of each: what is asked of a row is a sum,
+a count or a first place by row. Where elements are compared, they are ranked first (`ranks`), so that one comparison of integers
+serves every type: equal ranks are equal values, NULL has the rank of no value, and the order is DuckDB's.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from gquery.functions.vectors import LARGE, Vector, array_of, flags, from_numpy
+from gquery.runtime.arrow_compute import pc
+from gquery.runtime.records import dataclass
+
+NO_VALUE = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Lists:
+    """The lists of some rows: the elements of row i are ``lengths[i]`` from ``starts[i]`` on; a NULL has none, and ``ok`` is
+    False. All are NumPy arrays, of int64 and of booleans."""
+
+    starts: Any
+    lengths: Any
+    ok: Any
+    elements: pa.Array
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    @cached_property
+    def rows(self) -> Any:
+        """The row of each element, row by row."""
+        return np.repeat(np.arange(len(self)), self.lengths)
+
+    @cached_property
+    def ordinals(self) -> Any:
+        """Which element of its row each is, from 0 on."""
+        ends = np.cumsum(self.lengths)
+        return np.arange(int(ends[-1]) if len(ends) else 0) - np.repeat(ends - self.lengths, self.lengths)
+
+    @cached_property
+    def flat(self) -> pa.Array:
+        """The elements, row by row."""
+        places = np.repeat(self.starts, self.lengths) + self.ordinals
+        if not len(places):
+            return self.elements[:0]
+        first, last = int(places[0]), int(places[-1])
+        if last - first + 1 == len(places) and bool((places[1:] > places[:-1]).all()):
+            return self.elements[first : last + 1]
+        return self.elements.take(from_numpy(places))
+
+    def at(self, places: Any, ok: Any) -> pa.Array:
+        """For each row the element of that number in it, from 0 on, NULL where ``ok`` is False."""
+        return self.elements.take(from_numpy(np.where(ok, self.starts + places, 0), ok))
+
+
+def lists_of(x: Vector, rows: int) -> Lists:
+    """The lists of a vector."""
+    array = array_of(x, rows)
+    ok = flags(array.is_valid())
+    offsets = array.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
+    starts = offsets[:-1]
+    return Lists(starts, np.where(ok, offsets[1:] - starts, 0), ok, plain(array.values))
+
+
+def plain(elements: pa.Array) -> pa.Array:
+    """Elements in the Arrow type of their logical type; text keeps wide offsets."""
+    type_ = elements.type
+    if type_ == pa.string_view():
+        return elements.cast(pa.large_string())
+    if type_ == pa.float16():
+        return elements.cast(pa.float32())
+    return elements.cast(pa.date32()) if type_ == pa.date64() else elements
+
+
+def list_array(elements: pa.Array, lengths: Any, ok: Any = None) -> pa.Array:
+    """Lists of elements that stand one after another; NULL where ``ok`` is False, where there is none."""
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    is_large = bool(offsets[-1] > LARGE)
+    type_ = pa.large_list(elements.type) if is_large else pa.list_(elements.type)
+    ends = pa.py_buffer(offsets if is_large else offsets.astype(np.int32))
+    bitmap = None if ok is None or ok.all() else pa.py_buffer(np.packbits(ok, bitorder="little"))
+    return pa.Array.from_buffers(type_, len(lengths), [bitmap, ends], children=[elements])
+
+
+def together(*parts: pa.Array) -> pa.Array:
+    """Arrays of one logical type one after another."""
+    types = [p.type for p in parts if p.type != pa.null()]
+    type_ = next((t for t in types if t == pa.large_string()), types[0] if types else pa.null())
+    arrays = [p if p.type == type_ else p.cast(type_) for p in parts]
+    return pa.concat_arrays(arrays)
+
+
+def ranks(*parts: pa.Array) -> list[Any]:
+    """For each array numbers that are equal where values are, those of all arrays alike, and in the order of the values: NaN is
+    the greatest one, and equal to itself. NULL has `NO_VALUE`."""
+    whole = together(*parts)
+    found = _ranked(whole)
+    ends = np.cumsum([0, *(len(p) for p in parts)])
+    return [found[a:b] for a, b in pairwise(ends)]
+
+
+def _ranked(array: pa.Array) -> Any:
+    type_ = array.type
+    if not len(array) or type_ == pa.null():
+        return np.full(len(array), NO_VALUE, np.int64)
+    if pa.types.is_nested(type_):
+        return _ranked_lists(array)
+    ok = flags(array.is_valid())
+    if pa.types.is_floating(type_):
+        values = array.fill_null(0.0).to_numpy(zero_copy_only=False).astype(np.float64)
+        _, numbers = np.unique(np.where(values == 0, 0.0, values), return_inverse=True)  # NaN is one value, the last
+        return np.where(ok, numbers, NO_VALUE)
+    if pa.types.is_boolean(type_):
+        return np.where(ok, flags(array), NO_VALUE).astype(np.int64)
+    made = pc.rank(array, sort_keys="ascending", tiebreaker="dense")
+    return np.where(ok, made.to_numpy(zero_copy_only=False).astype(np.int64) - 1, NO_VALUE)
+
+
+def _ranked_lists(array: pa.Array) -> Any:
+    """Lists in lists: they are compared element by element, NULL behind all values, then by length."""
+    lists = lists_of(array, len(array))
+    own = _ranked(lists.flat)
+    own = np.where(own == NO_VALUE, np.iinfo(np.int64).max, own).tolist()
+    ends = np.cumsum(lists.lengths).tolist()
+    keys = [tuple(own[a:b]) for a, b in zip([0, *ends[:-1]], ends, strict=True)]
+    ok = lists.ok.tolist()
+    numbers = {key: n for n, key in enumerate(sorted({k for k, there in zip(keys, ok, strict=True) if there}))}
+    return np.array([numbers[k] if there else NO_VALUE for k, there in zip(keys, ok, strict=True)], np.int64)
+
+
+def any_by_row(rows: Any, count: int) -> Any:
+    """Whether a row is among some."""
+    found = np.zeros(count, np.bool_)
+    found[rows] = True
+    return found
+
+
+def first_by_row(rows: Any, places: Any, count: int) -> Any:
+    """The first of the places that each row has; a number that no place is where it has none."""
+    found = np.full(count, np.iinfo(np.int64).max, np.int64)
+    np.minimum.at(found, rows, places)
+    return found

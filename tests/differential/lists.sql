@@ -1,0 +1,112 @@
+-- tables: lists
+
+-- cpu
+select * from l
+
+-- cpu
+select k, len(xs), xs[1], xs[-1], xs[k], ss[2] from l
+
+select xs[2:], xs[:2], xs[-2:], xs[1:3:2], ss[1:1], xs[k:], xs[2:1] from l
+
+-- cpu
+select [1, 2, 3], [k, x], [null, k], ['a', s], [[k], []] from l
+
+select k from l where list_contains(xs, 4) or xs[1] = 1
+
+select k, list_contains(xs, x), list_position(xs, 2), list_position(xs, null) from l
+
+-- cpu
+select string_split(s, ','), string_split(s, ',')[1], len(string_split(s, ',')) from l
+
+select list_sort(xs), list_sort(ss, 'desc', 'nulls first'), list_reverse(xs), list_sort(ds), list_reverse_sort(ds) from l
+
+select list_sum(xs), list_avg(xs), list_min(ss), list_max(ds), list_min(ds), list_count(xs), list_median(xs), list_product(xs) from l
+
+-- cpu
+select list_concat(xs, [k]), list_append(xs, 7), list_prepend(7.5, xs), xs || xs, list_concat(xs, null) from l
+
+select xs = [1, 2, 3], xs <> [5], xs is not distinct from null, xs < [4, null], ds = [2.5, 0.0], xs = ds, xs >= [4] from l
+
+select array_to_string(xs, '-'), array_to_string(ss, '|'), xs::varchar, ss::varchar, ds::varchar, days::varchar from l
+
+select xs::double[], ds::decimal(5, 1)[], ['1', '2']::int[], xs::varchar[], days::timestamp[] from l where k < 5
+
+-- cpu
+select coalesce(xs, [0]), case when k < 3 then xs else [k, k] end, case when k > 2 then xs end, coalesce(null, [k]) from l
+
+select range(k), range(1, k), generate_series(k, 1, -1), range(3), range(null) from l
+
+select list_has_any(xs, [1, 5]), list_has_all(xs, [1]), list_unique(xs), list_intersect(xs, [4, 4]) from l
+
+-- cpu
+-- ordered
+select k, ys, len(ys) from (select k, list_append(xs, k) as ys from l) where k > 1 order by k desc limit 2
+
+-- cpu
+select a.k, b.ys, len(b.ys) from l a left join (select k, list_append(xs, k) as ys from l where k > 2) b on a.k = b.k + 1
+
+-- cpu
+select xs from l union all select [k] from l union all select [1.5]
+
+select ys, count(*) over () from (select xs as ys from l union all select list_append(xs, 1) from l) where len(ys) > 1
+
+select g, first(ys order by k), count(ys), any_value(ys order by k desc)
+from (select k, k % 2 as g, list_append(xs, k) as ys from l) group by g
+
+select typeof(xs), typeof([k]), typeof([[1]]), typeof(['a']) from l
+
+select xs[1:2], [xs, [k]], flatten([xs, [k]]), [[1, 2], [3]][1][2], [[1, null], null] from l
+
+select list_aggregate(xs, 'sum'), list_stddev_samp(xs), list_var_pop(xs), list_mode(xs), list_string_agg(xs), list_any_value(xs),
+list_first(xs), list_last(xs), list_bool_and([k > 1, k > 2]) from l
+
+select lag(xs) over (order by k), first_value([k]) over (order by k), last_value(xs) over (order by k) from l
+
+-- cpu
+select len(case when k < 3 then xs else [k, k] end), (case when k < 3 then xs else [k, k] end)[1] from l
+
+select distinct len(xs), xs[1] from l
+
+select a.k, b.k from l a join l b on a.xs = b.xs
+
+select a.k, b.k from l a join l b on list_contains(a.xs, b.k)
+
+
+-- cpu
+-- ordered
+select list(k), list(xs), array_agg(s), list(k order by k desc), list(s order by s nulls first, k) from l
+
+-- cpu
+select k % 2, list(x order by k desc), list(s order by k) filter (where k > 2), count(*), sum(k) from l group by 1
+
+select list(distinct x % 2 order by x % 2), list(distinct s order by s) from l
+
+select list(k), list(xs) from l where k > 99
+
+select k, list(s) from l where k > 99 group by k
+
+-- cpu
+select g, len(l), l[1], list_sum(l) from (select k % 2 as g, list(x order by k) as l from l group by 1)
+
+select g, list(l order by g) from (select k % 2 as g, list(x order by k) as l from l group by 1) group by g
+
+-- cpu
+select a.k, b.l from l a join (select k % 2 as g, list(x order by k) as l from l group by 1) b on a.k % 2 = b.g
+
+select list(ds[1] order by k), list(days[1] order by k), list(k::decimal(5, 2) order by k), list(k > 2 order by k) from l
+
+select coalesce(list(k) filter (where k > 9), []) from l
+
+select k, list(x) over (partition by k % 2) from l
+
+with w as (select k % 2 as g, list(k order by k) as l from l group by 1) select a.l, b.l from w a, w b where a.g < b.g
+
+select 'abc'[2], 'abcd'[2:3], list_value(), list_value(1, 2), [null], [1]::bigint[], len('ab')
+
+select [], [[]], [null] union all select [1], [['a']], [2.5]
+
+select (select list(k order by k) from l b where b.x = a.x) from l a
+
+select xs is null, count(xs), count(*) from l group by 1
+
+select k from l where (select list(k order by k) from l) = [1, 2, 3, 4, 5, 6]

@@ -125,7 +125,11 @@ def _float(spec: Spec, value: float, width: int, precision: int | None) -> str:
     size = abs(value)
     if not math.isfinite(size):
         text = sign + ("nan" if math.isnan(size) else "inf")
-        return _filled(spec, text.upper() if kind.isupper() else text, width, ">" if spec.is_printf and not spec.zeros else "<")
+        return _filled(
+            spec, text.upper() if kind.isupper() else text, width, ">" if spec.is_printf and not spec.zeros else "<"
+        )
+    if precision is not None and kind in ("a", "A"):
+        raise NotSupportedError("not supported: format of a float in hexadecimal digits with a precision")
     if precision == 0 and kind in ("", "g", "G"):
         raise NotSupportedError("not supported: format of a float with a precision of 0 and no type")
     if kind in ("a", "A"):
@@ -135,8 +139,8 @@ def _float(spec: Spec, value: float, width: int, precision: int | None) -> str:
         digits = repr(size) if precision is None else _significant(size, precision)
     else:
         digits = f"{size:.{6 if precision is None else precision}{kind}}"
-    if spec.separator and "e" not in digits and "E" not in digits:
-        whole, point, fraction = digits.partition(".")
+    whole, point, fraction = digits.partition(".")
+    if spec.separator and (whole + fraction).isdigit():  # not so with an exponent
         digits = f"{int(whole):,}".replace(",", spec.separator) + point + fraction
     return _padded(spec, sign, digits, width)
 

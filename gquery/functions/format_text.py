@@ -6,8 +6,8 @@ A pattern is taken apart once. What a specification means stands in `format_spec
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
 
 import pyarrow as pa
 
@@ -17,7 +17,7 @@ from gquery.expression.types import DOUBLE, VARCHAR, Kind
 from gquery.functions.casts import cast
 from gquery.functions.format_specs import Place, Spec, Value, written
 from gquery.functions.registry import host_scalar, is_null_literal, make, resolver
-from gquery.functions.vectors import Vector, array_of, size_of
+from gquery.functions.vectors import Vector, each_row
 from gquery.runtime.records import replace
 
 _SS = (VARCHAR, VARCHAR)
@@ -165,12 +165,8 @@ def _filled_in(parts: Parts, values: tuple[Value, ...]) -> str:
     return made
 
 
-def _formatted(read: Any, pattern: Vector, values: tuple[Vector, ...]) -> pa.Array:
-    rows = size_of(pattern, *values)
-    patterns, *columns = (array_of(a, rows).to_pylist() for a in (pattern, *values))
-    each = zip(patterns, *columns, strict=True)
-    made = [None if p is None or None in row else _filled_in(read(p), tuple(row)) for p, *row in each]
-    return pa.array(made, pa.string())
+def _formatted(read: Callable[[str], Parts], pattern: Vector, values: tuple[Vector, ...]) -> pa.Array:
+    return each_row(lambda p, *row: _filled_in(read(p), row), pa.string(), pattern, *values)
 
 
 @host_scalar("_format", (_SS, VARCHAR))

@@ -7,6 +7,7 @@ extended grapheme clusters). All strings of an array are looked at as one row of
 from __future__ import annotations
 
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -75,6 +76,14 @@ def reversed_texts(texts: pa.Array) -> pa.Array:
     width = np.int64 if texts.type == pa.large_string() else np.int32
     buffers = [None, pa.py_buffer((offsets - offsets[0]).astype(width)), pa.py_buffer(made)]
     return pa.Array.from_buffers(texts.type, len(texts), buffers)
+
+
+def characters(text: str) -> list[str]:
+    """The characters of a string."""
+    if text.isascii() and "\r" not in text:
+        return list(text)
+    (firsts,) = np.nonzero(_bounds(np.frombuffer(text.encode("utf-32-le"), "<u4"), np.zeros(1, np.int64)))
+    return [text[a:b] for a, b in pairwise([*firsts.tolist(), len(text)])]
 
 
 def _bounds(points: Any, starts: Any) -> Any:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote, unquote_to_bytes
 
@@ -16,20 +15,14 @@ import pyarrow as pa
 
 from gquery.errors import DataError
 from gquery.expression.expr import Expr, Literal
-from gquery.expression.types import BIGINT, DOUBLE, VARCHAR
+from gquery.expression.types import BIGINT, DOUBLE, UBIGINT, VARCHAR
+from gquery.functions.md5 import md5_digests
 from gquery.functions.registry import call, host_scalar, resolver
-from gquery.functions.vectors import Vector, array_of, size_of
+from gquery.functions.vectors import Vector, each_row, from_numpy, with_nulls_of
 
 _S, _SS = (VARCHAR,), (VARCHAR, VARCHAR)
 _WORD_64 = 2**64
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-
-
-def _each(f: Callable[..., Any], gives: pa.DataType, *args: Vector) -> pa.Array:
-    """``f`` of the values of each row; NULL where one is NULL."""
-    rows = size_of(*args)
-    columns = [array_of(a, rows).to_pylist() for a in args]
-    return pa.array([None if None in row else f(*row) for row in zip(*columns, strict=True)], gives)
 
 
 # ---- parts and codes -------------------------------------------------------------------------------------------------
@@ -44,23 +37,23 @@ def split_part(s: Vector, separator: Vector, place: Vector) -> Vector:
         index = place - 1 if place > 0 else place
         return parts[index] if place and -len(parts) <= index < len(parts) else ""
 
-    return _each(part, pa.string(), s, separator, place)
+    return each_row(part, pa.string(), s, separator, place)
 
 
-@host_scalar("hex to_hex", (_S, VARCHAR), ((BIGINT,), VARCHAR), example=("hex(255)", "FF"))
+@host_scalar("hex to_hex", (_S, VARCHAR), ((BIGINT,), VARCHAR), ((UBIGINT,), VARCHAR), example=("hex(255)", "FF"))
 def hexadecimal(x: Vector) -> Vector:
     """An integer in hexadecimal digits, one below 0 as 64 bits; the bytes of a string."""
-    return _each(lambda v: v.encode().hex().upper() if isinstance(v, str) else f"{v % _WORD_64:X}", pa.string(), x)
+    return each_row(lambda v: v.encode().hex().upper() if isinstance(v, str) else f"{v % _WORD_64:X}", pa.string(), x)
 
 
-@host_scalar("bin to_binary", (_S, VARCHAR), ((BIGINT,), VARCHAR), example=("bin(5)", "101"))
+@host_scalar("bin to_binary", (_S, VARCHAR), ((BIGINT,), VARCHAR), ((UBIGINT,), VARCHAR), example=("bin(5)", "101"))
 def binary(x: Vector) -> Vector:
     """An integer in binary digits, one below 0 as 64 bits; the bytes of a string."""
 
     def digits(v: Any) -> str:
         return "".join(f"{b:08b}" for b in v.encode()) if isinstance(v, str) else f"{v % _WORD_64:b}"
 
-    return _each(digits, pa.string(), x)
+    return each_row(digits, pa.string(), x)
 
 
 @host_scalar("to_base", ((BIGINT, BIGINT), VARCHAR), ((BIGINT, BIGINT, BIGINT), VARCHAR), example=("to_base(255, 16)", "FF"),
@@ -77,7 +70,7 @@ def to_base(*args: Vector) -> Vector:
             made = _DIGITS[digit] + made
         return made.rjust(length, "0")
 
-    return _each(digits, pa.string(), *args)
+    return each_row(digits, pa.string(), *args)
 
 
 @host_scalar("translate", ((VARCHAR, VARCHAR, VARCHAR), VARCHAR), example=("translate('abcabc', 'ab', 'x')", "xcxc"))
@@ -88,25 +81,25 @@ def translate(s: Vector, old: Vector, new: Vector) -> Vector:
         table = {c: new[n] if n < len(new) else "" for n, c in reversed(list(enumerate(old)))}
         return "".join([table.get(c, c) for c in s])
 
-    return _each(translated, pa.string(), s, old, new)
+    return each_row(translated, pa.string(), s, old, new)
 
 
 @host_scalar("sha256", (_S, VARCHAR), example=("left(sha256('a'), 8)", "ca978112"))
 def sha256(s: Vector) -> Vector:
     """The SHA-256 of the bytes, in hexadecimal digits."""
-    return _each(lambda s: hashlib.sha256(s.encode()).hexdigest(), pa.string(), s)
+    return each_row(lambda s: hashlib.sha256(s.encode()).hexdigest(), pa.string(), s)
 
 
 @host_scalar("sha1", (_S, VARCHAR), example=("left(sha1('a'), 8)", "86f7e437"))
 def sha1(s: Vector) -> Vector:
     """The SHA-1 of the bytes, in hexadecimal digits."""
-    return _each(lambda s: hashlib.sha1(s.encode(), usedforsecurity=False).hexdigest(), pa.string(), s)
+    return each_row(lambda s: hashlib.sha1(s.encode(), usedforsecurity=False).hexdigest(), pa.string(), s)
 
 
 @host_scalar("url_encode", (_S, VARCHAR), example=("url_encode('a b/c')", "a%20b%2Fc"))
 def url_encode(s: Vector) -> Vector:
     """As a part of a URL: what is no letter, digit or one of ``-_.~`` as % and two digits a byte."""
-    return _each(lambda s: quote(s, safe=""), pa.string(), s)
+    return each_row(lambda s: quote(s, safe=""), pa.string(), s)
 
 
 @host_scalar("url_decode", (_S, VARCHAR), example=("url_decode('a%20b%2Fc')", "a b/c"),
@@ -120,13 +113,13 @@ def url_decode(s: Vector) -> Vector:
         except UnicodeDecodeError:
             return None
 
-    return _each(decoded, pa.string(), s)
+    return each_row(decoded, pa.string(), s)
 
 
 @host_scalar("regexp_escape", (_S, VARCHAR), example=("regexp_escape('a.b')", "a\\.b"))
 def regexp_escape(s: Vector) -> Vector:
     """A regular expression that matches the string itself."""
-    return _each(lambda s: re.sub(r"([^A-Za-z0-9_\x80-\U0010ffff])", r"\\\1", s), pa.string(), s)
+    return each_row(lambda s: re.sub(r"([^A-Za-z0-9_\x80-\U0010ffff])", r"\\\1", s), pa.string(), s)
 
 
 @host_scalar("strip_accents", (_S, VARCHAR), example=("strip_accents('mühleisen')", "muhleisen"))
@@ -136,7 +129,25 @@ def strip_accents(s: Vector) -> Vector:
     def stripped(s: str) -> str:
         return "".join([c for c in unicodedata.normalize("NFD", s) if unicodedata.category(c) != "Mn"])
 
-    return _each(stripped, pa.string(), s)
+    return each_row(stripped, pa.string(), s)
+
+
+@host_scalar("nfc_normalize", (_S, VARCHAR), example=("strlen(nfc_normalize('e' || chr(769)))", "2"))
+def nfc_normalize(s: Vector) -> Vector:
+    """Letters and their accents as one code point each, where there is one."""
+    return each_row(lambda s: unicodedata.normalize("NFC", s), pa.string(), s)
+
+
+@host_scalar("md5_number_upper", (_S, UBIGINT), example=("md5_number_upper('a')", "12157170054180749580"))
+def md5_number_upper(s: Vector) -> Vector:
+    """The first half of the MD5 hash as a number, its first byte the lowest."""
+    return with_nulls_of(from_numpy(md5_digests(s).view("<u8")[:, 0]), s)
+
+
+@host_scalar("md5_number_lower", (_S, UBIGINT), example=("md5_number_lower('a')", "7000413967451013937"))
+def md5_number_lower(s: Vector) -> Vector:
+    """The second half of the MD5 hash as a number, its first byte the lowest."""
+    return with_nulls_of(from_numpy(md5_digests(s).view("<u8")[:, 1]), s)
 
 
 @resolver("bit_length", "$(VARCHAR) -> BIGINT", example=("bit_length('ab')", "16"))
@@ -181,13 +192,13 @@ def _distance(a: bytes, b: bytes, swaps: bool) -> int:
 @host_scalar("levenshtein editdist3", (_SS, BIGINT), example=("levenshtein('duck', 'db')", "3"))
 def levenshtein(a: Vector, b: Vector) -> Vector:
     """The bytes to insert, delete or replace from one string to the other."""
-    return _each(lambda a, b: _distance(a.encode(), b.encode(), swaps=False), pa.int64(), a, b)
+    return each_row(lambda a, b: _distance(a.encode(), b.encode(), swaps=False), pa.int64(), a, b)
 
 
 @host_scalar("damerau_levenshtein", (_SS, BIGINT), example=("damerau_levenshtein('ab', 'ba')", "1"))
 def damerau_levenshtein(a: Vector, b: Vector) -> Vector:
     """As levenshtein, and neighbours that are swapped count once."""
-    return _each(lambda a, b: _distance(a.encode(), b.encode(), swaps=True), pa.int64(), a, b)
+    return each_row(lambda a, b: _distance(a.encode(), b.encode(), swaps=True), pa.int64(), a, b)
 
 
 @host_scalar("hamming mismatches", (_SS, BIGINT), example=("hamming('duck', 'luck')", "1"),
@@ -199,7 +210,7 @@ def hamming(a: Vector, b: Vector) -> Vector:
         x, y = a.encode(), b.encode()
         return sum(p != q for p, q in zip(x, y, strict=True)) if len(x) == len(y) > 0 else None
 
-    return _each(differing, pa.int64(), a, b)
+    return each_row(differing, pa.int64(), a, b)
 
 
 @host_scalar("jaccard", (_SS, DOUBLE), example=("jaccard('abc', 'abd')", "0.5"),
@@ -211,4 +222,4 @@ def jaccard(a: Vector, b: Vector) -> Vector:
         x, y = set(a.encode()), set(b.encode())
         return len(x & y) / len(x | y) if x and y else None
 
-    return _each(share, pa.float64(), a, b)
+    return each_row(share, pa.float64(), a, b)

@@ -250,3 +250,10 @@ def fixed_width_text(characters: Any) -> pa.Array:
     if rows * width <= LARGE:
         return pa.StringArray.from_buffers(rows, pa.py_buffer(offsets.astype(np.int32)), data)
     return pa.LargeStringArray.from_buffers(rows, pa.py_buffer(offsets), data)
+
+
+def each_row(f: Callable[..., Any], gives: pa.DataType, *args: Vector) -> pa.Array:
+    """``f`` of the values of each row, in Python; NULL where one is NULL."""
+    rows = size_of(*args)
+    columns = [array_of(a, rows).to_pylist() for a in args]
+    return pa.array([None if None in row else f(*row) for row in zip(*columns, strict=True)], gives)

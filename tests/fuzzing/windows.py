@@ -45,6 +45,8 @@ def window(write: Writer, kind: str, names: Names) -> str:
     every = _order(tape, [n.sql for n in names])
     if tape.chance(50):
         return f"{_of_row(write, kind, names)} OVER ({by}{every}{_rows(tape) if tape.chance(40) else ''})"
+    if kind == STR and tape.chance(40):
+        return f"string_agg({write.column(STR, names, ())}, '-') OVER ({by}{every}{_rows(tape)})"
     return _cast(kind, _over(_plain(write, kind, names), f"{by}{every}{_rows(tape)}"))
 
 
@@ -79,6 +81,11 @@ def _plain(write: Writer, kind: str, names: Names) -> str:
         return f"{tape.one((f'count({tape.one(counted)})', summed))}{keep}"
     if kind == DBL and tape.chance(40):
         return f"avg({write.column(tape.one((INT, DBL, DEC)), names, (), small=True)}){keep}"
+    if kind == INT and tape.chance(30):
+        return f"{tape.one(('bit_and', 'bit_or', 'bit_xor'))}({write.column(INT, names, ())}){keep}"
+    if kind == DBL and tape.chance(40):
+        moment = tape.one(("var_pop({0})", "var_samp({0})", "stddev_samp({0})", "sem({0})", "covar_pop({0}, {0})"))
+        return moment.format(write.column(INT, names, (), small=True)) + keep
     functions = ("bool_and", "bool_or") if kind == BOOL else ("min", "max")
     return f"{tape.one(functions)}({write.value(kind, names, (), 1, 0)}){keep}"
 

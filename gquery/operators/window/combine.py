@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from typing import Literal
 
 import numpy as np
 
@@ -24,17 +25,27 @@ from gquery.operators.window.trees import combine_ranges
 
 def combined(values: Array, op: Op, frame: WindowFrame, ranges: Sequence[Ranges], work: Work) -> Array:
     """By row what the values (by position, int64 or float64) in its ranges combine to; of none, what changes nothing."""
-    o = work.ordered
-    if frame.exclude == "no others":
-        (only,) = ranges
-        if frame.start.kind == "unbounded preceding":
-            return _from_scan(values, op, only, False, work)
-        if frame.end.kind == "unbounded following":
-            return _from_scan(values, op, only, True, work)
-        width = _width(frame)
-        if width is not None and tuning.window_functions.least_width <= width < o.count:
-            return _from_blocks(values, op, width, only, work)
-    return combine_ranges(values, op, ranges, work)
+    form = form_of(frame, work)
+    if form is None:
+        return combine_ranges(values, op, ranges, work)
+    (only,) = ranges
+    if isinstance(form, int):
+        return _from_blocks(values, op, form, only, work)
+    return _from_scan(values, op, only, form == "from behind", work)
+
+
+def form_of(frame: WindowFrame, work: Work) -> Literal["from before", "from behind"] | int | None:
+    """Whether frames begin with their partition, or end with it, or how many rows they have; None for any others, and for those
+    of so few rows that each is looked at."""
+    if frame.exclude != "no others":
+        return None
+    if frame.start.kind == "unbounded preceding":
+        return "from before"
+    if frame.end.kind == "unbounded following":
+        return "from behind"
+    width = _width(frame)
+    is_wide = width is not None and tuning.window_functions.least_width <= width < work.ordered.count
+    return width if is_wide else None
 
 
 @cache
@@ -53,13 +64,13 @@ def _reading(word: str, backward: bool) -> PositionKernel:
 
 def _from_scan(values: Array, op: Op, frame: Ranges, backward: bool, work: Work) -> Array:
     o, word = work.ordered, word_of(values)
-    scan = segment_scan(values, _flags(work), op, work.device, work.workers, backward)
+    scan = segment_scan(values, partition_flags(work), op, work.device, work.workers, backward)
     made: Array = work.device.empty(o.count, values.dtype)
     _reading(word, backward).run(o, work.workers, frame.low, frame.high, scan, identity(op, word), made)
     return made
 
 
-def _flags(work: Work) -> Array:
+def partition_flags(work: Work) -> Array:
     """Flags of the positions with which partitions begin."""
     o = work.ordered
     return work.device.zeros(o.count, np.uint8) if o.partition_flags is None else o.partition_flags
@@ -90,6 +101,13 @@ _BLOCKS = position_kernel(
 )
 
 
+def block_flags(width: int, work: Work) -> Array:
+    """Flags (uint8) of the positions with which partitions, or blocks of so many positions, begin."""
+    flags: Array = work.device.empty(work.ordered.count, np.uint8)
+    _BLOCKS.run(work.ordered, work.workers, partition_flags(work), width, flags)
+    return flags
+
+
 @cache
 def _joining(op: Op, word: str) -> PositionKernel:
     """A frame in two blocks is the end of one and the beginning of the other. One in a single block is whole, or cut off by its
@@ -113,8 +131,7 @@ def _joining(op: Op, word: str) -> PositionKernel:
 
 def _from_blocks(values: Array, op: Op, width: int, frame: Ranges, work: Work) -> Array:
     o, device, word = work.ordered, work.device, word_of(values)
-    flags = device.empty(o.count, np.uint8)
-    _BLOCKS.run(o, work.workers, _flags(work), width, flags)
+    flags = block_flags(width, work)
     before = segment_scan(values, flags, op, device, work.workers)
     behind = segment_scan(values, flags, op, device, work.workers, backward=True)
     made: Array = device.empty(o.count, values.dtype)

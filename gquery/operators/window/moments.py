@@ -5,7 +5,6 @@ from __future__ import annotations
 from gquery.columns.table import ColumnData
 from gquery.expression.windows import WindowCall
 from gquery.operators.window.aggregates import difference
-from gquery.operators.window.frames import frame_ranges, without_excluded
 from gquery.operators.window.moment_trees import central_moments
 from gquery.operators.window.positions import Work, prefix, present_by_position, values_by_position
 from gquery.operators.window.results import result_column
@@ -20,11 +19,11 @@ def moment_column(stored: Stored, call: WindowCall, work: Work) -> ColumnData:
     columns = [work.column(e) for e in call.args]
     keep = None if call.filter is None else work.column(call.filter)
     present = present_by_position(None, keep, work)
-    ranges = without_excluded(call.frame, frame_ranges(call.frame, work), work)
-    counts = difference(None if present is None else prefix(present, work.device), ranges, work)
     if call.function == "central_moment":
         power, columns = len(columns), columns[:1]
     else:
         power = 2
     values = [values_by_position(c, "f64", present, 0.0, work) for c in columns]
-    return result_column(stored, central_moments(values, present, power, ranges, work), counts, "double", work)
+    found, ranges = central_moments(values, present, power, call.frame, work)
+    counts = difference(None if present is None else prefix(present, work.device), ranges, work)
+    return result_column(stored, found, counts, "double", work)

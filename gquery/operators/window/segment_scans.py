@@ -100,7 +100,7 @@ def segment_scan(
     made: Array = device.empty(rows, values.dtype)
     if rows == 0:
         return made
-    tile = _tile(rows, device, workers)
+    tile = tile_rows(rows, device, workers)
     tiles = -(-rows // tile)
     carries, begun = device.empty(tiles, values.dtype), device.empty(tiles, np.uint8)
     scanning = _scanning(op, word, backward)
@@ -112,7 +112,7 @@ def segment_scan(
     return made
 
 
-def _tile(rows: int, device: Device, workers: int) -> int:
+def tile_rows(rows: int, device: Device, workers: int) -> int:
     """Positions of a tile: all, where one thread has them all."""
     limits = tuning.window_functions
     if device.is_cpu:

@@ -26,6 +26,8 @@ from gquery.kernels.builtin.text_extremes import text_extremes
 from gquery.kernels.readback import Count, validate
 from gquery.kernels.values import ValueProperties
 from gquery.operators.base import Frame, JoinIndex, make_column, narrow, null_column
+from gquery.operators.group_extremes import rank_within_groups
+from gquery.operators.leading_rows import first_rows
 from gquery.operators.made_lists import list_column
 from gquery.operators.ordered_groups import ordered_groups
 from gquery.operators.sort_keys import key_parts, sort_keys
@@ -61,7 +63,7 @@ def run_breaker(
     """The frame that a pipeline breaker makes, on ``device``, by so many threads where that is a CPU."""
     match work:
         case SortRows():
-            return _sort(work, frames[work.stage], device)
+            return _sort(work, frames[work.stage], device, workers)
         case SliceRows(stage, columns, origins, limit, offset):
             frame = frames[stage]
             found = {s.column.id: frame.columns[o] for s, o in zip(columns, origins, strict=True)}
@@ -71,6 +73,8 @@ def run_breaker(
             return Frame(found, part.hi - part.lo, number=part.number)
         case ConcatRows(stages, inputs, columns):
             return _concat([frames[n] for n in stages], inputs, columns, device)
+        case RankEncode(stage=stage, keys=keys) if keys:
+            return rank_within_groups(frames[stage], work, device, workers)
         case RankEncode(stage=stage):
             return _rank_encode(frames[stage], work, device, workers)
         case RankDecode(stage, ranked_frame, pairs, _):
@@ -96,7 +100,11 @@ def run_breaker(
 # ---- sort -----------------------------------------------------------------------------------------------------------
 
 
-def _sort(work: SortRows, frame: Frame, device: Device) -> Frame:
+def _sort(work: SortRows, frame: Frame, device: Device, workers: int = 1) -> Frame:
+    if device.is_cpu and frame.number is None and work.limit is not None:
+        wanted = min(work.limit + work.offset, frame.rows)
+        if (first := first_rows(frame, work.keys[0], wanted, device, workers)) is not None:
+            return _sort(work, _few(work, frame, first, device), device)
     keys = sort_keys(work.keys, frame, device)
     if frame.number is not None:
         return _counted_sort(work, keys, frame, frame.number, device)

@@ -34,6 +34,7 @@ from gquery.planner.physical import (
     GroupLayout,
     Pipeline,
     RankDecode,
+    RankOf,
     ReadStage,
     ReadTable,
     Reduce,
@@ -299,14 +300,7 @@ def _over_ranks(
     and turned back into values behind it."""
     stream, keys, aggregates = _materialised(lowering, stream, keys, aggregates)
     coded = [a for _, a in aggregates if needs_ranks(a, _known(stream, a))]
-    ranked = list(dict.fromkeys(a.args[0] for a in coded if declaration(a).picks is None))
-    number = lowering.renamed_frame(stream)
-    ranks: dict[int, Column] = {}
-    if ranked:
-        extremes = not keys and all(a.filter is None for a in coded)
-        alone = extremes and len(coded) == len(aggregates) and not any(declaration(a).picks for a in coded)
-        columns = [e for e in ranked if isinstance(e, Column)]
-        number, ranks = lowering.rank_encoded(stream, number, columns, extremes, alone)
+    number, ranks = _ranked(lowering, stream, keys, coded, len(coded) == len(aggregates))
     made = stage_columns(lowering.stages[number].work)
     stream = lowering.read(number, tuple(s.column for s in made), stream.rows, stream.limit)
     row = new_column("row", BIGINT, False)
@@ -324,7 +318,7 @@ def _over_ranks(
             only = _with_value(source, stream, a.filter) if declaration(a).skips_null else a.filter
             coding = replace(a, function=picks, args=(row,), filter=only, dtype=BIGINT)
         else:
-            read = ranks[source.id]
+            read = ranks[_rank_of(a)]
             function = "max" if a.function == "dependent_value" else a.function
             coding = replace(a, function=function, args=(read,), dtype=read.dtype)
         code = new_column(c.name, read.dtype)
@@ -347,6 +341,32 @@ def _over_ranks(
     number = lowering.stage(RankDecode(grouped, number, pairs, tuple(stored)), "ranks back to values")
     read_back = tuple(s.column for s in stored if s.column.id in wanted)
     return lowering.read(number, read_back, max(lowering.estimator.rows(plan), 1.0), stream.limit if keys else 1)
+
+
+def _ranked(
+    lowering: Lowering, stream: Stream, keys: Keys, coded: list[AggregateCall], are_all: bool
+) -> tuple[int, dict[tuple[Column, RankOf], Column]]:
+    """The stage whose frame has codes for the extremes that aggregates ask for, and the columns of these."""
+    number = lowering.renamed_frame(stream)
+    wanted = list(dict.fromkeys(_rank_of(a) for a in coded if declaration(a).picks is None))
+    if not wanted:
+        return number, {}
+    alone = are_all and not any(declaration(a).picks for a in coded)
+    if keys:
+        by = [e for _, e in keys if isinstance(e, Column)]
+        number, codes = lowering.rank_within_groups(stream, number, by, wanted, alone)
+        return number, dict(zip(wanted, codes, strict=True))
+    extremes = not keys and all(a.filter is None for a in coded)
+    columns = list(dict.fromkeys(c for c, _ in wanted))
+    number, ranks = lowering.rank_encoded(stream, number, columns, extremes, extremes and alone)
+    return number, {(c, how): ranks[c.id] for c, how in wanted}
+
+
+def _rank_of(a: AggregateCall) -> tuple[Column, RankOf]:
+    """The column of which an aggregate asks for an extreme, and which one."""
+    source, only = a.args[0], a.filter
+    assert isinstance(source, Column) and (only is None or isinstance(only, Column))  # see `_materialised`
+    return source, RankOf(a.function != "min", only)
 
 
 def _reading(lowering: Lowering, stream: Stream, keys: Keys, aggregates: Calls) -> Stream:

@@ -55,8 +55,9 @@ def window(lowering: Lowering, plan: Window, wanted: frozenset[int]) -> Stream:
     new = tuple((_result(c, call, stream), call) for c, call in calls)
     columns = stored + tuple(s for s, _ in new)
     names = ", ".join(dict.fromkeys(call.function for _, call in calls))
-    number = lowering.stage(WindowRows(stage, partition, order, new, columns), f"{names} over a window")
-    return lowering.read(number, tuple(s.column for s in columns), stream.rows, stream.limit)
+    number = lowering.stage(WindowRows(stage, partition, order, new, columns, plan.first), f"{names} over a window")
+    rows = stream.rows if plan.first is None else min(stream.rows, max(lowering.estimator.rows(plan), 1.0))
+    return lowering.read(number, tuple(s.column for s in columns), rows, stream.limit)
 
 
 def _over_columns(call: WindowCall, column: Callable[[Expr], Column]) -> WindowCall:

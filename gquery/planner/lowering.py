@@ -38,6 +38,7 @@ from gquery.planner.physical import (
     PipelineBreaker,
     Program,
     RankEncode,
+    RankOf,
     ReadStage,
     ReadTable,
     Sink,
@@ -246,6 +247,18 @@ class Lowering(ABC):
         kept = tuple(s for s, _ in ranks) if alone else tuple(stored.values())
         work = RankEncode(number, ranks, kept + codes, extremes, alone)
         return self.stage(work, "rank values"), {s.column.id: code for s, code in ranks}
+
+    def rank_within_groups(
+        self, stream: Stream, number: int, keys: Sequence[Column], ranked: Sequence[tuple[Column, RankOf]], alone: bool
+    ) -> tuple[int, list[Column]]:
+        """A frame with a column of codes for each of the extremes of groups that are asked for, and these; see `RankEncode`."""
+        stored = {s.column.id: s for s in stored_of(stream)}
+        pairs = tuple((stored[c.id], new_column(f"rank of {c.name}", BIGINT, c.nullable)) for c, _ in ranked)
+        known = [rank_properties(s.properties, stream.limit) for s, _ in pairs]
+        codes = tuple(Stored(code, k, k.physical_type) for (_, code), k in zip(pairs, known, strict=True))
+        within = tuple(how for _, how in ranked)
+        work = RankEncode(number, pairs, (*stored.values(), *codes), alone=alone, keys=tuple(keys), within=within)
+        return self.stage(work, "rank values of groups"), [code for _, code in pairs]
 
     def build(self, stream: Stream, table: JoinTable, label: str) -> int:
         """End a stream in a join table."""

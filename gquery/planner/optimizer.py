@@ -31,6 +31,7 @@ from gquery.planner.rules.fold_constants import Evaluate
 from gquery.planner.rules.inline_shared import inline_shared
 from gquery.planner.rules.join_order import join_order
 from gquery.planner.rules.limit_into_sort import limit_into_sort
+from gquery.planner.rules.limit_windows import limit_windows
 from gquery.planner.rules.merge_aggregates import merge_aggregates
 from gquery.planner.rules.merge_projections import inline_renames, merge_projections
 from gquery.planner.rules.propagate_empty import propagate_empty
@@ -114,6 +115,7 @@ RULES: tuple[Rule, ...] = (
     Rule("join_order", _on_plan(join_order)),
     Rule("exists_by_extremes", _on_plan(exists_by_extremes)),
     Rule("limit_into_sort", _on_plan(limit_into_sort)),
+    Rule("limit_windows", _on_plan(limit_windows)),
     Rule("drop_sorts", lambda query, _: drop_sorts(query), whole=True),
     Rule("merge_projections", _on_plan(merge_projections)),
     # again: outer joins became inner ones

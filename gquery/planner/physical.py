@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from gquery.expression.expr import Column, Expr, SortKey
-from gquery.expression.frozen import frozen_open
+from gquery.expression.frozen import frozen, frozen_open
 from gquery.expression.windows import WindowCall
 from gquery.kernels.values import ValueProperties
 from gquery.planner.aggregates import Accumulator, AggregatePlan
@@ -275,17 +275,29 @@ class ConcatRows:
     columns: tuple[Stored, ...]
 
 
+@frozen
+class RankOf:
+    """What is asked of codes within groups: the least or the greatest, of the rows where a column is TRUE (None: of all)."""
+
+    greatest: bool
+    only: Column | None = None
+
+
 @frozen_open
 class RankEncode:
     """Adds to a frame, for each (source, code) pair, the rank of the source's values: codes that compare as the values do.
     For minima of strings and of 128-bit numbers, which no atomic can hold. ``extremes``: only the least and the greatest
-    code of all rows are asked for, so no other values are told apart; ``alone``: no other rows, nor columns, are kept."""
+    code of all rows are asked for, so no other values are told apart; ``alone``: no other rows, nor columns, are kept.
+    With ``keys``: one extreme of each group is asked for, ``within`` says which for each pair, and where ``alone``, others
+    than rows with extremes, and some more, are left out."""
 
     stage: int
     pairs: tuple[tuple[Stored, Column], ...]
     columns: tuple[Stored, ...]
     extremes: bool = False
     alone: bool = False
+    keys: tuple[Column, ...] = ()
+    within: tuple[RankOf, ...] = ()
 
 
 @frozen_open
@@ -302,13 +314,14 @@ class RankDecode:
 class WindowRows:
     """Adds the values of window functions to the rows of a frame, which keep their order. ``partition`` and the keys of ``order``
     are columns of the frame; so is what calls read, or it is a constant. ``columns``: those of the frame that are passed on, and
-    the calls'."""
+    the calls'. With ``first`` rows of a greater rank in their partition may be left out."""
 
     stage: int
     partition: tuple[Column, ...]
     order: tuple[SortKey, ...]
     calls: tuple[tuple[Stored, WindowCall], ...]
     columns: tuple[Stored, ...]
+    first: int | None = None
 
 
 @frozen_open

@@ -166,11 +166,12 @@ class Printer:
                     by += f" in sets {', '.join(f'({self.in_set(plan, s)})' for s in sets.sets)}"
                 of = ", ".join(f"{self.column(c)} = {self.call(a)}" for c, a in calls)
                 return f"Aggregate{by}" + (f": {of}" if of else "")
-            case Window(partition=partition, order=order, calls=windows):
+            case Window(partition=partition, order=order, calls=windows, first=first):
                 by = f" by {', '.join(map(self.expr, partition))}" if partition else ""
                 inside = f" order {', '.join(map(self.key, order))}" if order else ""
                 made = ", ".join(f"{self.column(c)} = {self.window(call)}" for c, call in windows)
-                return f"Window{by}{inside}: {made}"
+                top = "" if first is None else f" top {first}"
+                return f"Window{top}{by}{inside}: {made}"
             case Sort(keys=sort_keys, limit=limit, offset=offset):
                 top = "" if limit is None else f" top {limit}"
                 skip = f" after {offset}" if offset else ""

@@ -320,8 +320,9 @@ def _breaker(work: PipelineBreaker, printer: Printer) -> str:
             return f"slice stage {stage}: {'all' if limit is None else limit} rows after {offset}"
         case ConcatRows(stages):
             return f"concatenate stages {', '.join(map(str, stages))}"
-        case RankEncode(stage, pairs):
-            return f"rank-encode {_names((s.column for s, _ in pairs), printer)} of stage {stage}"
+        case RankEncode(stage, pairs, keys=keys):
+            within = f" by {_names(keys, printer)}" if keys else ""
+            return f"rank-encode {_names((s.column for s, _ in pairs), printer)} of stage {stage}{within}"
         case RankDecode(stage, ranked):
             return f"rank-decode stage {stage} by stage {ranked}"
         case RoundRows(columns):
@@ -331,11 +332,12 @@ def _breaker(work: PipelineBreaker, printer: Printer) -> str:
             return (
                 f"recursion from stage {stage} to ({_names((s.column for s in columns), printer)}), each round {steps}"
             )
-        case WindowRows(stage, partition, order, windows):
+        case WindowRows(stage, partition, order, windows, first=first):
             by = f" by {_names(partition, printer)}" if partition else ""
             inside = f" order {', '.join(map(printer.key, order))}" if order else ""
             values = ", ".join(f"{printer.column(s.column)} = {printer.window(call)}" for s, call in windows)
-            return f"windows of stage {stage}{by}{inside}: {values}"
+            top = "" if first is None else f" top {first}"
+            return f"windows of stage {stage}{top}{by}{inside}: {values}"
         case UnmatchedRows(table, probe_stage):
             return f"rows of stage {table.stage} that stage {probe_stage} did not match"
         case DistinctRows(stage, source, _, counted):

@@ -131,6 +131,18 @@ class Sorting(Record):
     addressed_slots: int = number(
         2, "slots a row", "of the range of a key up to which groups in order are numbered by addresses, not by sorting it"
     )
+    leading_rows: int = number(
+        2, "rows a wanted row", "from which on the first rows of partitions are looked for before they are sorted"
+    )
+    leading_least: int = number(1 << 12, "rows", "from which on those are looked for")
+    leading_selectivity: float = number(
+        0.5, "share of all rows", "that may be among the first ones, up to which others are left out"
+    )
+    leading_sample: int = number(1 << 14, "rows", "of a sample that gives a bound on the first rows of all, at least")
+    leading_ties: int = number(
+        2, "rows a group", "that begin alike up to which a least text is found by ranks, and not by its next eight bytes"
+    )
+    most_leading: int = number(100, "rows", "of a partition that are worth looking for without a sort")
     reduced_rows: int = number(4096, "rows", "of a group in order that one thread reduces one after another")
 
 

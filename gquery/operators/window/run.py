@@ -6,7 +6,9 @@ from gquery.columns.table import ColumnData
 from gquery.device.device import Device
 from gquery.errors import NotSupportedError
 from gquery.expression.windows import WindowCall
+from gquery.kernels.builtin import gathers
 from gquery.operators.base import Frame
+from gquery.operators.leading_rows import leading_rows
 from gquery.operators.ordered import order_frame
 from gquery.operators.window.aggregates import AGGREGATES, aggregate_column
 from gquery.operators.window.extremes import EXTREMES, extreme_column
@@ -24,7 +26,13 @@ from gquery.planner.physical import Stored, WindowRows
 
 
 def run_window(work: WindowRows, frame: Frame, device: Device, workers: int = 1) -> Frame:
-    """The frame with the values of the calls, its rows in their order, on ``device``; so many threads of a CPU work at it."""
+    """The frame with the values of the calls, its rows in their order, on ``device``; so many threads of a CPU work at it. Where
+    the first rows of partitions are enough, few others are in it."""
+    if work.first is not None and work.order:
+        found = leading_rows(frame, work.partition, work.order[0], work.first, device, workers)
+        if found is not None:
+            kept = {i: gathers.take(c, found, device) for i, c in frame.columns.items()}
+            frame = Frame(kept, int(found.size), frame.rank_values)
     ordered = order_frame(frame, work.partition, work.order, device, workers)
     shared = Work(frame, ordered, work.order, device, workers)
     made = {stored.column.id: _column(stored, call, shared) for stored, call in work.calls}

@@ -97,7 +97,7 @@ class _Canonical:
                 )
             case Window():
                 order = tuple((k.descending, k.nulls_first) for k in p.order)
-                own = (len(p.partition), order, tuple(shape(call) for _, call in p.calls))
+                own = (len(p.partition), order, tuple(shape(call) for _, call in p.calls), p.first)
             case WorkingTable():
                 own = (p.number, p.fields, p.is_all)
             case Fixpoint():

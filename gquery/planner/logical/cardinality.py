@@ -5,6 +5,7 @@ They may be wrong and only choose between right plans; what must never be wrong 
 
 from __future__ import annotations
 
+from math import prod
 from typing import assert_never
 
 from gquery import tuning
@@ -110,9 +111,8 @@ class Estimator(ColumnEstimates):
                 return rows
             case Aggregate():
                 return self._groups(plan)
-            case Window(source=s, calls=calls, partition=partition):
-                self.describe_window(calls, partition, self.rows(s))
-                return self.rows(s)
+            case Window():
+                return self._window(plan)
             case Sort(source=s, limit=limit, offset=offset) | Limit(source=s, limit=limit, offset=offset):
                 rows = max(0.0, self.rows(s) - offset)
                 return rows if limit is None else min(rows, float(limit))
@@ -135,6 +135,13 @@ class Estimator(ColumnEstimates):
                 )
             case _:
                 assert_never(plan)
+
+    def _window(self, plan: Window) -> float:
+        rows = self.rows(plan.source)
+        if plan.first is not None:
+            rows = min(rows, plan.first * max(prod([self.distinct(e, rows) for e in plan.partition]), 1.0))
+        self.describe_window(plan.calls, plan.partition, rows)
+        return rows
 
     def _groups(self, plan: Aggregate) -> float:
         rows = self.rows(plan.source)

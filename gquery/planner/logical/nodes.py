@@ -185,12 +185,14 @@ class Aggregate(_OverOne):
 @frozen_open
 class Window(_OverOne):
     """The rows of its source, and for each the values of window functions. All calls have one partition (without: all rows;
-    NULLs are equal) and one order in it; rows that agree on both come in the source's order. Keeps the order."""
+    NULLs are equal) and one order in it; rows that agree on both come in the source's order. Keeps the order. With ``first``
+    rows whose rank in their partition is greater may be left out: no one looks at them (see `limit_windows`)."""
 
     source: Plan
     partition: tuple[Expr, ...]
     order: tuple[SortKey, ...]
     calls: tuple[tuple[Column, WindowCall], ...]
+    first: int | None = None
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:

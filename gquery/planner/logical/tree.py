@@ -74,7 +74,7 @@ def with_sources(plan: Plan, new: tuple[Plan, ...]) -> Plan:
         case Aggregate():
             return Aggregate(new[0], plan.keys, plan.aggregates, plan.sets)
         case Window():
-            return Window(new[0], plan.partition, plan.order, plan.calls)
+            return Window(new[0], plan.partition, plan.order, plan.calls, plan.first)
         case Sort():
             return Sort(new[0], plan.keys, plan.limit, plan.offset)
         case Limit():
@@ -143,7 +143,8 @@ def with_expressions(plan: Plan, new: tuple[Expr, ...]) -> Plan:
         case Window():
             partition = tuple(next(it) for _ in plan.partition)
             keys = tuple(SortKey(next(it), k.descending, k.nulls_first) for k in plan.order)
-            return Window(plan.source, partition, keys, tuple((c, with_parts(call, it)) for c, call in plan.calls))
+            windows = tuple((c, with_parts(call, it)) for c, call in plan.calls)
+            return Window(plan.source, partition, keys, windows, plan.first)
         case _:
             assert_never(plan)
 

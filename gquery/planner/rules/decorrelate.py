@@ -195,7 +195,7 @@ def _lift_through_window(plan: Window, outer: frozenset[int]) -> _Lifted | None:
         if pair is None:
             return None
         inner.append(pair[1])
-    return _Lifted(Window(below.plan, (*plan.partition, *inner), plan.order, plan.calls), below.terms)
+    return _Lifted(Window(below.plan, (*plan.partition, *inner), plan.order, plan.calls, plan.first), below.terms)
 
 
 def _aggregate_inputs(plan: Aggregate) -> tuple[Expr, ...]:

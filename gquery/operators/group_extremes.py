@@ -1,0 +1,90 @@
+"""Least and greatest texts (or 128-bit integers) of groups, as codes that compare as the values do: no more than a few rows of
+each group are told apart.
+
+Of each group the rows are found whose first eight bytes are the least, of those the ones whose next eight bytes are, and so on
+(`operators.leading_rows`). The few that are left are sorted, which ranks them. Where nothing else is aggregated, they are the
+frame; else every other row has a code that stands in no other's way: the greatest where the least is asked for, and vice versa.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gquery import tuning
+from gquery.columns.table import ColumnData
+from gquery.device.array import Array
+from gquery.device.device import Device
+from gquery.kernels.builtin import gathers, scans
+from gquery.kernels.builtin.leading import Slots, Values
+from gquery.operators.base import Frame, make_column, narrow
+from gquery.operators.leading_rows import least_texts, numbered, slots_of
+from gquery.operators.value_ranks import rank
+from gquery.planner.physical import RankEncode, RankOf
+
+
+def rank_within_groups(frame: Frame, work: RankEncode, device: Device, workers: int) -> Frame:
+    """The frame with a column of codes for each of the extremes that are asked for; its values are kept for `RankDecode`."""
+    slots = _slots(frame, work, device)
+    found: list[Array | None] = [None] * len(work.pairs)
+    if slots is not None:
+        found = [
+            _candidates(frame, stored.column.id, how, slots, device, workers)
+            for (stored, _), how in zip(work.pairs, work.within, strict=True)
+        ]
+        if work.alone:
+            rows = _union(found, frame.rows, device)
+            frame = Frame(
+                {i: gathers.take(c, rows, device) for i, c in frame.columns.items()}, int(rows.size), frame.rank_values
+            )
+            found = [None] * len(work.pairs)
+    columns, rank_values = dict(frame.columns), dict(frame.rank_values)
+    made = {s.column.id: s for s in work.columns}
+    for (stored, code), how, few in zip(work.pairs, work.within, found, strict=True):
+        column, ranks = frame.columns[stored.column.id], made[code.id]
+        codes, rank_values[code.id] = rank(column, device) if few is None else _codes(column, few, how, device)
+        validity = None if column.validity is None else column.validity.on(device)
+        codes = narrow(codes, ranks.physical_type)
+        columns[code.id] = make_column(ranks.properties, ranks.physical_type, codes, validity, frame.rows, device)
+    return Frame(columns, frame.rows, rank_values)
+
+
+def _slots(frame: Frame, work: RankEncode, device: Device) -> Slots | None:
+    """The group of each row; None where there are few rows, or few to a group."""
+    if frame.rows < tuning.sorting.leading_least:
+        return None
+    slots = slots_of([frame.columns[c.id] for c in work.keys], frame.rows, 1, device) or numbered(
+        frame, work.keys, device
+    )
+    return slots if slots.count * tuning.sorting.leading_rows <= frame.rows else None
+
+
+def _candidates(frame: Frame, column: int, how: RankOf, slots: Slots, device: Device, workers: int) -> Array:
+    """Rows (uint32, ascending) among which those with the extreme of each group are; all rows of groups without a value."""
+    there = None
+    if how.only is not None:
+        only = frame.columns[how.only.id]
+        there = only.data.on(device)
+        if only.validity is not None:
+            there = there * only.validity.on(device)
+    return least_texts(Values(frame.columns[column], device, how.greatest, there=there), slots, workers)
+
+
+def _union(found: list[Array | None], rows: int, device: Device) -> Array:
+    """The rows that are in any of these arrays."""
+    if len(found) == 1 and found[0] is not None:
+        return found[0]
+    flags = device.zeros(rows, np.bool_)
+    for some in found:
+        flags[some] = True
+    return scans.compact(flags)
+
+
+def _codes(column: ColumnData, few: Array, how: RankOf, device: Device) -> tuple[Array, ColumnData]:
+    """A code for each row, and the values of the codes: some rows are ranked, others come behind all of them."""
+    if column.validity is not None:
+        few = few[column.validity.on(device)[few] > 0]
+    ranks, values = rank(gathers.take(column, few, device), device)
+    behind = 0 if how.greatest else max(values.length - 1, 0)
+    codes = device.full(column.length, behind, np.int64)
+    codes[few] = ranks
+    return codes, values

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from fnmatch import fnmatchcase
 
 from sqlglot import exp
 
-from gquery.errors import BindError, NotSupportedError
+from gquery.errors import BindError, NotSupportedError, did_you_mean
 from gquery.expression.expr import Expr
 
 Star = Callable[[str | None], list[tuple[str, Expr]]]
@@ -53,15 +54,20 @@ def like_star(node: exp.Expr) -> tuple[exp.Star, Callable[[str], bool]] | None:
     if isinstance(node, exp.Not):
         inner = like_star(node.this)
         return None if inner is None else (inner[0], lambda name: not inner[1](name))
-    if not isinstance(node, exp.Like | exp.ILike | exp.SimilarTo) or not isinstance(node.this, exp.Star):
+    if isinstance(node, exp.Star) and (pattern := node.args.get("ilike")) is not None:
+        star, negated, flags = node, False, re.IGNORECASE | re.DOTALL
+    elif isinstance(node, exp.Like | exp.ILike | exp.SimilarTo | exp.Glob) and isinstance(node.this, exp.Star):
+        star, pattern, negated = node.this, node.expression, bool(node.args.get("negate"))
+        flags = re.IGNORECASE | re.DOTALL if isinstance(node, exp.ILike) else re.DOTALL
+    else:
         return None
-    if not (isinstance(node.expression, exp.Literal) and node.expression.is_string):
+    if not (isinstance(pattern, exp.Literal) and pattern.is_string):
         raise NotSupportedError("not supported: * LIKE a pattern that is no constant")
-    text = node.expression.name
-    pattern = text if isinstance(node, exp.SimilarTo) else _of_like(text)
-    known = _pattern(pattern, re.IGNORECASE | re.DOTALL if isinstance(node, exp.ILike) else re.DOTALL)
-    negated = bool(node.args.get("negate"))
-    return node.this, lambda name: (known.fullmatch(name) is not None) != negated
+    text = pattern.name
+    if isinstance(node, exp.Glob):
+        return star, lambda name: fnmatchcase(name, text)
+    known = _pattern(text if isinstance(node, exp.SimilarTo) else _of_like(text), flags)
+    return star, lambda name: (known.fullmatch(name) is not None) != negated
 
 
 def _of_like(text: str) -> str:
@@ -73,16 +79,27 @@ def _chosen(what: exp.Expr, star: Star) -> Iterator[tuple[str, Expr, re.Match[st
     match what:
         case exp.Star():
             dropped = {c.name.lower() for c in what.args.get("except_") or ()}
-            if any(what.args.get(k) for k in ("replace", "rename")):
-                raise NotSupportedError("not supported: COLUMNS(* REPLACE ...) and COLUMNS(* RENAME ...)")
-            yield from ((name, c, None) for name, c in star(None) if name.lower() not in dropped)
+            renamed = {a.this.name.lower(): a.alias for a in what.args.get("rename") or ()}
+            if what.args.get("replace"):
+                raise NotSupportedError("not supported: COLUMNS(* REPLACE ...)")
+            kept = [(name, c) for name, c in star(None) if name.lower() not in dropped]
+            yield from ((renamed.get(name.lower(), name), c, None) for name, c in kept)
         case exp.Column(this=exp.Star()):
             yield from ((name, c, None) for name, c in star(what.table))
         case exp.Literal() if what.is_string:
             pattern = _pattern(what.name, re.NOFLAG)
             yield from ((name, c, m) for name, c in star(None) if (m := pattern.search(name)) is not None)
+        case exp.Array() if all(isinstance(e, exp.Literal) and e.is_string for e in what.expressions):
+            columns = star(None)
+            wanted = {e.name.lower(): e.name for e in what.expressions}
+            missing = [name for low, name in wanted.items() if low not in {n.lower() for n, _ in columns}]
+            if missing:
+                raise BindError(
+                    f"COLUMNS: there is no column {missing[0]!r}.{did_you_mean(missing[0], [n for n, _ in columns])}"
+                )
+            yield from ((name, c, None) for name, c in columns if name.lower() in wanted)
         case _:
-            raise NotSupportedError("not supported: COLUMNS of anything but * or a regular expression")
+            raise NotSupportedError("not supported: COLUMNS of anything but *, a regular expression or a list of names")
 
 
 def _pattern(text: str, flags: re.RegexFlag) -> re.Pattern[str]:

@@ -37,6 +37,7 @@ from gquery.sql.bind_lists import of_list
 from gquery.sql.bind_subquery import QUANTIFIED, ROWS, QueryBinder, SubqueryBinder, listed
 from gquery.sql.call_parts import call_parts
 from gquery.sql.calls import GROUPINGS, VALUES, function_call, is_call, names_aggregate
+from gquery.sql.collation import collated
 from gquery.sql.order_keys import sort_key
 from gquery.sql.parse import located
 from gquery.sql.scope import Scope
@@ -50,7 +51,7 @@ BINARY: dict[type[exp.Expr], str] = {
     exp.BitwiseLeftShift: "_shift_left", exp.BitwiseRightShift: "_shift_right", exp.StartsWith: "starts_with",
 }  # fmt: skip
 _DECIMAL = re.compile(r"\.\d+(?:[eE][+-]?\d+)?")
-_NAMES = {"divide": "int_divide"}
+_NAMES = {"divide": "int_divide"}  # divide(7, 2) is 3, and no other name of /
 
 
 class AggregateCollector(Protocol):
@@ -181,19 +182,18 @@ class ExprBinder(SubqueryBinder):
             if function is None and names_aggregate(name):
                 return self._aggregate(node)  # which says that it is missing
             bound = [self.bind(a) for a in args]
-            # divide(7, 2) is 3, and no other name of /
             return function.call(*bound) if function is not None else call(_NAMES.get(name, name), *bound)
         raise NotSupportedError(f"not supported: {node.sql('duckdb')}")
 
     def _binary(self, node: exp.Expr) -> Expr:
-        left, right = node.this, node.args.get("expression")
+        left, right = collated(node)
         if type(node) in QUANTIFIED and (items := listed(right)) is not None:
             return self._listed(node, items)
         if type(node) in QUANTIFIED and isinstance(right, exp.Any | exp.All):
             return self._quantified(node)
         if type(node) in ROWS and isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple):
             return self._rows_compared(node)
-        return call(BINARY[type(node)], self.bind(left), self.bind(node.expression))
+        return call(BINARY[type(node)], self.bind(left), self.bind(right))
 
     # ---- names and constants -----------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from gquery.sql.ctes import Ctes
 from gquery.sql.grammar_tokens import Form
 from gquery.sql.parse import located
 from gquery.sql.separate import separate
-from gquery.sql.statement import CopyTo, Deallocate, Execute, Prepare, Statement
+from gquery.sql.statement import CopyTo, Deallocate, Execute, Prepare, SetOption, Statement
 
 
 def formed(form: Form, tree: exp.Expr, binder: QueryScopes) -> Statement:
@@ -26,6 +26,8 @@ def formed(form: Form, tree: exp.Expr, binder: QueryScopes) -> Statement:
             return Execute(form.name, _arguments(tree, binder) if form.names else None, form.names)
         case "deallocate":
             return Deallocate(form.name)
+        case "reset":
+            return SetOption(form.name.lower(), None)
         case _:
             return CopyTo(result_of(binder, tree), form.name, form.options)
 

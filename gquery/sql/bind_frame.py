@@ -38,8 +38,8 @@ def bound_frame(spec: exp.Expr | None, order: Keys, bind: Bind, sql: str) -> tup
         return TO_CURRENT, order
     unit = as_type(FrameUnit, spec.args["kind"].lower())
     try:
-        start = _bound(spec.args.get("start"), spec.args.get("start_side"), bind)
-        end = _bound(spec.args.get("end"), spec.args.get("end_side"), bind)
+        start = _turned(_bound(spec.args.get("start"), spec.args.get("start_side"), bind), unit)
+        end = _turned(_bound(spec.args.get("end"), spec.args.get("end_side"), bind), unit)
         _check(start, end)
         exclude = spec.args.get("exclude")
         frame = WindowFrame(unit, start, end, as_type(Exclusion, exclude.name.lower() if exclude else "no others"))
@@ -67,6 +67,21 @@ def _bound(node: exp.Expr | str | None, side: str | None, bind: Bind) -> FrameBo
     if isinstance(node, str):
         return FrameBound(as_type(BoundKind, f"unbounded {where}"))
     return FrameBound(as_type(BoundKind, where), bind(node))
+
+
+def _turned(bound: FrameBound, unit: FrameUnit) -> FrameBound:
+    """A bound of ROWS that is negative lies on the other side."""
+    amount = bound.amount
+    if (
+        unit != "rows"
+        or not isinstance(amount, Literal)
+        or amount.is_null
+        or not amount.dtype.is_integer
+        or amount.value >= 0
+    ):
+        return bound
+    side = "following" if bound.kind == "preceding" else "preceding"
+    return FrameBound(as_type(BoundKind, side), Literal(-amount.value, BIGINT))
 
 
 _ORDER = ("unbounded preceding", "preceding", "current row", "following", "unbounded following")

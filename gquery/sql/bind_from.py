@@ -8,17 +8,17 @@ from sqlglot import exp
 
 from gquery.columns.table import TableSource
 from gquery.errors import BindError, CatalogError, FileError, NotSupportedError, did_you_mean
-from gquery.expression.expr import TRUE, Column, Expr, Literal, new_column
+from gquery.expression.expr import TRUE, Column, Expr, new_column
 from gquery.expression.traverse import conjunction
 from gquery.expression.traverse import transform as transform_expr
-from gquery.expression.types import BIGINT
 from gquery.functions import call
-from gquery.planner.logical.nodes import Apply, Filter, Join, JoinKind, Plan, Query, Range, Scan, Values
+from gquery.planner.logical.nodes import Apply, Filter, Join, JoinKind, Plan, Query, Scan, Values
 from gquery.planner.logical.tree import column_ids, free_columns
 from gquery.sql.bind_asof import asof_join
 from gquery.sql.bind_expr import ExprBinder
 from gquery.sql.bind_files import reader_arguments, reader_of
 from gquery.sql.bind_limits import numbered
+from gquery.sql.bind_range import range_plan
 from gquery.sql.bind_shared import relation_use
 from gquery.sql.catalog import Bound, View
 from gquery.sql.check import check
@@ -174,27 +174,12 @@ class FromBinder:
         name = node.name.lower()
         if name not in ("range", "generate_series"):
             raise NotSupportedError(f"not supported: table function {node.name}")
-        args = [self._integer(a) for a in node.expressions]
-        args = [0, *args] if len(args) == 1 else args
-        return self._range(name, args, name == "range", alias, columns)
-
-    def _range(
-        self, name: str, args: list[int], exclusive: bool, alias: str, columns: tuple[str, ...]
-    ) -> tuple[Plan, Scope]:
-        if not 2 <= len(args) <= 3 or (len(args) == 3 and args[2] == 0):
-            raise BindError(f"{name} takes (stop), (start, stop) or (start, stop, step), and no step of 0")
-        start, stop, step = (*args, 1)[:3]
-        column = new_column(name, BIGINT, nullable=False)
-        stop = stop if exclusive else stop + (1 if step > 0 else -1)
+        binder = ExprBinder(self.query, Scope(), "a table function")
+        bounds = [binder.bind(a) for a in node.expressions]
+        plan, column = range_plan(name, bounds, lambda query: self.query.ask(query, node))
         names = _renamed((name,), columns, alias or name)
         # DuckDB: FROM range(3) t names the column as the table where no column names are given
-        return Range(column, start, stop, step), Scope(self.parent, [ScopeRelation(alias or name, names, (column,))])
-
-    def _integer(self, node: exp.Expr) -> int:
-        e = ExprBinder(self.query, Scope(), "a table function").bind(node)
-        if not (isinstance(e, Literal) and e.dtype.is_integer and e.value is not None):
-            raise NotSupportedError("not supported: range of bounds that are no integer constants")
-        return int(e.value)
+        return plan, Scope(self.parent, [ScopeRelation(alias or name, names, (column,))])
 
     def _read(self, node: exp.Expr, kind: str, alias: str, columns: tuple[str, ...]) -> tuple[Plan, Scope]:
         paths, options = reader_arguments(node, ExprBinder(self.query, Scope(), "a table function").bind)

@@ -87,6 +87,8 @@ def _only(plan: Plan, rows: Plan, predicate: Expr) -> Plan:
 
 def _bound(node: exp.Expr, clause: str, bind: Bind, sql: str) -> int | Expr | None:
     """How many rows: a number, None for no bound, or an expression without columns."""
+    if isinstance(node, exp.Var) and node.name.upper() == "ALL":
+        return None
     e = bare(bind(node, clause))
     if isinstance(e, Literal) and e.value is None:
         return None

@@ -27,6 +27,7 @@ from gquery.sql.bind_select import SelectBinder
 from gquery.sql.bind_sets import chain, combined
 from gquery.sql.bind_shared import Named, named, one_use
 from gquery.sql.catalog import Catalog, View
+from gquery.sql.collation import sort_node
 from gquery.sql.ctes import Cte, Ctes
 from gquery.sql.cut import TextSlots
 from gquery.sql.order_keys import ordinal, sort_key
@@ -92,7 +93,7 @@ class QueryScopes:
     def ask(self, query: Query, node: exp.Expr) -> list[tuple[Any, ...]]:
         """The rows of a query that is run now, as another is made of what it gives: that one is for these constants alone."""
         if self.catalog.rows is None:
-            error = BindError("the values of a PIVOT have to be named here: ON ... IN (...)")
+            error = BindError("a view rests on no answer of another query: the values of a PIVOT have to be named here")
             raise located(error, self.sql, node)
         if self.slots is not None:
             self.slots.pin()
@@ -176,7 +177,9 @@ class QueryScopes:
         if isinstance(node, exp.Var) and node.name.upper() == "ALL":
             return list(query.outputs)
         index = ordinal(node, len(query.outputs), "ORDER BY", self.sql)
-        return [query.outputs[index] if index is not None else ExprBinder(self, scope, "ORDER BY").bind(node)]
+        return [
+            query.outputs[index] if index is not None else ExprBinder(self, scope, "ORDER BY").bind(sort_node(node))
+        ]
 
     def limited(self, plan: Plan, node: exp.Expr) -> Plan:
         """The plan under the LIMIT and OFFSET (or FETCH) of a node, where it has them."""

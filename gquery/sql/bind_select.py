@@ -24,6 +24,7 @@ from gquery.sql.bind_from import FromBinder
 from gquery.sql.bind_groups import ByExpr, GroupedScope, Item, columns_by_expr
 from gquery.sql.bind_limits import first_of_each
 from gquery.sql.bind_windows import Windows
+from gquery.sql.collation import sort_node
 from gquery.sql.ctes import Ctes, Queries
 from gquery.sql.group_all import has_aggregate, is_key_of_all
 from gquery.sql.grouping_sets import has_sets, keys_of, sets_of
@@ -267,7 +268,7 @@ class SelectBinder:
         order = self.node.args.get("order")
         keys: list[tuple[Item | Expr, exp.Ordered]] = []
         for ordered in order.expressions if order is not None else ():
-            node = ordered.this
+            node = sort_node(ordered.this)
             if isinstance(node, exp.Var) and node.name.upper() == "ALL":
                 keys += [(i, ordered) for i in self.items]
                 continue

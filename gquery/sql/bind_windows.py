@@ -25,6 +25,7 @@ from gquery.runtime.records import replace
 from gquery.sql.bind_expr import ExprBinder
 from gquery.sql.bind_frame import bound_frame, without_peers
 from gquery.sql.call_parts import call_parts
+from gquery.sql.collation import sort_node
 from gquery.sql.order_keys import check_key, sort_key
 from gquery.sql.parse import located
 
@@ -146,7 +147,7 @@ class Windows:
         for node in order.expressions if order is not None else ():
             if isinstance(node.this, exp.Var) and node.this.name.upper() == "ALL":
                 raise located(BindError("a window has no ORDER BY ALL"), self.sql, node)
-            key = sort_key(self._value(binder, node.this), node, self.sql)
+            key = sort_key(self._value(binder, sort_node(node.this)), node, self.sql)
             keys.setdefault(key.expr, key)
         return tuple(keys.values())
 

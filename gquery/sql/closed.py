@@ -49,7 +49,8 @@ _READ: dict[type[exp.Expr], frozenset[str]] = {
     exp.Offset: frozenset(("expression",)),
     exp.Columns: frozenset(("this", "unpack")),
     exp.Distinct: _LIST | {"on"},
-    exp.Star: frozenset(("except_", "replace", "rename")),
+    exp.Star: frozenset(("except_", "replace", "rename", "ilike")),
+    exp.Collate: _SIDES,
     exp.Alias: frozenset(("this", "alias")),
     # expressions
     exp.Column: frozenset(("this", "table", "db", "catalog")),

@@ -6,13 +6,13 @@ The base of `sql.grammar`, which says what this is for.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
 
 from gquery.sql.grammar_forms import SPECIAL, FormReader
 from gquery.sql.keywords import CONSTANTS
 from gquery.sql.lexer import END, NUMBER, PARAMETER, QUOTED, STRING, WORD
 from gquery.sql.precedence import ADD, AND, COMPARE, INFIX, IS, LIKE, MINUS, NOT, OR, OTHER
 
+_NEGATED = ("like", "ilike", "similar", "in", "between", "null")
 _MATCHES = ("like", "ilike", "glob", "similar", "in", "between")
 
 
@@ -80,7 +80,7 @@ class ExpressionReader(FormReader):
             return IS if is_simple and word == "is" and "distinct" in (self.peek(1), self.peek(2)) else 0
         if word in ("is", "isnull", "notnull"):
             return IS
-        if word in _MATCHES or (word == "not" and self.peek(1) in (*_MATCHES, "null")):
+        if word in _MATCHES or (word == "not" and self.peek(1) in _NEGATED):
             return LIKE if self.peek(1) != "null" or word != "not" else IS
         return 0
 
@@ -183,8 +183,8 @@ class ExpressionReader(FormReader):
             self.next()
         elif kind == QUOTED:
             return self._named(star)
-        elif word == "(":
-            self._parentheses()
+        elif word == "(" or (word == "row" and self.peek(1) == "("):
+            self._row()
         elif word == "[":
             self._list()
         elif word == "{":
@@ -230,6 +230,11 @@ class ExpressionReader(FormReader):
                     self.expression()
                 self.expect("]")
                 self.end(start)
+            elif self.take("collate"):
+                self.label()
+                while self.take("."):
+                    self.label()
+                self.end(start)
             elif self.word == "at" and (self.peek(1), self.peek(2)) == ("time", "zone"):
                 for _ in range(3):
                     self.next()
@@ -241,6 +246,22 @@ class ExpressionReader(FormReader):
                 self.end(start)
             else:
                 return
+
+    def _row(self) -> None:
+        """What stands in parentheses; a row of several values may have ROW before it, which sqlglot does not see."""
+        if self.word == "(":
+            self._parentheses()
+            return
+        row, start = self.at, self.begin()
+        self.next()
+        self.next()
+        count = self.expressions()
+        self.expect(")")
+        self.end(start)
+        if count > 1:
+            self.edit(row, ())
+        else:  # of which the binder says that it is no function
+            self.reading.calls.add(self.starts[row])
 
     def _parentheses(self) -> None:
         mark = self.mark()
@@ -366,27 +387,3 @@ class ExpressionReader(FormReader):
             self.take("desc")
         if self.take("nulls") and not self.take("first"):
             self.expect("last")
-
-    def star(self) -> None:
-        """What may follow ``*``: EXCLUDE, REPLACE, RENAME."""
-        if self.take("exclude"):
-            if self.take("("):
-                self.names(trailing=True)
-                self.expect(")")
-            else:
-                self.name(leaf=True)
-        if self.take("replace"):
-            self._pairs(self.expression)
-        if self.take("rename"):
-            self._pairs(lambda: self.name(leaf=True))
-
-    def _pairs(self, what: Callable[[], None]) -> None:
-        """``(x AS name, ...)``."""
-        self.expect("(")
-        while True:
-            what()
-            self.expect("as")
-            self.name(leaf=True)
-            if not self.take(",") or self.word == ")":
-                break
-        self.expect(")")

@@ -293,6 +293,34 @@ class FormReader(TokenReader, ABC):
                 break
         self.expect(")")
 
+    def star(self) -> None:
+        """What may follow ``*``: EXCLUDE, REPLACE, RENAME."""
+        if self.take("exclude"):
+            if self.take("("):
+                self.names(trailing=True)
+                self.expect(")")
+            else:
+                self.name(leaf=True)
+        if self.take("replace"):
+            self._pairs(self.expression)
+        if self.take("rename"):
+            self._pairs(lambda: self.name(leaf=True))
+
+    def _pairs(self, what: Callable[[], None]) -> None:
+        """``(x AS name, ...)``, or one without parentheses."""
+        if not self.take("("):
+            what()
+            self.expect("as")
+            self.name(leaf=True)
+            return
+        while True:
+            what()
+            self.expect("as")
+            self.name(leaf=True)
+            if not self.take(",") or self.word == ")":
+                break
+        self.expect(")")
+
 
 SPECIAL: dict[str, Callable[[FormReader], bool]] = {
     "extract": FormReader._extract,

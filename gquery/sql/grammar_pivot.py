@@ -48,7 +48,7 @@ class PivotReader(ExpressionReader):
         elif self.word == "*":
             self.next()
             self.star()
-            if self.word in ("like", "ilike", "similar", "not"):
+            if self.word in ("like", "ilike", "glob", "similar", "not"):
                 self._match()
         else:
             self.expression(star=True)

@@ -10,7 +10,7 @@ from gquery.sql.grammar_from import FromReader
 from gquery.sql.grammar_tokens import Form, marked
 from gquery.sql.lexer import END, NUMBER, PARAMETER, QUOTED, STRING, WORD
 
-FORMS = frozenset(("prepare", "execute", "deallocate", "copy"))
+FORMS = frozenset(("prepare", "execute", "deallocate", "copy", "reset"))
 
 
 class StatementReader(FromReader):
@@ -25,6 +25,12 @@ class StatementReader(FromReader):
                 self._execute()
             case "deallocate":
                 self._deallocate()
+            case "reset":
+                self.blank()
+                name = self._text() if self.kind in (WORD, QUOTED) else ""
+                self.say_before("select")
+                self.label()
+                self.reading.form = Form("reset", name)
             case _:
                 self._copy()
 

@@ -211,7 +211,7 @@ def _type_name(node: exp.DataType) -> str:
     from gquery.sql.types import sql_type
 
     try:
-        found = str(sql_type(node))
+        found = str(sql_type(node)).replace(",", ", ")
         return f'"{found}"' if found in _QUOTED_TYPES else found
     except Error:
         return node.sql("duckdb")

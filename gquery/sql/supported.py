@@ -16,7 +16,6 @@ _NODES: dict[type[exp.Expr], str] = {
     exp.Map: "maps",
     exp.Unnest: "UNNEST",
     exp.Lambda: "lambda functions",
-    exp.Collate: "COLLATE",
     exp.Insert: "INSERT",
     exp.Update: "UPDATE",
     exp.Delete: "DELETE",

@@ -10,6 +10,7 @@ from gquery.runtime.arguments import checked
 
 if TYPE_CHECKING:
     from gquery.api.dataframe.expression import Expression
+    from gquery.api.dataframe.pivot import PivotAggregate
     from gquery.api.dataframe.verbs import Verbs
     from gquery.api.relation import Relation
 
@@ -102,6 +103,38 @@ class Rows:
             fits = not column.dtype.is_opaque and common_type(column.dtype, of_value.dtype) is not None
             filled.append(col(name).fill_null(value).alias(name) if fits else col(name))
         return self._verbs.select(*filled)
+
+    def pivot(
+        self,
+        on: str | Sequence[str],
+        *,
+        index: Names = None,
+        values: Names = None,
+        aggregate_function: PivotAggregate | None = None,
+        sort_columns: bool = False,
+        separator: str = "_",
+    ) -> Relation:
+        """A column for each value of ``on``, a row for each of ``index``, and an aggregate of ``values`` where they meet. Index
+        or values may be left out for all other columns. Without an aggregate, DataError where a cell has several values. Runs
+        a query that finds the columns; rows come in no order."""
+        from gquery.api.dataframe.pivot import pivot
+
+        columns = (None if index is None else self._columns(index), None if values is None else self._columns(values))
+        return pivot(self._verbs, self._columns(on), columns, aggregate_function, sort_columns, separator)
+
+    def unpivot(
+        self,
+        on: Names = None,
+        *,
+        index: Names = (),
+        variable_name: str = "variable",
+        value_name: str = "value",
+    ) -> Relation:
+        """A row for each of the columns ``on`` (all but the index): those of the index, the column's name, and its value."""
+        from gquery.api.dataframe.pivot import unpivot
+
+        kept = [] if index is None else self._columns(index)
+        return unpivot(self._verbs, None if on is None else self._columns(on), kept, variable_name, value_name)
 
     def top_k(self, k: int, by: Any) -> Relation:
         """The ``k`` rows with the greatest keys; NULLs come last."""

@@ -158,9 +158,15 @@ def fan_out(pipeline: Pipeline, joins: Mapping[int, JoinIndex]) -> float:
     sides' own: what a million rows have in common, many look for. Tables that lie on a GPU alone are not looked at."""
     turns = 1.0
     for step in pipeline.steps:
-        if isinstance(step, Probe) and not step.table.unique and not step.table.exists:
+        if isinstance(step, Probe) and not step.table.unique and not step.table.exists and not _takes_first(step):
             turns *= max(1.0, _mean_range(joins[step.table.stage]))
     return turns
+
+
+def _takes_first(probe: Probe) -> bool:
+    """Whether the first row of a range decides."""
+    is_tested = probe.residual is not None or probe.reach is not None
+    return not is_tested and probe.kind in (JoinKind.ASOF, JoinKind.SEMI, JoinKind.ANTI, JoinKind.MARK, JoinKind.SINGLE)
 
 
 def _mean_range(index: JoinIndex) -> float:

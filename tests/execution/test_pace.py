@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from gquery import tuning
 from gquery.errors import InterruptError
 from gquery.execution import choose, program, runner
 from gquery.execution.state import StageReport
+from gquery.operators import specialize
 from gquery.runtime import interrupt
 from tests.support.tuned import Tune
 
@@ -83,3 +85,30 @@ def test_units_are_small_where_rows_match_many(sql: str, steps: int, limit: int,
     connection.sql(f"SET interpret_limit = {limit}")
     tune(tuning.interpreting, loop_steps_cpu=steps, loop_steps=steps)
     assert sorted(connection.sql(sql).fetchall(), key=str) == want
+
+
+@pytest.mark.parametrize(
+    ("sql", "turns"),
+    [
+        ("SELECT sum(b.i) FROM r AS a ASOF JOIN r AS b ON a.i >= b.i", 1),
+        ("SELECT sum(b.i) FROM r AS a ASOF JOIN r AS b ON a.k = b.k AND a.i >= b.i", 1),
+        ("SELECT count(*) FROM r AS a WHERE EXISTS (SELECT 1 FROM r AS b WHERE b.i > a.i)", 1),
+        ("SELECT count(*) FROM r AS a JOIN r AS b ON a.i > b.i", 400),
+    ],
+)
+def test_a_row_that_takes_the_first_of_a_range_goes_through_no_more(
+    sql: str, turns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gquery.execution import decide
+
+    found: list[float] = []
+
+    def noting(*given: Any) -> float:
+        found.append(specialize.fan_out(*given))
+        return found[-1]
+
+    monkeypatch.setattr(decide, "fan_out", noting)
+    connection = connected("python")
+    found.clear()
+    connection.sql(sql).fetchall()
+    assert max(found) == turns

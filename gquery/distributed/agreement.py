@@ -14,7 +14,16 @@ from dataclasses import replace
 from gquery.distributed.stage_placement import Placement, StagePlacement
 from gquery.operators.merge_groups import merges_slots
 from gquery.planner.aggregates import Accumulator
-from gquery.planner.physical import Group, HostRows, OrderedGroups, Pipeline, PipelineBreaker, Program, Reduce
+from gquery.planner.physical import (
+    Group,
+    HostRows,
+    OrderedGroups,
+    Pipeline,
+    PipelineBreaker,
+    Program,
+    Reduce,
+    WindowRows,
+)
 from gquery.planner.stage_columns import makes_lists
 from gquery.planner.stage_inputs import stage_inputs
 
@@ -46,7 +55,7 @@ def _may_differ(work: Pipeline | PipelineBreaker, placed: StagePlacement) -> boo
             return not placed.merges and _adds_doubles(accumulators)  # merged in rank order
         case HostRows():
             return True
-        case OrderedGroups():
+        case OrderedGroups() | WindowRows():
             return makes_lists(work)
         case _:
             return False

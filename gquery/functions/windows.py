@@ -97,7 +97,7 @@ WINDOW_ALIASES = {"first": "first_value", "last": "last_value"}
 _IGNORING = frozenset(("lag", "lead", "first_value", "last_value", "nth_value"))
 _NO_ORDER = frozenset(("dense_rank", "ntile"))  # which parts of partitions have in the window's order alone
 _BY_VALUE = frozenset(("mode",))  # whose order is one of its values
-_OF_FRAME_ORDER = frozenset(("string_agg", "mode"))  # which look at the rows of a frame in the window's order alone
+_OF_FRAME_ORDER = frozenset(("list", "string_agg", "mode"))  # which look at the rows of a frame in the window's order alone
 _OF_ANY_ROW = frozenset(("sum", "avg", "min", "max", "any_value"))  # not NULL of rows one of which has a value
 
 
@@ -188,7 +188,7 @@ def _checked(call: WindowCall) -> WindowCall:
     begins, ends = call.frame.start.kind == "unbounded preceding", call.frame.end.kind == "unbounded following"
     within = call.frame.exclude != "no others" or not (begins or ends)
     problem = (
-        "DISTINCT" if call.distinct and within
+        "DISTINCT" if call.distinct and (within or call.function == "list")
         else "ORDER BY" if call.order and call.function in _OF_FRAME_ORDER
         else None
     )  # fmt: skip

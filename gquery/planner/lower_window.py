@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from gquery.columns.opaque import Pending
 from gquery.expression.expr import Column, Expr, Literal, SortKey, new_column
 from gquery.expression.facts import ROW_ID_BITS
 from gquery.expression.types import Bounds, type_bounds
 from gquery.expression.windows import WindowCall, with_parts
-from gquery.kernels.values import ValueProperties
+from gquery.kernels.values import ValueProperties, opaque_properties
 from gquery.planner.logical.nodes import Window
 from gquery.planner.logical.tree import expressions, used_columns
 from gquery.planner.lower_stream import Stream, stored_of
@@ -69,6 +70,9 @@ def _over_columns(call: WindowCall, column: Callable[[Expr], Column]) -> WindowC
 
 
 def _result(c: Column, call: WindowCall, stream: Stream) -> Stored:
+    if call.function == "list":
+        made = opaque_properties(c.dtype, Pending(), True)
+        return Stored(c, made, made.physical_type)
     known = _properties(call, stream)
     return Stored(c, known, known.physical_type)
 

@@ -12,10 +12,10 @@ def partition_keys(work: Pipeline | PipelineBreaker) -> tuple[Column, ...]:
     """The columns of its frame whose equal values lie together; none where all rows do, or that cannot be hashed, or where lists
     are made, whose numbers are of one whole."""
     match work:
+        case WindowRows() | OrderedGroups() if makes_lists(work):
+            return ()
         case WindowRows(partition=keys):
             found = keys
-        case OrderedGroups() if makes_lists(work):
-            return ()
         case OrderedGroups(keys=pairs):
             found = tuple([source for _, source in pairs])
         case _:

@@ -72,7 +72,13 @@ CALLS = (  # over a window w
         "arg_max(s, y)",
         "arg_min(i, x)",
     ),
-    ("string_agg(s, ', ')", "string_agg(s) FILTER (WHERE k > 3)", "string_agg(s || p, '')"),
+    (
+        "list(k)",
+        "list(s) FILTER (WHERE y > 0)",
+        "string_agg(s, ', ')",
+        "string_agg(s) FILTER (WHERE k > 3)",
+        "string_agg(s || p, '')",
+    ),
 )
 OWN = (
     "row_number(ORDER BY y)",
@@ -209,6 +215,7 @@ def _modes(rows: list[tuple[int, int, Any]], frame: Frame) -> list[Any]:
         ("entropy(x)", "entropy over a part"),
         ("stddev(DISTINCT x)", r"stddev\(DISTINCT ...\) over a part"),
         ("string_agg(s ORDER BY x)", "ORDER BY inside string_agg over a part"),
+        ("list(DISTINCT s)", "DISTINCT inside list over a part"),
         ("ntile(3 ORDER BY x)", "ORDER BY inside ntile over a part"),
         ("product(DISTINCT x)", "DISTINCT inside product over a part"),
     ],

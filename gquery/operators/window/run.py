@@ -13,6 +13,7 @@ from gquery.operators.ordered import order_frame
 from gquery.operators.window.aggregates import AGGREGATES, aggregate_column
 from gquery.operators.window.extremes import EXTREMES, extreme_column
 from gquery.operators.window.joined_texts import joined_column
+from gquery.operators.window.listed_values import listed_column
 from gquery.operators.window.modes import mode_column
 from gquery.operators.window.moments import MOMENTS, moment_column
 from gquery.operators.window.own_ranks import RANKED, own_rank_values
@@ -55,6 +56,8 @@ def _column(stored: Stored, call: WindowCall, work: Work) -> ColumnData:
         return reduction_column(stored, call, work)
     if call.function == "mode":
         return mode_column(stored, call, work)
+    if call.function == "list":
+        return listed_column(stored, call, work)
     if call.function == "string_agg":
         return joined_column(stored, call, work)
     if call.function in AGGREGATES:

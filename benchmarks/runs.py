@@ -145,6 +145,8 @@ def main() -> None:
     parser.add_argument("--compiler", default="llvm")
     parser.add_argument("--interpret-limit", type=int)
     parser.add_argument("--threads", type=int)
+    parser.add_argument("--partitions", type=int, help="ranks")
+    parser.add_argument("--memory-limit", dest="memory_limit")
     parser.add_argument("--cache", help="a folder of compiled kernels that stays")
     parser.add_argument("--duckdb", action=argparse.BooleanOptionalAction, default=True)
     given = parser.parse_args()
@@ -152,7 +154,7 @@ def main() -> None:
         os.environ["GQUERY_CACHE_DIR"] = given.cache or folder
         workload = made(given)
         connection = workload.connect(given.device)
-        for name in ("compiler", "interpret_limit", "threads"):
+        for name in ("compiler", "interpret_limit", "threads", "partitions", "memory_limit"):
             if getattr(given, name) is not None:
                 connection.set(name, getattr(given, name))
         oracle = oracle_of(connection, given.threads) if given.duckdb else None

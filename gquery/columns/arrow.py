@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from gquery import tuning
 from gquery.columns.arrow_buffers import arrow_buffer
+from gquery.columns.arrow_intervals import AS_DECIMALS, as_decimals, export_interval, is_interval
 from gquery.columns.arrow_names import sql_name
 from gquery.columns.opaque import Opaque
 from gquery.columns.table import ColumnData, Dictionary, Table
@@ -27,6 +28,7 @@ from gquery.expression.types import (
     DATE,
     DOUBLE,
     INTEGER,
+    INTERVAL,
     NULL,
     REAL,
     SMALLINT,
@@ -73,7 +75,7 @@ _WORDS: dict[Kind, Any] = {  # what Arrow has numbers, dates and times in
 
 def dtype_of(type_: pa.DataType) -> DType:
     """The logical type of an Arrow type: LIST of types that gquery computes with, an opaque one for types with which it does not
-    (structs, maps, binary, times, durations)."""
+    (structs, maps, binary, times)."""
     known = _FROM_ARROW.get(type_)
     if known is not None:
         return known
@@ -85,6 +87,8 @@ def dtype_of(type_: pa.DataType) -> DType:
             return values
     if pa.types.is_decimal(type_) and type_.precision <= 38 and 0 <= type_.scale <= type_.precision:
         return decimal(type_.precision, type_.scale)
+    if is_interval(type_):
+        return INTERVAL
     if pa.types.is_timestamp(type_):
         return TIMESTAMP if type_.tz is None else DType(Kind.TIMESTAMPTZ, zone=type_.tz)
     element = _element_of(type_)
@@ -114,6 +118,16 @@ def arrow_type(dtype: DType) -> pa.DataType:
     if dtype.kind is Kind.TIMESTAMPTZ:
         return pa.timestamp("us", dtype.zone)
     return pa.decimal128(dtype.precision, dtype.scale) if dtype.is_decimal else _TO_ARROW[dtype.kind]
+
+
+def carried_type(dtype: DType) -> pa.DataType:
+    """The Arrow type of values that calls over arrays take and make: a result's, but for intervals, which may not fit it."""
+    return AS_DECIMALS if dtype.kind is Kind.INTERVAL else arrow_type(dtype)
+
+
+def carried(column: ColumnData) -> pa.Array | pa.ChunkedArray:
+    """A column as such calls take it."""
+    return export_column(as_decimals(column) if column.dtype.kind is Kind.INTERVAL else column)
 
 
 def import_schema(schema: pa.Schema) -> Schema:
@@ -166,7 +180,7 @@ def export_column(column: ColumnData) -> pa.Array | pa.ChunkedArray:
             words = data[: 2 * rows : 2].view(np.uint64) if column.physical_type is PhysicalType.I128 else data[:rows]
             return _array(pa.uint64(), rows, arrow_buffer(words.astype(np.uint64, copy=False)), ok)
         case Kind.INTERVAL:
-            raise AssertionError("an INTERVAL is a literal only")
+            return _array(arrow_type(column.dtype), rows, export_interval(column, data, ok), ok)
         case (
             Kind.TINYINT | Kind.SMALLINT | Kind.INTEGER | Kind.BIGINT | Kind.UTINYINT | Kind.USMALLINT | Kind.UINTEGER
             | Kind.REAL | Kind.DOUBLE | Kind.DATE | Kind.TIMESTAMP | Kind.TIMESTAMPTZ

@@ -73,6 +73,8 @@ def assembly_for(
     is_wide = dtype.is_decimal and dtype.precision > 18
     if pa.types.is_dictionary(type_) or dtype.kind is Kind.NULL or is_wide or pa.types.is_decimal256(type_):
         return Gathered(starts, type_, field, narrow)
+    if type_ == pa.month_day_nano_interval():
+        return Gathered(starts, type_, field, narrow)
     return Fixed(starts, type_, field, known, narrow, upload)
 
 

@@ -24,6 +24,7 @@ from gquery.columns.arrow_buffers import (
     values_of,
     zero_nulls,
 )
+from gquery.columns.arrow_intervals import is_interval, normalised
 from gquery.columns.encode_strings import import_strings, null_strings
 from gquery.columns.opaque import Opaque
 from gquery.columns.statistics import (
@@ -40,6 +41,7 @@ from gquery.errors import ConversionError
 from gquery.expression.types import (
     BOOLEAN,
     INT64,
+    INTERVAL,
     NULL,
     Bounds,
     DType,
@@ -58,7 +60,7 @@ def import_column(array: pa.ChunkedArray | pa.Array, field: Field, narrow: bool 
     views them where Arrow holds them without NULLs in one chunk."""
     if isinstance(array, pa.Array):
         array = pa.chunked_array([array])
-    dtype = dtype_of(array.type)
+    dtype = INTERVAL if field.dtype == INTERVAL else dtype_of(array.type)  # of calls they come as decimals
     if dtype.is_opaque:
         return _import_opaque(array, dtype, narrow)
     array = _unrolled(array)
@@ -132,11 +134,14 @@ def _unrolled(array: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def normalise(array: pa.ChunkedArray, field: Field) -> pa.ChunkedArray:
     """Units and widths that Arrow alone has become ours: timestamps in microseconds (UTC where there was a zone), dates
-    in days, decimals in 128 bits, half floats as floats."""
+    in days, decimals in 128 bits, half floats as floats, intervals as their
+    physical values."""
     type_ = array.type
     try:
         if pa.types.is_timestamp(type_) and type_.unit != "us":
             return array.cast(pa.timestamp("us", type_.tz))
+        if is_interval(type_):
+            return normalised(array)
         if pa.types.is_date64(type_):
             return array.cast(pa.date32())
         if pa.types.is_decimal256(type_):

@@ -109,6 +109,8 @@ def _is_fixed(type_: pa.DataType, field: Field) -> bool:
 def _has_bounds(type_: pa.DataType, field: Field) -> bool:
     dtype = field.dtype
     is_small = not dtype.is_decimal or (dtype.precision <= 18 and pa.types.is_decimal128(type_))
+    if type_ == pa.month_day_nano_interval():
+        return False
     return dtype.is_exact and is_small and dtype.kind is not Kind.BOOLEAN and not _is_encoded(type_)
 
 

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from gquery.columns.arrow_intervals import python_intervals
+
 _EXACT = decimal.Context(prec=76)  # more digits than any decimal has: nothing is rounded
 _FIRST_DAY = datetime.date(1970, 1, 1).toordinal()
 _LEAST_DAY, _GREATEST_DAY = (d.toordinal() - _FIRST_DAY for d in (datetime.date.min, datetime.date.max))
@@ -26,6 +28,8 @@ def python_values(array: pa.Array | pa.ChunkedArray) -> list[Any]:
         return [value for chunk in array.chunks for value in python_values(chunk)]
     if kinds.is_decimal128(array.type) and len(array) > 0:
         return _with_nulls(array, _decimals(array))
+    if array.type == pa.month_day_nano_interval() and len(array) > 0:
+        return _with_nulls(array, python_intervals(array))
     if kinds.is_date32(array.type) and len(array) > 0:
         return _with_nulls(array, _dates(array))
     if not kinds.is_nested(array.type):

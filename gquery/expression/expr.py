@@ -117,7 +117,7 @@ def new_column(name: str, dtype: DType, nullable: bool = True) -> Column:
 @frozen
 class Literal(_Node):
     """A constant, as its physical value (see `gquery.expression.types`): unscaled integers for decimals, days for dates, str for
-    VARCHAR, `Interval` for INTERVAL; None is NULL."""
+    VARCHAR, a packed integer for INTERVAL; None is NULL."""
 
     value: Any
     dtype: DType

@@ -8,6 +8,7 @@ INT64_BITS = 64
 INT64_BYTES = 8
 MANTISSA_BITS = 53  # of a double in binary
 UINT64_MAX = 2**64 - 1
+UINT32_MAX = 2**32 - 1
 INT128_BITS = 128
 INT64_DIGITS = 18  # decimal digits that an int64 always holds
 MOST_PRECISION = 38  # the most that a DECIMAL has

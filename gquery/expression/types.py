@@ -7,7 +7,8 @@ few *register classes* of `Register`: all integers, dates and small decimals are
 
 Physical values: integers as they are; BOOLEAN 0 or 1; DECIMAL the unscaled integer; DATE days since 1970-01-01;
 TIMESTAMP and TIMESTAMPTZ microseconds since 1970-01-01 (UTC); REAL and DOUBLE IEEE floats; VARCHAR either a code into a
-sorted dictionary or an (address, length) pair of UTF-8 bytes; LIST and OPAQUE a row number into Arrow values.
+sorted dictionary or an (address, length) pair of UTF-8 bytes; INTERVAL one integer of three parts (`interval`); LIST and OPAQUE
+a row number into Arrow values.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from functools import cache, cached_property
 from typing import Any, TypeAlias
 
 from gquery.expression.frozen import frozen
+from gquery.expression.interval import GREATEST, LEAST, Interval
 from gquery.runtime.records import dataclass
 
 
@@ -133,10 +135,11 @@ class DType:
 
     @property
     def is_exact(self) -> bool:
-        """Held as an integer (so that bounds apply): integers, decimals, booleans, dates, timestamps."""
-        return self.is_integer or self.is_decimal or self.is_temporal or self.kind in (Kind.BOOLEAN, Kind.TIMESTAMPTZ)
+        """Held as an integer (so that bounds apply): integers, decimals, booleans, dates, timestamps, intervals."""
+        return self.is_integer or self.is_decimal or self.is_temporal or self.kind in _OTHER_EXACT
 
 
+_OTHER_EXACT = (Kind.BOOLEAN, Kind.TIMESTAMPTZ, Kind.INTERVAL)
 NULL = DType(Kind.NULL)
 BOOLEAN = DType(Kind.BOOLEAN)
 TINYINT = DType(Kind.TINYINT)
@@ -167,19 +170,7 @@ def decimal(precision: int, scale: int) -> DType:
     return DType(Kind.DECIMAL, precision, scale)
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """The physical value of an INTERVAL literal: months, days and microseconds are kept apart, as months vary in length."""
-
-    months: int = 0
-    days: int = 0
-    micros: int = 0
-
-    def __neg__(self) -> Interval:
-        return Interval(-self.months, -self.days, -self.micros)
-
-
-Scalar: TypeAlias = int | float | str | Interval
+Scalar: TypeAlias = int | float | str
 """The physical value of a literal that is not NULL."""
 
 
@@ -217,7 +208,7 @@ _TIMESTAMP_BOUNDS = Bounds(-106_751_991 * 86_400_000_000, 2**63 - 2)  # it begin
 
 @cache
 def type_bounds(dtype: DType) -> Bounds | None:
-    """The physical range that values of a logical type may take; None for floats, strings, intervals, NULL."""
+    """The physical range that values of a logical type may take; None for floats, strings, NULL."""
     match dtype.kind:
         case Kind.BOOLEAN:
             return Bounds(0, 1)
@@ -227,6 +218,8 @@ def type_bounds(dtype: DType) -> Bounds | None:
             return _DATE_BOUNDS
         case Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
             return _TIMESTAMP_BOUNDS
+        case Kind.INTERVAL:
+            return Bounds(LEAST, GREATEST)
         case Kind.OPAQUE | Kind.LIST:
             return _ROW_NUMBERS
         case _:
@@ -388,5 +381,7 @@ def python_value(dtype: DType, physical: Any) -> Any:
             return float(physical)
         case Kind.VARCHAR:
             return str(physical)
+        case Kind.INTERVAL:
+            return datetime.timedelta(microseconds=Interval.of(int(physical)).total)
         case _:
-            return physical if isinstance(physical, Interval) else int(physical)
+            return int(physical)

@@ -47,7 +47,7 @@ def _avg(types: Sequence[DType]) -> Resolved | None:
 
 
 def _same(types: Sequence[DType]) -> Resolved | None:
-    return (types, types[0]) if len(types) == 1 and types[0].kind is not Kind.INTERVAL else None
+    return (types, types[0]) if len(types) == 1 else None
 
 
 def _truth(types: Sequence[DType]) -> Resolved | None:

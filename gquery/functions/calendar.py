@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from gquery.errors import NotSupportedError
-from gquery.expression.types import Interval
+from gquery.expression.interval import Interval
 
 DAY_MICROS = 86_400_000_000
 _SPACE = r"[ \t\n\v\f\r]*"
@@ -24,14 +24,6 @@ _OFFSET = re.compile(rf":\d{{1,2}}(?:\.\d*)?(?:Z| [uU][tT][cC]|([+-])(\d\d)(?::?
 _TIME = re.compile(r"(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?)?", re.ASCII)
 _FIRST_DAY, _LAST_DAY = -(2**31) + 2, 2**31 - 2  # what DuckDB takes; one more on both sides are its infinities
 _FIRST_MICRO, _LAST_MICRO = -106_751_991 * DAY_MICROS, 2**63 - 2
-_UNITS = {
-    "microsecond": (0, 0, 1), "us": (0, 0, 1), "millisecond": (0, 0, 1000), "ms": (0, 0, 1000), "msec": (0, 0, 1000),
-    "second": (0, 0, 1_000_000), "sec": (0, 0, 1_000_000), "s": (0, 0, 1_000_000), "minute": (0, 0, 60_000_000),
-    "min": (0, 0, 60_000_000), "m": (0, 0, 60_000_000), "hour": (0, 0, 3_600_000_000), "hr": (0, 0, 3_600_000_000),
-    "h": (0, 0, 3_600_000_000), "day": (0, 1, 0), "d": (0, 1, 0), "week": (0, 7, 0), "w": (0, 7, 0),
-    "month": (1, 0, 0), "mon": (1, 0, 0), "quarter": (3, 0, 0), "year": (12, 0, 0), "yr": (12, 0, 0), "y": (12, 0, 0),
-    "decade": (120, 0, 0), "century": (1200, 0, 0), "centurie": (1200, 0, 0), "millennium": (12000, 0, 0),
-}  # fmt: skip
 
 
 def days_from_civil(year: int, month: int, day: int) -> int:
@@ -78,8 +70,9 @@ def add_months(days: int, months: int) -> int:
     return days_from_civil(year, month + 1, min(day, month_length(year, month + 1)))
 
 
-def add_interval(micros: int, interval: Interval) -> int:
+def add_interval(micros: int, packed: int) -> int:
     """A timestamp plus an interval: months first, then days, then microseconds."""
+    interval = Interval.of(packed)
     days, of_day = divmod(micros, DAY_MICROS)
     if interval.months:
         days = add_months(days, interval.months)
@@ -159,70 +152,6 @@ def parse_moment(text: str) -> int | None:
     seconds = int(zone[2] or 0) * 3600 + int(zone[3] or 0) * 60 + int(zone[4] or 0)
     moment = local - (-seconds if zone[1] == "-" else seconds) * 1_000_000
     return moment if _FIRST_MICRO <= moment <= _LAST_MICRO else None
-
-
-def _parse_time(text: str) -> int | None:
-    match = _TIME.fullmatch(text)
-    if match is None:
-        return None
-    hour, minute, second = int(match[1]), int(match[2]), int(match[3] or 0)
-    if hour > 23 or minute > 59 or second > 59:
-        return None
-    fraction = int((match[4] or "").ljust(6, "0")[:6])
-    return ((hour * 60 + minute) * 60 + second) * 1_000_000 + fraction
-
-
-def parse_interval(text: str, unit: str | None = None) -> Interval | None:
-    """An interval such as ``1 year 2 days``, ``90`` with a unit, or ``3 days``; None for what is none.
-
-    >>> parse_interval("1 year 2 days")
-    Interval(months=12, days=2, micros=0)
-    """
-    if unit is not None:
-        text = f"{text} {unit}"
-    months = days = micros = 0
-    position = 0
-    pattern = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*|\s*([+-]?)(\d+:\d+(?::\d+(?:\.\d*)?)?)\s*")
-    while position < len(text):
-        match = pattern.match(text, position)
-        if match is None:
-            return None
-        position = match.end()
-        if match[4]:
-            time = _parse_time(match[4])
-            if time is None:
-                return None
-            micros += -time if match[3] == "-" else time
-            continue
-        name = match[2].lower()
-        scale = unit_parts(name)
-        if scale is None:
-            return None
-        part = _scaled(match[1], scale)
-        if part is None:
-            return None
-        months, days, micros = months + part[0], days + part[1], micros + part[2]
-    return Interval(months, days, micros) if position else None
-
-
-def unit_parts(name: str) -> tuple[int, int, int] | None:
-    """Months, days and microseconds of a unit; None for a name that is none."""
-    name = name.lower()
-    return _UNITS.get(name) or _UNITS.get(name.removesuffix("s")) or _UNITS.get(name.replace("ennia", "ennium"))
-
-
-def _scaled(number: str, scale: tuple[int, int, int]) -> tuple[int, int, int] | None:
-    if "." not in number:
-        n = int(number)
-        return (n * scale[0], n * scale[1], n * scale[2])
-    value = float(number)
-    if scale[2]:
-        return (0, 0, round(value * scale[2]))
-    if scale[1]:
-        whole = int(value * scale[1])
-        return (0, whole, round((value * scale[1] - whole) * DAY_MICROS))
-    months = value * scale[0]
-    return (int(months), 0, 0) if months == int(months) else None
 
 
 def date_text(days: int) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from gquery.expression.types import DType, Kind
+from gquery.functions.interval_texts import to_texts
 from gquery.functions.text_casts import floats_of, zero
 from gquery.functions.texts import text_of
 from gquery.functions.vectors import (
@@ -40,6 +41,8 @@ def to_text(values: pa.Array, dtype: DType) -> pa.Array:
             return _float_text(values)
         case Kind.DATE:
             return _temporal_text(values, dtype, _date_text)
+        case Kind.INTERVAL:
+            return to_texts(values)
         case Kind.TIMESTAMP:
             return _temporal_text(values, dtype, _timestamp_text)
         case _:

@@ -23,7 +23,6 @@ from gquery.expression.types import (
     TIMESTAMP,
     VARCHAR,
     DType,
-    Interval,
     Kind,
     decimal,
     type_bounds,
@@ -43,7 +42,9 @@ def castable(source: DType, target: DType) -> bool:
     if source.is_opaque or target.is_opaque:
         return False
     if source.kind is Kind.INTERVAL or target.kind in (Kind.INTERVAL, Kind.NULL):
-        return source.is_string and target.kind is Kind.INTERVAL
+        return (source.is_string and target.kind is Kind.INTERVAL) or (
+            target.is_string and source.kind is Kind.INTERVAL
+        )
     if Kind.TIMESTAMPTZ in (source.kind, target.kind):  # a local time needs a zone that nobody has said
         return source.is_string
     if source.is_string or target.is_string:
@@ -77,8 +78,6 @@ def cast(expr: Expr, dtype: DType, try_: bool = False) -> Expr:
         raise BindError(f"cannot CAST {expr.dtype} to {dtype}: only a constant with an offset can be")
     if expr.dtype.kind is Kind.NULL:  # an expression, such as CASE with NULLs alone
         return Literal(None, dtype)
-    if dtype.kind is Kind.INTERVAL:
-        raise BindError("INTERVAL is supported as a literal only")
     return Cast(expr, dtype, try_)
 
 
@@ -102,6 +101,8 @@ def fold_cast(literal: Literal, dtype: DType, try_: bool) -> Literal | None:
         return stamp if fits(stamp, dtype) else None
     if source == TIMESTAMP and dtype == DATE:
         return derived(_day_of, dtype, (literal,))
+    if source.kind is Kind.INTERVAL:
+        return derived(text_of, dtype, (literal,), source)
     if source.is_integer or source.is_decimal:
         exact = derived(_from_unscaled, dtype, (literal,), source, dtype)
         return None if exact.is_null else exact
@@ -284,4 +285,4 @@ def unified(exprs: Sequence[Expr], what: str, comparing: bool = False, ordering:
 
 def negated(value: Any) -> Any:
     """The negative of a literal's physical value."""
-    return -value if not isinstance(value, Interval) else Interval(-value.months, -value.days, -value.micros)
+    return -value

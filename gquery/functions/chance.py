@@ -16,8 +16,9 @@ from contextvars import ContextVar
 
 from gquery.expression.expr import Call, Column, Expr, Literal
 from gquery.expression.traverse import walk
-from gquery.expression.types import BIGINT, DOUBLE, INT64, INTEGER, INTERVAL, UBIGINT, Bounds
+from gquery.expression.types import BIGINT, DOUBLE, INT64, INTEGER, UBIGINT, Bounds
 from gquery.functions.casts import cast
+from gquery.functions.intervals import comparable
 from gquery.functions.registry import ScalarFunction, declare, is_null_literal, make, resolver
 
 HASH, RANDOM = "hash", "_random"
@@ -135,7 +136,5 @@ def _setseed(value: Expr) -> Expr | None:
 def _hash(first: Expr, *more: Expr) -> Expr | None:
     """A number of 64 bits, the same for equal values of one type in every run and on every device; NULL has one, too. It is not
     that of DuckDB, which promises none."""
-    if any(e.dtype == INTERVAL for e in (first, *more)):
-        return None
-    values = [cast(e, INTEGER) if is_null_literal(e) else e for e in (first, *more)]
+    values = [cast(e, INTEGER) if is_null_literal(e) else comparable(e) for e in (first, *more)]
     return make(HASH, values, UBIGINT)

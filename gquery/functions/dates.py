@@ -12,7 +12,7 @@ from __future__ import annotations
 from gquery.errors import BindError, NotSupportedError, did_you_mean
 from gquery.expression.expr import Expr, Literal
 from gquery.expression.types import BIGINT, BOOLEAN, DATE, DOUBLE, INTERVAL, TIMESTAMP, VARCHAR, Bounds
-from gquery.functions import intervals
+from gquery.functions import interval_parts
 from gquery.functions.calendar import civil_from_days
 from gquery.functions.casts import cast
 from gquery.functions.registry import BoundsRule, call, make, resolver, scalar
@@ -178,7 +178,7 @@ def part_name(name: str) -> str:
 
 def _part(part: str, x: Expr) -> Expr | None:
     if x.dtype == INTERVAL:
-        return intervals.part_of(part, x)
+        return interval_parts.part_of(part, x)
     if not (x.dtype.is_temporal or (isinstance(x, Literal) and x.value is None)):
         return None
     if part in _DATE_PARTS:
@@ -297,13 +297,13 @@ YEAR_UNITS = {"year": 1, "decade": 10, "century": 100, "millennium": 1000}
 MICRO_UNITS = {"hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000, "millisecond": 1000, "microsecond": 1}
 
 
-@resolver("date_trunc datetrunc", "$('part', DATE or TIMESTAMP) -> TIMESTAMP",
+@resolver("date_trunc datetrunc", "$('part', DATE or TIMESTAMP) -> TIMESTAMP", "$('part', INTERVAL) -> INTERVAL",
           example=("date_trunc('month', DATE '1995-03-17')", "1995-03-01 00:00:00"))  # fmt: skip
 def _date_trunc(part: Expr, x: Expr) -> Expr | None:
     """The begin of the year, quarter, month, week, day, hour, ... that x lies in."""
     unit = constant_unit(part)
     if not x.dtype.is_temporal:
-        return None
+        return interval_parts.truncated(unit, x) if x.dtype == INTERVAL else None
     if unit == "day":
         return cast(cast(x, DATE), TIMESTAMP)
     if unit in ("year", "quarter", "month", "week"):

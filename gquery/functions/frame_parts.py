@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 
 from gquery.errors import NotSupportedError
 from gquery.expression.expr import AggregateCall, Column, Expr, SortKey
-from gquery.expression.types import BIGINT, DOUBLE, DType
+from gquery.expression.types import BIGINT, DOUBLE, INTERVAL, DType
+from gquery.functions import intervals
 from gquery.functions.aggregate_parts import Parts
 from gquery.functions.certain import guarded
 
@@ -40,7 +41,8 @@ class FrameParts(Parts):
 
     def at_extreme(self, extreme: str, x: Expr, y: Expr) -> Expr:
         """See `Parts`."""
-        self.order = (SortKey(y, extreme == "max", False), *self.order)
+        keys = intervals.parts(y) if y.dtype == INTERVAL else (y,)  # not as they are compared elsewhere
+        self.order = (*(SortKey(k, extreme == "max", False) for k in keys), *self.order)
         return self.part("first_value", x.dtype, x, in_order=True)
 
     def distinct_count(self, x: Expr) -> Expr:

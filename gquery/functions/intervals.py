@@ -1,82 +1,131 @@
 # Bodies call primitives by names that each target resolves: the kernels, whose they are, lie above this room.
 # ruff: noqa: F821
 # mypy: disable-error-code="name-defined, no-any-return"
-"""Intervals that a query computes: differences of timestamps, amounts that are no constants, arithmetic with them.
+"""Intervals in expressions: their parts, what is computed with them, how they are compared.
 
-Such an interval is a call of ``_interval`` over three BIGINTs, months, days and microseconds, as a literal has them. No kernel
-computes the call: whatever takes an interval takes it apart (`parts`) and computes with the numbers, so that an interval costs
-what its arithmetic costs. A column has no such type, so that an interval as a result is refused.
+An interval is one value: a column, a branch of CASE, or ``_interval`` of three numbers that are computed (months and days are
+INTEGERs, microseconds a BIGINT). Whatever computes with one takes it apart (`parts`). The parts of ``_interval`` are its
+arguments, so that arithmetic that is fused costs what the numbers cost, and an interval that never lies in memory is never
+packed. How the one value is made of three stands in `gquery.expression.interval`, the code for it in `kernels.interval_values`.
 """
 
 from __future__ import annotations
 
-from gquery.errors import NotSupportedError
+from collections.abc import Callable
+
 from gquery.expression.expr import Call, Cast, Expr, Literal
+from gquery.expression.interval import DAY_DIGITS, LEAST_MONTHS, MICRO_DIGITS, MOST_PART, Interval, comparison_key
 from gquery.expression.slots import derived
-from gquery.expression.types import BIGINT, DOUBLE, INTERVAL, TIMESTAMP, DType, Interval, Kind, decimal
-from gquery.functions.calendar import DAY_MICROS, add_interval, unit_parts
-from gquery.functions.casts import cast, fits, negated
+from gquery.expression.types import (
+    BIGINT,
+    DOUBLE,
+    INT64,
+    INTEGER,
+    INTERVAL,
+    TIMESTAMP,
+    Bounds,
+    DType,
+    Kind,
+    decimal,
+)
+from gquery.functions.calendar import DAY_MICROS, add_interval
+from gquery.functions.casts import cast, fits
+from gquery.functions.interval_texts import unit_parts
 from gquery.functions.registry import ScalarFunction, call, declare, is_null_literal, make, resolver, scalar
 
 Parts = tuple[Expr, Expr, Expr]
-_NAME = "_interval"
-_WIDE = decimal(38, 0)
+MAKE, KEY = "_interval", "_interval_key"
+MONTHS, DAYS, MICROS = "_interval_months", "_interval_days", "_interval_micros"
+KEY_TYPE = decimal(38, 0)
 _MONTH_DAYS = 30  # of intervals that are compared
-_ZERO = Literal(0, BIGINT)
-declare(ScalarFunction(_NAME, doc="An interval of months, days and microseconds."))
+_TYPES = (INTEGER, INTEGER, BIGINT)
 
 
-def _months(value: Interval) -> int:
-    return value.months
+def part_bounds(interval: Bounds | None) -> tuple[Bounds, Bounds, Bounds]:
+    """Where months, days and microseconds of intervals within bounds lie."""
+    limits = Bounds(LEAST_MONTHS, MOST_PART), Bounds(-MOST_PART - 1, MOST_PART), INT64
+    if interval is None:
+        return limits
+    low, high = Interval.of(interval.low), Interval.of(interval.high)
+    months = Bounds(low.months, high.months)
+    if low.months != high.months:
+        return months, *limits[1:]
+    days = Bounds(low.days, high.days)
+    return months, days, Bounds(low.micros, high.micros) if low.days == high.days else INT64
 
 
-def _days(value: Interval) -> int:
-    return value.days
+def packed_bounds(months: Bounds | None, days: Bounds | None, micros: Bounds | None) -> Bounds | None:
+    """Where intervals lie that are made of such parts."""
+    if not (months and days and micros):
+        return None
+    low = max(months.low, LEAST_MONTHS)
+    ends = Interval(min(low, MOST_PART), days.low, micros.low), Interval(max(low, months.high), days.high, micros.high)
+    return Bounds(ends[0].packed, ends[1].packed)
 
 
-def _micros(value: Interval) -> int:
-    return value.micros
+declare(ScalarFunction(MAKE, bounds=packed_bounds, doc="An interval of months, days and microseconds."))
+declare(ScalarFunction(MONTHS, bounds=lambda x: part_bounds(x)[0], doc="The months of an interval."))
+declare(ScalarFunction(DAYS, bounds=lambda x: part_bounds(x)[1], doc="The days of an interval."))
+declare(ScalarFunction(MICROS, bounds=lambda x: part_bounds(x)[2], doc="The microseconds of an interval."))
+declare(ScalarFunction(KEY, doc="An integer that orders intervals as they are compared."))
 
 
-def is_computed(e: Expr) -> bool:
-    """Whether an expression is an interval that is no constant."""
-    return e.dtype == INTERVAL and not isinstance(e, Literal)
+def _months(packed: int) -> int:
+    return Interval.of(packed).months
+
+
+def _days(packed: int) -> int:
+    return Interval.of(packed).days
+
+
+def _micros(packed: int) -> int:
+    return Interval.of(packed).micros
+
+
+def _packed(months: int, days: int, micros: int) -> int:
+    return Interval(months, days, micros).packed
+
+
+def _negated(packed: int) -> int:
+    value = Interval.of(packed)
+    return Interval(-value.months, -value.days, -value.micros).packed
 
 
 def parts(e: Expr) -> Parts:
-    """The months, days and microseconds of an interval; NotSupportedError for one that a column or CASE holds."""
+    """The months, days and microseconds of an interval."""
     if isinstance(e, Literal) and e.is_null:
-        return _null(), _null(), _null()
+        return _null(INTEGER), _null(INTEGER), _null(BIGINT)
     if isinstance(e, Literal):
-        return derived(_months, BIGINT, (e,)), derived(_days, BIGINT, (e,)), derived(_micros, BIGINT, (e,))
-    if isinstance(e, Call) and e.function == _NAME:
+        return derived(_months, INTEGER, (e,)), derived(_days, INTEGER, (e,)), derived(_micros, BIGINT, (e,))
+    if isinstance(e, Call) and e.function == MAKE:
         months, days, micros = e.args
         return months, days, micros
-    raise refused()
-
-
-def refused() -> NotSupportedError:
-    """The error for an interval where a value has to lie in memory."""
-    return NotSupportedError(
-        "not supported: an INTERVAL as a value; it can be added to dates and timestamps and compared, and epoch(x) is its seconds"
-    )
+    return make(MONTHS, (e,), INTEGER), make(DAYS, (e,), INTEGER), make(MICROS, (e,), BIGINT)
 
 
 def interval_of(months: Expr, days: Expr, micros: Expr) -> Expr:
-    """The interval of three numbers, each a BIGINT."""
+    """The interval of three numbers of the types of its parts."""
     found = (months, days, micros)
     literals = tuple(p for p in found if isinstance(p, Literal))
+    if any(p.is_null for p in literals):
+        return Literal(None, INTERVAL)
     if len(literals) == 3:
-        return Literal(None, INTERVAL) if any(p.is_null for p in literals) else derived(Interval, INTERVAL, literals)
-    return make(_NAME, found, INTERVAL)
+        try:
+            return derived(_packed, INTERVAL, literals)
+        except OverflowError:  # it raises where the query gets to it
+            pass
+    return make(MAKE, found, INTERVAL)
 
 
-def _null() -> Literal:
-    return Literal(None, BIGINT)
+def _null(dtype: DType) -> Literal:
+    return Literal(None, dtype)
 
 
-def _number(value: int) -> Literal:
-    return Literal(value, BIGINT)
+def _number(value: int, dtype: DType = BIGINT) -> Literal:
+    return Literal(value, dtype)
+
+
+_ZERO, _ZERO_MICROS = _number(0, INTEGER), _number(0)
 
 
 def _is_zero(e: Expr) -> bool:
@@ -84,16 +133,36 @@ def _is_zero(e: Expr) -> bool:
     return type(e) is Literal and e.value == 0
 
 
+def _product(x: int, factor: int) -> int:
+    return x * factor
+
+
+def _total(x: int, y: int) -> int:
+    return x + y
+
+
 def _times(x: Expr, factor: int) -> Expr:
     if factor == 1 or _is_zero(x):
         return x
-    return _ZERO if factor == 0 else make("multiply", (x, _number(factor)), BIGINT)
+    if factor == 0:
+        return Literal(0, x.dtype)
+    return _of_constants(_product, x, _number(factor, x.dtype)) or make(
+        "multiply", (x, _number(factor, x.dtype)), x.dtype
+    )
 
 
 def _plus(a: Expr, b: Expr) -> Expr:
     if _is_zero(a) or _is_zero(b):
         return b if _is_zero(a) else a
-    return make("add", (a, b), BIGINT)
+    return _of_constants(_total, a, b) or make("add", (a, b), a.dtype)
+
+
+def _of_constants(f: Callable[[int, int], int], a: Expr, b: Expr) -> Literal | None:
+    """What is computed of two constants, if both are there and the result fits."""
+    if not (isinstance(a, Literal) and isinstance(b, Literal)) or a.is_null or b.is_null:
+        return None
+    made = derived(f, a.dtype, (a, b))
+    return made if fits(made, a.dtype) else None
 
 
 # ---- amounts ---------------------------------------------------------------------------------------------------------
@@ -109,11 +178,10 @@ def of_unit(amount: Expr, unit: str) -> Expr | None:
         exact = call("multiply", cast(amount, DOUBLE), Literal(float(micros), DOUBLE))
         return interval_of(_ZERO, _ZERO, cast(exact, BIGINT))
     whole = amount if amount.dtype.is_integer or is_null_literal(amount) else call("trunc", amount)
-    n = cast(whole, BIGINT)
-    made = tuple(_times(n, factor) for factor in (months, days, micros))
-    if isinstance(n, Literal) and n.is_null:
-        return Literal(None, INTERVAL)
-    return interval_of(*made)
+    if micros:
+        return interval_of(_ZERO, _ZERO, _times(cast(whole, BIGINT), micros))
+    n = cast(whole, INTEGER)
+    return interval_of(_times(n, months), _times(n, days), _ZERO_MICROS)
 
 
 def _declare_amount(name: str, unit: str, takes_fractions: bool) -> None:
@@ -140,34 +208,50 @@ for _name, _unit in (
 
 def added(a: Expr, b: Expr) -> Expr:
     """The sum of two intervals, part by part."""
-    return interval_of(*(_plus(x, y) for x, y in zip(parts(a), parts(b), strict=True)))
-
-
-def scaled(a: Expr, factor: Expr) -> Expr:
-    """An interval some whole times over, part by part."""
-    n = cast(factor, BIGINT)
-    return interval_of(*(_ZERO if _is_zero(p) else make("multiply", (p, n), BIGINT) for p in parts(a)))
+    months, days, micros = (_plus(x, y) for x, y in zip(parts(a), parts(b), strict=True))
+    return interval_of(months, days, micros)
 
 
 def minus(a: Expr) -> Expr:
     """An interval with the other sign."""
-    return interval_of(*(_ZERO if _is_zero(p) else make("negate", (p,), BIGINT) for p in parts(a)))
+    if isinstance(a, Literal) and not a.is_null:
+        try:
+            return derived(_negated, INTERVAL, (a,))
+        except OverflowError:
+            pass
+    months, days, micros = (p if _is_zero(p) else make("negate", (p,), p.dtype) for p in parts(a))
+    return interval_of(months, days, micros)
+
+
+def scaled(a: Expr, factor: Expr) -> Expr:
+    """An interval some whole times over, part by part."""
+    months, days, micros = (
+        p if _is_zero(p) else make("multiply", (p, cast(factor, p.dtype)), p.dtype) for p in parts(a)
+    )
+    return interval_of(months, days, micros)
 
 
 def between(a: Expr, b: Expr) -> Expr:
     """``a - b`` of two timestamps: days of 24 hours, and microseconds."""
-    micros = make("subtract", tuple(_micros_since_1970(x) for x in (a, b)), BIGINT)
+    micros = make("subtract", tuple(micros_since_1970(x) for x in (a, b)), BIGINT)
     day = _number(DAY_MICROS)
-    return interval_of(_ZERO, make("int_divide", (micros, day), BIGINT), make("modulo", (micros, day), BIGINT))
+    days = cast(_without_null(make("int_divide", (micros, day), BIGINT), micros), INTEGER)
+    return interval_of(_ZERO, days, _without_null(make("modulo", (micros, day), BIGINT), micros))
 
 
-def _stamp(x: Expr) -> Expr:
+def _without_null(e: Call, of: Expr) -> Call:
+    """A quotient by a constant, which is NULL where the dividend is."""
+    return Call(e.function, e.args, e.dtype, of.nullable)
+
+
+def stamp(x: Expr) -> Expr:
     """A date or timestamp as a TIMESTAMP; of one with a zone the time of UTC."""
     return Cast(x, TIMESTAMP) if x.dtype.kind is Kind.TIMESTAMPTZ else cast(x, TIMESTAMP)
 
 
-def _micros_since_1970(x: Expr) -> Expr:
-    return make("_units", (_stamp(x), _number(1)), BIGINT)
+def micros_since_1970(x: Expr) -> Expr:
+    """Microseconds from 1970-01-01 to a date or timestamp."""
+    return make("_units", (stamp(x), _number(1)), BIGINT)
 
 
 @scalar("_from_micros", ((BIGINT,), TIMESTAMP), bounds=lambda micros: micros)
@@ -190,10 +274,10 @@ def months_later(days: int, months: int) -> int:
 def shifted(x: Expr, interval: Expr) -> Expr:
     """A date or timestamp plus an interval: months, of which the day is cut to the month's length, then days and
     microseconds."""
-    months, days, micros = parts(interval)
-    since = _micros_since_1970(x)
+    months, days, micros = (cast(p, BIGINT) for p in parts(interval))
+    since = micros_since_1970(x)
     if not _is_zero(months):
-        day = make("_units", (_stamp(x), _number(DAY_MICROS)), BIGINT)
+        day = make("_units", (stamp(x), _number(DAY_MICROS)), BIGINT)
         later = make("subtract", (make("_months_later", (day, months), BIGINT), day), BIGINT)
         since = _plus(since, _times(later, DAY_MICROS))
     return make("_from_micros", (_plus(_plus(since, _times(days, DAY_MICROS)), micros),), TIMESTAMP)
@@ -208,99 +292,50 @@ def plus(a: Expr, interval: Expr, sign: int) -> Expr:
     """A date or timestamp plus an interval, or minus it where ``sign`` is -1."""
     if a.dtype.kind is Kind.TIMESTAMPTZ:  # by the calendar of UTC, as gquery has no zone of a session
         return Cast(plus(Cast(a, TIMESTAMP), interval, sign), a.dtype)
-    if not isinstance(interval, Literal):
-        return shifted(a, interval if sign > 0 else minus(interval))
     stamp = cast(a, TIMESTAMP)
-    if interval.is_null or (isinstance(stamp, Literal) and stamp.is_null):
+    if isinstance(interval, Literal) and interval.is_null:
         return Literal(None, TIMESTAMP)
-    value = interval if sign > 0 else derived(negated, INTERVAL, (interval,))
+    value = interval if sign > 0 else minus(interval)
+    if not isinstance(value, Literal):
+        return shifted(a, value)
     if isinstance(stamp, Literal):
+        if stamp.is_null:
+            return Literal(None, TIMESTAMP)
         later = derived(add_interval, TIMESTAMP, (stamp, value))
         if fits(later, TIMESTAMP):  # else it raises where the query gets to it
             return later
     return make("add_interval", (stamp, value), TIMESTAMP)
 
 
-# ---- what is asked of an interval ------------------------------------------------------------------------------------
+# ---- how intervals are compared --------------------------------------------------------------------------------------
+
+
+def key(e: Expr) -> Expr:
+    """An integer that is equal, less or greater for intervals that are (see `expression.interval.comparison_key`)."""
+    if isinstance(e, Literal):
+        return Literal(None, KEY_TYPE) if e.is_null else derived(comparison_key, KEY_TYPE, (e,))
+    return make(KEY, (e,), KEY_TYPE)
+
+
+def comparable(e: Expr) -> Expr:
+    """What is equal, less or greater where an expression is: that itself, but for an interval."""
+    return key(e) if e.dtype == INTERVAL else e
 
 
 def compared(name: str, a: Expr, b: Expr) -> Expr:
-    """A comparison of two intervals, for which a month has 30 days and a day 24 hours."""
-    sides = (parts(a), parts(b))
-    wide = not all(_is_zero(months) for months, _, _ in sides)
-    return call(name, *(_total(side, _WIDE if wide else BIGINT) for side in sides))
+    """A comparison of two intervals."""
+    return call(name, key(a), key(b))
 
 
-def _total(of: Parts, dtype: DType) -> Expr:
-    """The microseconds of an interval."""
-    total: Expr | None = None
-    for part, length in zip(of, (_MONTH_DAYS * DAY_MICROS, DAY_MICROS, 1), strict=True):
-        if _is_zero(part):
-            continue
-        each = make("multiply", (cast(part, dtype), Literal(length, dtype)), dtype) if length > 1 else cast(part, dtype)
-        total = each if total is None else make("add", (total, each), dtype)
-    return Literal(0, dtype) if total is None else total
-
-
-_OF_MONTHS = {
-    "year": (12, None),
-    "decade": (120, None),
-    "century": (1200, None),
-    "millennium": (12000, None),
-    "month": (1, 12),
-}
-_OF_MICROS = {
-    "hour": (3_600_000_000, None), "minute": (60_000_000, 60), "second": (1_000_000, 60), "millisecond": (1000, 60_000),
-    "microsecond": (1, 60_000_000),
-}  # fmt: skip
-
-
-def part_of(name: str, e: Expr) -> Expr | None:
-    """A part of an interval as `date_part` gives it; None for one that it has not."""
+def computed_key(e: Expr) -> Expr:
+    """What a kernel computes for the key of an interval."""
     months, days, micros = parts(e)
-    if name == "day":
-        return days
-    if name == "quarter":
-        month = make("modulo", (months, _number(12)), BIGINT)
-        return _plus(make("int_divide", (month, _number(3)), BIGINT), _number(1))
-    if name == "epoch" and _is_zero(months):
-        seconds = call("divide", cast(micros, DOUBLE), Literal(1e6, DOUBLE))
-        return make("add", (cast(_times(days, 86_400), DOUBLE), seconds), DOUBLE)
-    of, units = (months, _OF_MONTHS) if name in _OF_MONTHS else (micros, _OF_MICROS)
-    if name not in units:
-        return None
-    length, wrap = units[name]
-    whole = of if length == 1 else make("int_divide", (of, _number(length)), BIGINT)
-    return whole if wrap is None else make("modulo", (whole, _number(wrap)), BIGINT)
-
-
-# ---- buckets ---------------------------------------------------------------------------------------------------------
-
-_MONDAY = 946_857_600_000_000  # 2000-01-03, from which buckets of days and less are counted
-
-
-def _width(value: Interval) -> int:
-    return value.days * DAY_MICROS + value.micros
-
-
-@resolver("time_bucket", "$(INTERVAL, DATE or TIMESTAMP)",
-          example=("time_bucket(INTERVAL 5 MINUTE, TIMESTAMP '2020-01-01 00:07:00')", "2020-01-01 00:05:00"))  # fmt: skip
-def _time_bucket(width: Expr, x: Expr) -> Expr | None:
-    """The begin of the interval of that constant width in which x lies; widths of days and less begin at 2000-01-03."""
-    if width.dtype != INTERVAL or not x.dtype.is_temporal:
-        return None
-    if not isinstance(width, Literal) or width.is_null:
-        raise NotSupportedError("not supported: time_bucket of a width that is not constant")
-    value = width.value
-    assert isinstance(value, Interval)
-    if value.months or _width(value) <= 0:
-        raise NotSupportedError("not supported: time_bucket of months; date_trunc cuts to months, quarters and years")
-    since = make("subtract", (_micros_since_1970(x), _number(_MONDAY)), BIGINT)
-    number = make("_floored", (since, derived(_width, BIGINT, (width,))), BIGINT)
-    return cast(make("_from_micros", (_plus(number, _number(_MONDAY)),), TIMESTAMP), x.dtype)
-
-
-@scalar("_floored", ((BIGINT, BIGINT), BIGINT))
-def floored(x: int, unit: int) -> int:
-    """The last multiple of a unit."""
-    return sub_i64(x, floor_mod_i64(x, unit))
+    day = _number(DAY_MICROS)
+    whole_days = make("add", (cast(days, BIGINT), make("int_divide", (micros, day), BIGINT)), BIGINT)
+    of_day = make("modulo", (micros, day), BIGINT)
+    month = _number(_MONTH_DAYS)
+    whole_months = make("add", (cast(months, BIGINT), make("int_divide", (whole_days, month), BIGINT)), BIGINT)
+    of_month = make("modulo", (whole_days, month), BIGINT)
+    mixed = make("add", (make("multiply", (whole_months, _number(DAY_DIGITS)), BIGINT), of_month), BIGINT)
+    high = make("multiply", (Cast(mixed, KEY_TYPE), _number(MICRO_DIGITS, KEY_TYPE)), KEY_TYPE)
+    return make("add", (high, Cast(of_day, KEY_TYPE)), KEY_TYPE)

@@ -25,7 +25,7 @@ from gquery.expression.types import (
     DType,
     decimal,
 )
-from gquery.functions import intervals
+from gquery.functions import interval_parts, intervals
 from gquery.functions.casts import cast, fits, is_integer_literal, is_text_literal, negated, unified
 from gquery.functions.registry import BoundsRule, ScalarFunction, call, declare, is_null_literal, make, resolver
 
@@ -221,16 +221,20 @@ def _is_small_integer(e: Expr) -> bool:
     )  # fmt: skip
 
 
-@resolver("multiply", "$(numeric, numeric)")
+@resolver("multiply", "$(numeric, numeric)", "$(INTERVAL, numeric) -> INTERVAL")
 def _multiply(a: Expr, b: Expr) -> Expr | None:
     for one, other in ((a, b), (b, a)):
-        if one.dtype == INTERVAL and other.dtype.is_integer:
+        if one.dtype == INTERVAL and (other.dtype.is_integer or is_null_literal(other)):
             return intervals.scaled(one, other)
+        if one.dtype == INTERVAL and other.dtype.is_numeric:
+            return interval_parts.scaled_by_fraction(one, cast(other, DOUBLE), "multiply")
     return _arithmetic("multiply", a, b)
 
 
-@resolver("divide", "$(numeric, numeric) -> DOUBLE or FLOAT")
+@resolver("divide", "$(numeric, numeric) -> DOUBLE or FLOAT", "$(INTERVAL, numeric) -> INTERVAL")
 def _divide(a: Expr, b: Expr) -> Expr | None:
+    if a.dtype == INTERVAL and (b.dtype.is_numeric or is_null_literal(b)):
+        return interval_parts.scaled_by_fraction(a, cast(b, DOUBLE), "divide")
     if not all(e.dtype.is_numeric or is_null_literal(e) for e in (a, b)):
         return None
     common = common_type(a.dtype, b.dtype)
@@ -300,11 +304,11 @@ def _nonzero(name: str, e: Expr) -> Expr:
 
 @resolver("negate", "$(numeric)", "$(INTERVAL)")
 def _negate(a: Expr) -> Expr | None:
-    if intervals.is_computed(a):
+    if a.dtype == INTERVAL:
         return intervals.minus(a)
     if is_null_literal(a):
         return Literal(None, BIGINT)
-    if isinstance(a, Literal) and not a.is_null and (a.dtype.is_numeric or a.dtype == INTERVAL):
+    if isinstance(a, Literal) and not a.is_null and a.dtype.is_numeric:
         minus = derived(negated, a.dtype, (a,))
         if not a.dtype.is_integer or fits(minus, a.dtype):
             return minus

@@ -89,7 +89,7 @@ def continuous(types: Sequence[DType]) -> Resolved | None:
 
 def median_type(types: Sequence[DType]) -> Resolved | None:
     found = continuous(types)
-    if found is None and len(types) == 1 and types[0].kind in (Kind.VARCHAR, Kind.BOOLEAN):
+    if found is None and len(types) == 1 and types[0].kind in (Kind.VARCHAR, Kind.BOOLEAN, Kind.INTERVAL):
         return types, types[0]
     return found
 
@@ -105,11 +105,11 @@ def text(types: Sequence[DType]) -> Resolved | None:
 
 def list_type(types: Sequence[DType]) -> Resolved | None:
     """Of what is computed with, and of lists of that."""
-    return (types, list_of(types[0])) if len(types) == 1 and types[0].kind not in (Kind.INTERVAL, Kind.OPAQUE) else None
+    return (types, list_of(types[0])) if len(types) == 1 and types[0].kind is not Kind.OPAQUE else None
 
 
 def by_another(types: Sequence[DType]) -> Resolved | None:
-    return (types, types[0]) if len(types) == 2 and all(t.kind is not Kind.INTERVAL for t in types) else None
+    return (types, types[0]) if len(types) == 2 else None
 
 
 def weighted(types: Sequence[DType]) -> Resolved | None:
@@ -122,7 +122,7 @@ def of_any(result: DType) -> Callable[[Sequence[DType]], Resolved | None]:
 
 # ---- what they are made of -------------------------------------------------------------------------------------------
 
-_HALF = Literal(0.5, DOUBLE)
+HALF = Literal(0.5, DOUBLE)
 
 
 def _quantile_of(dtype: DType) -> str:
@@ -130,14 +130,14 @@ def _quantile_of(dtype: DType) -> str:
 
 
 def median(p: Parts, x: Expr) -> Expr:
-    return p.part(_quantile_of(x.dtype), x.dtype, x, _HALF)
+    return p.part(_quantile_of(x.dtype), x.dtype, x, HALF)
 
 
 def mad(p: Parts, x: Expr) -> Expr:
     p.only(x)
-    middle = p.pivot("quantile_cont", x.dtype, x, _HALF)
+    middle = p.pivot("quantile_cont", x.dtype, x, HALF)
     away = call("abs", cast(call("subtract", x, middle), x.dtype))
-    return p.part("quantile_cont", x.dtype, away, _HALF)
+    return p.part("quantile_cont", x.dtype, away, HALF)
 
 
 def at_extreme(extreme: str, takes_null: bool) -> Callable[[Parts, Expr, Expr], Expr]:

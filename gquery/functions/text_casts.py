@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from gquery.expression.types import DType, Kind, type_bounds
+from gquery.functions.interval_texts import from_texts
 from gquery.functions.texts import SPACES, value_of
 from gquery.functions.vectors import (
     characters_of,
@@ -95,6 +96,8 @@ def from_text(texts: pa.Array, dtype: DType, type_: pa.DataType) -> pa.Array:
         case Kind.TIMESTAMP:
             times = Forms(_timestamps, ((_PLAIN_TIMESTAMP, _timestamps_of_parts),), _RARE_DATE, _DATE_FIRST)
             return _parsed(texts, dtype, type_, times)
+        case Kind.INTERVAL:
+            return from_texts(texts)
         case Kind.DECIMAL:
             return _parsed(texts, dtype, type_, _decimal_forms(dtype, type_))
         case _:

@@ -11,15 +11,16 @@ from typing import Any
 
 import numpy as np
 
+from gquery.expression.interval import interval_text
 from gquery.expression.types import INT64, DType, Kind, type_bounds
 from gquery.functions.calendar import (
     date_text,
     parse_date,
-    parse_interval,
     parse_moment,
     parse_timestamp,
     timestamp_text,
 )
+from gquery.functions.interval_texts import parse_interval
 
 SPACES = " \t\n\v\f\r"
 _TRUE, _FALSE = ("true", "t", "yes", "y", "1"), ("false", "f", "no", "n", "0")
@@ -49,7 +50,7 @@ def value_of(text: str, dtype: DType) -> Any:
         case Kind.TIMESTAMPTZ:
             return parse_moment(text)
         case Kind.INTERVAL:
-            return parse_interval(text)
+            return _interval(text)
         case Kind.REAL | Kind.DOUBLE:
             return _real(text, dtype)
         case Kind.DECIMAL:
@@ -79,6 +80,8 @@ def text_of(value: Any, dtype: DType) -> str:
             return date_text(int(value))
         case Kind.TIMESTAMP:
             return timestamp_text(int(value))
+        case Kind.INTERVAL:
+            return interval_text(int(value))
         case _:
             return str(value)
 
@@ -107,6 +110,14 @@ def _float_text(value: float, text: str) -> str:
     if value in (float("inf"), float("-inf")):
         return "inf" if value > 0 else "-inf"
     return text
+
+
+def _interval(text: str) -> int | None:
+    value = parse_interval(text)
+    try:
+        return None if value is None else value.packed
+    except OverflowError:
+        return None
 
 
 def _real(text: str, dtype: DType) -> float | None:

@@ -10,6 +10,7 @@ from gquery.errors import ConversionError, OutOfRangeError
 from gquery.expression.expr import Call, Literal
 from gquery.expression.facts import MICROS_PER_DAY
 from gquery.expression.frozen import frozen
+from gquery.expression.interval import Interval
 from gquery.expression.types import (
     BIGINT,
     INT64,
@@ -17,7 +18,6 @@ from gquery.expression.types import (
     TIMESTAMP,
     Bounds,
     DType,
-    Interval,
     Kind,
     Register,
     type_bounds,
@@ -199,6 +199,11 @@ def wide_constant(value: int, code: Code) -> ir.Name:
     return code.let(code.call("make_i128", code.constant(high), code.constant(low)))
 
 
+def exact_constant(value: int, register: Register, code: Code) -> ir.Expression:
+    """An integer constant in a register of 64 or 128 bits."""
+    return wide_constant(value, code) if register is Register.I128 else code.constant(value)
+
+
 def as_i128(value: Value, code: Code) -> ir.Expression:
     """The value as a 128-bit integer."""
     return value.var if value.properties.register is Register.I128 else code.let(code.call("i128_from_i64", value.var))
@@ -296,8 +301,8 @@ def add_interval(value: Value, interval: Literal, code: Code) -> Value:
     """TIMESTAMP + INTERVAL: months first (the day is clamped to the month's length), then days and microseconds."""
     if interval.value is None:
         return Value(code.zero(Register.I64), ir.FALSE, ValueProperties(TIMESTAMP, Bounds(0, 0), True))
-    by = interval.value
-    assert isinstance(by, Interval) and value.properties.bounds is not None
+    by = Interval.of(interval.value)
+    assert value.properties.bounds is not None
     if by.months:
         value = _add_months(value, by.months, code)
     for shift in (by.days * MICROS_PER_DAY, by.micros):

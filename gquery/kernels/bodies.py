@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from gquery.expression.expr import Call, Cast, Expr, Literal
 from gquery.expression.traverse import walk
-from gquery.expression.types import Kind
+from gquery.kernels import interval_values
 from gquery.kernels.compare import COMPARISONS
 from gquery.kernels.render import ARITHMETIC, EXTREMES
 
-_WRITTEN = frozenset([*ARITHMETIC, *COMPARISONS, *EXTREMES, "add_days", "days_between"])
+_WRITTEN = frozenset([*ARITHMETIC, *COMPARISONS, *EXTREMES, "add_days", "days_between", *interval_values.FUNCTIONS])
 """Functions that `render` writes itself, for all arguments."""
 _MATCHES = ("like", "ilike")
 
@@ -27,7 +27,5 @@ def _is_written(e: Expr) -> bool:
             return function in _WRITTEN
         case Cast(arg=arg, dtype=dtype):
             return not (arg.dtype.is_string or dtype.is_string or arg.dtype.is_list or dtype.is_list)
-        case Literal(dtype=dtype):
-            return dtype.kind is not Kind.INTERVAL
         case _:
             return True

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from gquery.columns.arrow import arrow_type
+from gquery.columns.arrow import arrow_type, carried_type
 from gquery.columns.opaque import Pending
 from gquery.errors import ConversionError, DatabaseError
 from gquery.expression.expr import (
@@ -133,7 +133,7 @@ def _cast(e: Cast, arg: Any, failures: list[Failure]) -> Any:
     elif e.dtype.is_string:
         made = cast_to_text.to_text(array, e.arg.dtype)
     else:
-        made = text_casts.from_text(array, e.dtype, arrow_type(e.dtype))
+        made = text_casts.from_text(array, e.dtype, carried_type(e.dtype))
         if not e.try_ and made.null_count > array.null_count:
             failed = flags(made.is_null()) & flags(array.is_valid())
             text = array[int(np.flatnonzero(failed)[0])].as_py()
@@ -144,7 +144,7 @@ def _cast(e: Cast, arg: Any, failures: list[Failure]) -> Any:
 def _called(e: Call, args: list[Any], failures: list[Failure]) -> Any:
     function = FUNCTIONS[e.function]
     assert function.host is not None
-    type_ = arrow_type(e.dtype)
+    type_ = carried_type(e.dtype)
     if function.strict and any(isinstance(a, pa.Scalar) and not a.is_valid for a in args):
         arrays = [a for a in args if isinstance(a, pa.Array)]
         return pa.nulls(len(arrays[0]), type_) if arrays else null(type_)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from gquery.columns.arrow import arrow_type, string_array
+from gquery.columns.arrow import carried_type, string_array
 from gquery.expression.types import DType, Kind
 from gquery.functions.vectors import from_numpy
 from gquery.kernels.checks import string_at
@@ -49,7 +49,7 @@ def bytes_of(pair: tuple[int, int]) -> bytes:
 
 def array_of_registers(results: Sequence[Any], dtype: DType) -> pa.Array:
     """Registers (None for NULL, bytes for text) as an array of Arrow's."""
-    type_ = arrow_type(dtype)
+    type_ = carried_type(dtype)
     if dtype.is_opaque or dtype.kind is Kind.NULL:
         return pa.nulls(len(results), type_)  # the constant of such a type
     if dtype.is_string:
@@ -62,7 +62,7 @@ def array_of_registers(results: Sequence[Any], dtype: DType) -> pa.Array:
         return made.view(type_)
     if dtype.kind is Kind.BOOLEAN:
         return from_numpy(np.array(plain, np.bool_), ok)
-    if dtype.is_decimal:
+    if dtype.is_decimal or dtype.kind is Kind.INTERVAL:
         words = np.array([[signed(n & (2**64 - 1)), n >> 64] for n in plain], np.int64).reshape(-1)
         bitmap = pa.py_buffer(np.packbits(ok, bitorder="little"))
         return pa.Array.from_buffers(type_, len(results), [bitmap, pa.py_buffer(words)])
@@ -79,7 +79,7 @@ def registers_of(array: pa.Array, dtype: DType) -> list[Any]:
         array = array.view(pa.int32())
     elif dtype.kind is Kind.TIMESTAMP:
         array = array.view(pa.int64())
-    elif dtype.is_decimal:
+    elif dtype.is_decimal or dtype.kind is Kind.INTERVAL:
         whole = pa.decimal128(38, 0)
         array = pa.Array.from_buffers(whole, len(array), array.buffers(), array.null_count, array.offset)
     return list(array.to_pylist())

@@ -28,10 +28,10 @@ from gquery.expression.expr import (
     Or,
     ScalarSubquery,
 )
-from gquery.expression.types import BOOLEAN, INT64, VARCHAR, Bounds, Interval, Kind, Register, type_bounds
+from gquery.expression.types import BOOLEAN, INT64, VARCHAR, Bounds, Kind, Register, type_bounds
 from gquery.functions import FUNCTIONS
-from gquery.functions.intervals import refused
-from gquery.kernels import arithmetic, casts, compare, dictionaries, hashes, ir, like, loops, patterns, slot_constants
+from gquery.kernels import arithmetic, casts, compare, dictionaries, hashes, interval_values, ir, like, loops, patterns
+from gquery.kernels import slot_constants as slots
 from gquery.kernels.bindings import NeedsHostError
 from gquery.kernels.code import Code
 from gquery.kernels.convert import convert, merge
@@ -133,8 +133,6 @@ def literal(e: Literal, code: Code) -> Value:
     if e.is_null:
         what = ValueProperties(e.dtype, Bounds(0, 0) if e.dtype.is_exact or e.dtype.is_opaque else None, nullable=True)
         return Value(code.zero(what.register), ir.FALSE, what)
-    if isinstance(e.value, Interval):
-        raise refused()
     if e.dtype.kind is Kind.BOOLEAN:
         what = value_properties(e.dtype, Bounds(int(e.value), int(e.value)), nullable=False)
         return Value(ir.TRUE if e.value else ir.FALSE, None, what)
@@ -144,14 +142,7 @@ def literal(e: Literal, code: Code) -> Value:
         return Value(compare.string_constant(e.value.encode(), code), None, value_properties(VARCHAR, nullable=False))
     value = int(e.value)
     what = ValueProperties(e.dtype, Bounds(value, value), nullable=False)
-    return Value(exact_constant(value, what.register, code), None, what)
-
-
-def exact_constant(value: int, register: Register, code: Code) -> ir.Expression:
-    """An integer constant in a register of 64 or 128 bits."""
-    if register is Register.I128:
-        return arithmetic.wide_constant(value, code)
-    return code.constant(value)
+    return Value(arithmetic.exact_constant(value, what.register, code), None, what)
 
 
 def _call(e: Call, code: Code) -> Value:
@@ -160,7 +151,7 @@ def _call(e: Call, code: Code) -> Value:
     if e.function in ARITHMETIC:
         return arithmetic.arithmetic(e, [render(a, code) for a in e.args], code)
     if e.function in compare.COMPARISONS:
-        a, b = (slot_constants.operand(x, code) or render(x, code) for x in e.args)
+        a, b = (slots.operand(x, code) or render(x, code) for x in e.args)
         return compare.comparison(e.function, a, b, code)
     if e.function in ("like", "ilike"):
         return _like(e, code)
@@ -177,8 +168,8 @@ def _call(e: Call, code: Code) -> Value:
     if e.function == "days_between":
         days = [render(a, code) for a in e.args]
         return arithmetic.exact("subtract", days[0], days[1], e.dtype, code)
-    if e.dtype.kind is Kind.INTERVAL:
-        raise refused()
+    if e.function in interval_values.FUNCTIONS:
+        return interval_values.written(e, render, code)
     if e.function in arithmetic.BITS and e.dtype.kind is Kind.UBIGINT:
         return arithmetic.unsigned_bits(e, [render(a, code) for a in e.args], code)
     return _function(e, code)

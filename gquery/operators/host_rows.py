@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from gquery import tuning
-from gquery.columns.arrow import export_column
+from gquery.columns.arrow import carried
 from gquery.columns.arrow_buffers import bits_of, numpy_name, values_of
 from gquery.columns.table import ColumnData, Dictionary
 from gquery.device.array import Array
@@ -317,7 +317,7 @@ class _Run:
 
 def _array(column: ColumnData) -> pa.Array:
     """A column as one array."""
-    made = export_column(column)
+    made = carried(column)
     return made.combine_chunks() if isinstance(made, pa.ChunkedArray) else made
 
 

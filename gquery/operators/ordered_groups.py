@@ -158,7 +158,10 @@ def _result(call: OrderedCall, stored: Stored, rows: InOrder) -> ColumnData:
             ends = [gathers.take(column, rows.rows_at(p), device) for p in (low, high)]
             return interpolated(ends[0], ends[1], weight, there, stored, device)
         case "mode":
-            return _taken(column, _modes(column, call.order, rows), there, device)
+            by = (
+                columns[more[0].id] if more and isinstance(more[0], Column) else column
+            )  # where equal values are not the same
+            return _taken(column, _modes(by, call.order, rows), there, device)
         case f if f in REDUCTIONS:
             return reduced(f, column, Ranges(rows.rows, rows.groups.starts[:-1], sizes), stored, device)
         case "string_agg":

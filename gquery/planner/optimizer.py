@@ -29,6 +29,7 @@ from gquery.planner.rules.filter_shared import filter_shared
 from gquery.planner.rules.fix_moment import fix_moment
 from gquery.planner.rules.fold_constants import Evaluate
 from gquery.planner.rules.inline_shared import inline_shared
+from gquery.planner.rules.interval_keys import interval_keys
 from gquery.planner.rules.join_order import join_order
 from gquery.planner.rules.limit_into_sort import limit_into_sort
 from gquery.planner.rules.limit_windows import limit_windows
@@ -87,6 +88,8 @@ RULES: tuple[Rule, ...] = (
     ),
     # before all others, which know no grouping sets
     Rule("expand_grouping_sets", _on_plan(expand_grouping_sets), required=True, makes_uses=True),
+    # before all others, which take equal values for the same
+    Rule("interval_keys", _on_plan(interval_keys), required=True),
     # before those that see through what is in place
     Rule("inline_shared", lambda query, _: inline_shared(query), whole=True, for_uses=True),
     # NOT IN is an ANTI join where there are no NULLs

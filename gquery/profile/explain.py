@@ -28,7 +28,8 @@ from gquery.expression.expr import (
     ScalarSubquery,
     SortKey,
 )
-from gquery.expression.types import DType, Interval, Kind, python_value
+from gquery.expression.interval import Interval
+from gquery.expression.types import DType, Kind, python_value
 from gquery.expression.windows import TO_CURRENT, FrameBound, WindowCall, WindowFrame
 from gquery.planner.logical.nodes import (
     Aggregate,
@@ -298,11 +299,11 @@ def literal(value: object, dtype: DType) -> str:
     """A constant as SQL would write it."""
     if value is None:
         return "NULL"
-    if isinstance(value, Interval):
-        units = ((value.months, "months"), (value.days, "days"), (value.micros, "microseconds"))
-        parts = [f"{n} {unit}" for n, unit in units if n]
-        return f"INTERVAL '{' '.join(parts) or '0 days'}'"
     match dtype.kind:
+        case Kind.INTERVAL:
+            parts = Interval.of(int(str(value)))
+            units = ((parts.months, "months"), (parts.days, "days"), (parts.micros, "microseconds"))
+            return f"INTERVAL '{' '.join(f'{n} {unit}' for n, unit in units if n) or '0 days'}'"
         case Kind.VARCHAR:
             return "'" + str(value).replace("'", "''") + "'"
         case Kind.DATE | Kind.TIMESTAMP | Kind.TIMESTAMPTZ:

@@ -31,7 +31,10 @@ def check_parquet(schema: pa.Schema) -> None:
     import pyarrow.parquet as pq
 
     for field in schema:
-        if dtype_of(field.type).is_opaque:
+        dtype = dtype_of(field.type)
+        if dtype.kind is Kind.INTERVAL:
+            raise _refusal(field, "Parquet", "Arrow has no intervals there; CAST it to VARCHAR, or take epoch_us of it")
+        if dtype.is_opaque:
             try:
                 pq.write_table(pa.table({"c": pa.nulls(1, field.type)}), pa.BufferOutputStream())
             except MemoryError:

@@ -95,12 +95,15 @@ class Outputs(ABC):
         """The result as a pandas DataFrame. By default dates become datetime64, integers with NULLs floats, decimals stay
         exact; ``dtype_backend="pyarrow"`` keeps every type and NULL. ``copy=False`` hands out columns that pandas can use
         as they lie; those cannot be written to."""
+        from gquery.result.interval_columns import with_durations
         from gquery.result.outlets import converted
 
         table = self.to_arrow_table()
         match dtype_backend:
             case None:
-                return converted(table, lambda t: t.to_pandas(date_as_object=False, split_blocks=not copy), "pandas")
+                return converted(
+                    with_durations(table), lambda t: t.to_pandas(date_as_object=False, split_blocks=not copy), "pandas"
+                )
             case "pyarrow":
                 import pandas
 
@@ -115,9 +118,10 @@ class Outputs(ABC):
         """The result as a Polars DataFrame, which shares the memory of numbers and dates."""
         import polars
 
+        from gquery.result.interval_columns import with_durations
         from gquery.result.outlets import converted
 
-        return converted(self.to_arrow_table(), polars.from_arrow, "Polars")
+        return converted(with_durations(self.to_arrow_table()), polars.from_arrow, "Polars")
 
     # ---- arrays ----------------------------------------------------------------------------------------------------
 
@@ -179,11 +183,16 @@ class Outputs(ABC):
     ) -> None:
         """Write a CSV file, to a path or a URI of an object store. NULL is nothing, an empty text is ``""``: read it with
         ``allow_quoted_nulls=False`` to tell them apart."""
+        import pyarrow as pa
         from pyarrow import csv
 
+        from gquery.result.interval_columns import has_intervals, with_texts
         from gquery.result.outlets import check_csv
 
         reader = self.to_arrow_reader()
+        if has_intervals(reader.schema):
+            table = with_texts(self.to_arrow_table())
+            reader = pa.RecordBatchReader.from_batches(table.schema, table.to_batches(_BATCH))
         check_csv(reader.schema)
         if not isinstance(header, bool):
             raise InterfaceError(f"to_csv: header is True or False, not {header!r}")

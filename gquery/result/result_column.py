@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gquery.columns.arrow_buffers import read_only
+from gquery.columns.arrow_intervals import total_micros
 from gquery.device.device import cuda_device
 from gquery.errors import InterfaceError
+from gquery.expression.interval import split_words
 from gquery.expression.types import Kind, PhysicalType
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ _NUMPY = {
     Kind.BOOLEAN: "bool", Kind.TINYINT: "int8", Kind.SMALLINT: "int16", Kind.INTEGER: "int32", Kind.BIGINT: "int64",
     Kind.UTINYINT: "uint8", Kind.USMALLINT: "uint16", Kind.UINTEGER: "uint32", Kind.UBIGINT: "uint64",
     Kind.REAL: "float32", Kind.DOUBLE: "float64", Kind.DATE: "int32", Kind.TIMESTAMP: "int64", Kind.DECIMAL: "float64",
-    Kind.TIMESTAMPTZ: "int64",
+    Kind.TIMESTAMPTZ: "int64", Kind.INTERVAL: "int64",
 }  # fmt: skip
 
 
@@ -56,14 +58,16 @@ class ResultColumn:
 
     @cached_property
     def values(self) -> Any:
-        """The values on their device, 0 under NULL: dates as days, timestamps as microseconds since 1970, decimals as
-        floats. InterfaceError for text."""
+        """The values on their device, 0 under NULL: dates as days, timestamps as microseconds since 1970, intervals as
+        microseconds, decimals as floats. InterfaceError for text."""
         column, kind = self._column, self.dtype.kind
         if kind not in _NUMPY:
             raise InterfaceError(f'Column "{self.name}" of type {self.dtype} is no array of numbers; Arrow can hold it')
         data, type_ = _handed_out(column.data.on(self.device)), _NUMPY[kind]
         if kind is Kind.DECIMAL:
             return self._floats(data)
+        if kind is Kind.INTERVAL:
+            return self._micros(data)
         if column.physical_type is PhysicalType.I128:
             data = data[::2].view("uint64") if kind is Kind.UBIGINT else data[::2]
         data = data[: len(self)]
@@ -78,9 +82,17 @@ class ResultColumn:
         low, high = data[: 2 * len(self) : 2].view("uint64"), data[1 : 2 * len(self) : 2]
         return (high * 2.0**64 + low) / scale
 
+    def _micros(self, data: Any) -> Any:
+        if self._column.physical_type is not PhysicalType.I128:
+            return data[: len(self)].astype("int64", copy=False)
+        try:
+            return total_micros(*split_words(data[: 2 * len(self)].reshape(-1, 2)))
+        except OverflowError as error:
+            raise InterfaceError(f'Column "{self.name}": {error}; Arrow can hold it') from None
+
     def to_numpy(self) -> Any:
-        """A NumPy array, masked where there are NULLs; dates and timestamps as datetime64, text and what is carried alone as
-        Python objects."""
+        """A NumPy array, masked where there are NULLs; dates and timestamps as datetime64, intervals as timedelta64, text and
+        what is carried alone as Python objects."""
         if self.dtype.kind in (Kind.VARCHAR, Kind.NULL):
             from gquery.columns.arrow import export_column
 
@@ -99,6 +111,8 @@ class ResultColumn:
             values = values.astype("datetime64[D]")
         elif self.dtype.kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
             values = values.view("datetime64[us]")
+        elif self.dtype.kind is Kind.INTERVAL:
+            values = values.view("timedelta64[us]")
         values = values.view()
         values.flags.writeable = False
         if self.valid is None or bool(to_host(self.valid).all()):

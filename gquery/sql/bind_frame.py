@@ -13,7 +13,8 @@ from sqlglot import exp
 
 from gquery.errors import BindError, NotSupportedError
 from gquery.expression.expr import Expr, Literal, SortKey
-from gquery.expression.types import BIGINT, Interval, Kind
+from gquery.expression.interval import Interval
+from gquery.expression.types import BIGINT, Kind
 from gquery.expression.windows import (
     TO_CURRENT,
     WHOLE_PARTITION,
@@ -104,8 +105,9 @@ def _check(start: FrameBound, end: FrameBound) -> None:
 
 def _is_negative(amount: Literal) -> bool:
     value = amount.value
-    if isinstance(value, Interval):
-        return min(value.months, value.days, value.micros) < 0
+    if amount.dtype.kind is Kind.INTERVAL:
+        parts = Interval.of(value)
+        return min(parts.months, parts.days, parts.micros) < 0
     return amount.dtype.is_numeric and bool(value < 0)
 
 

@@ -16,7 +16,6 @@ from gquery import tuning
 from gquery.errors import BindError, Error, NotSupportedError, did_you_mean
 from gquery.expression.expr import Column, Expr, Literal, SortKey, new_column
 from gquery.expression.traverse import conjunction
-from gquery.functions.intervals import is_computed, refused
 from gquery.planner.logical.nodes import Aggregate, Filter, Plan, Project, Query, Sort
 from gquery.sql.bind_columns import expanded, like_star
 from gquery.sql.bind_expr import ExprBinder
@@ -349,8 +348,6 @@ class SelectBinder:
         targets: list[tuple[Column, Expr]] = []
         for i in self.items:
             e = i.bound
-            if is_computed(e):
-                raise located(refused(), self.query.sql, i.node)
             if isinstance(e, Column) and e.id in known:
                 known.discard(e.id)
                 targets.append((e, e))

@@ -26,6 +26,7 @@ from gquery.expression.traverse import conjunction, disjunction
 from gquery.expression.types import BOOLEAN, NULL
 from gquery.functions import aggregate, call, cast, unified
 from gquery.functions.casts import unify
+from gquery.functions.intervals import comparable
 from gquery.functions.user import UserFunction
 from gquery.planner.logical.nodes import Aggregate, Plan, Project, Query
 from gquery.sql.cut import TextSlots
@@ -88,7 +89,8 @@ class SubqueryBinder(ABC):
             return disjunction(tuple(self.bind(e) for e in equal))
         if not node.expressions:
             raise BindError("IN of an empty list")
-        values = unified([self.bind(left), *(self.bind(n) for n in node.expressions)], "IN", comparing=True)
+        found = unified([self.bind(left), *(self.bind(n) for n in node.expressions)], "IN", comparing=True)
+        values = [comparable(v) for v in found]
         arg, items = values[0], values[1:]
         if arg.dtype == NULL:
             return Literal(None, BOOLEAN)
@@ -108,9 +110,9 @@ class SubqueryBinder(ABC):
             dtype = unify((a, c), comparing=True, ordering=True)
             if dtype is None:
                 raise BindError(f"cannot compare {a.dtype} with {c.dtype} in IN; an explicit CAST is required")
-            casted.append(cast(a, dtype))
-            value = cast(c, dtype)
-            targets.append((c, c) if value is c else (new_column(c.name, dtype, value.nullable), value))
+            casted.append(comparable(cast(a, dtype)))
+            value = comparable(cast(c, dtype))
+            targets.append((c, c) if value is c else (new_column(c.name, value.dtype, value.nullable), value))
         return InSubquery(tuple(casted), _projected(query.plan, targets))
 
     def _scalar(self, node: exp.Expr) -> Expr:

@@ -8,7 +8,6 @@ from sqlglot import exp
 
 from gquery.errors import BindError, NotSupportedError
 from gquery.expression.expr import Expr, SortKey
-from gquery.functions.intervals import is_computed, refused
 from gquery.functions.opaque import refuse_opaque
 from gquery.sql.parse import located
 
@@ -39,8 +38,6 @@ def check_key(keys: Iterable[Expr], what: str, node: exp.Expr, sql: str) -> None
     keys = tuple(keys)
     try:
         refuse_opaque(keys, what)
-        if any(is_computed(k) for k in keys):
-            raise refused()
     except NotSupportedError as error:
         raise located(error, sql, node) from None
 

@@ -111,6 +111,7 @@ SURFACE: dict[str, tuple[Construct, ...]] = {
         Construct("LIKE, ILIKE, SIMILAR TO", "SELECT s FROM t WHERE s ILIKE 'B%' OR s SIMILAR TO '[a-c]'"),
         Construct("Dates and intervals", "SELECT day + INTERVAL 1 MONTH, moment - INTERVAL '2 hours' FROM t"),
         Construct("Computed intervals", "SELECT day + to_days(a), moment - INTERVAL (a) HOUR, epoch(moment - day) FROM t"),
+        Construct("Intervals as values", "SELECT moment - day AS x, max(age(moment, day)) FROM t GROUP BY x ORDER BY x"),
         Construct("EXTRACT", "SELECT extract(year FROM day), date_part('hour', moment) FROM t"),
     ),
 }  # fmt: skip

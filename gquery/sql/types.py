@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from gquery.errors import BindError, InterfaceError, NotSupportedError, unicode_text
 from gquery.expression.expr import Expr, Literal
+from gquery.expression.interval import Interval
 from gquery.expression.list_types import list_of
 from gquery.expression.slots import derived
 from gquery.expression.types import (
@@ -32,11 +33,11 @@ from gquery.expression.types import (
     UTINYINT,
     VARCHAR,
     DType,
-    Interval,
     Kind,
     decimal,
 )
-from gquery.functions.calendar import days_from_civil, parse_interval
+from gquery.functions.calendar import days_from_civil
+from gquery.functions.interval_texts import parse_interval
 from gquery.functions.intervals import of_unit
 
 Parameters = Sequence[Any] | Mapping[str, Any] | None
@@ -163,11 +164,14 @@ def interval(node: exp.Interval, bound: Callable[[exp.Expr], Any]) -> Expr:
     return Literal(_interval(text, unit.name if unit is not None else None), INTERVAL)
 
 
-def _interval(text: str, unit: str | None) -> Interval:
+def _interval(text: str, unit: str | None) -> int:
     parsed = parse_interval(text, unit)
     if parsed is None:
         raise BindError(f"{text!r} is no interval")
-    return parsed
+    try:
+        return parsed.packed
+    except OverflowError:
+        raise BindError(f"the interval {text!r} is out of range") from None
 
 
 def parameter(node: exp.Expr, values: Parameters) -> Literal:
@@ -230,7 +234,7 @@ def python_literal(value: Any) -> Literal:
             if getattr(value, "nanoseconds", 0):
                 raise InterfaceError(f"the parameter {value} has nanoseconds, and INTERVAL microseconds")
             micros = value.seconds * 1_000_000 + value.microseconds
-            return Literal(Interval(0, value.days, micros), INTERVAL)
+            return Literal(Interval(0, value.days, micros).packed, INTERVAL)
         case _ if type(value).__name__ == "NAType":  # pandas.NA
             return Literal(None, NULL)
         case _ if hasattr(value, "item") and getattr(value, "ndim", 0) == 0:  # a NumPy or CuPy scalar

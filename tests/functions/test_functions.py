@@ -13,7 +13,7 @@ import duckdb
 import pytest
 
 import gquery
-from gquery.errors import BindError, ConversionError, NotSupportedError, OutOfRangeError
+from gquery.errors import BindError, ConversionError, OutOfRangeError
 from gquery.functions import AGGREGATES, EXAMPLES, FUNCTIONS, call
 from gquery.functions.registry import SIGNATURES
 from gquery.functions.windows import WINDOWS
@@ -136,7 +136,14 @@ def test_unknown_function_has_candidates() -> None:
         ("'300'::TINYINT", ConversionError),
         ("'a' LIKE 'ab' ESCAPE 'xy'", BindError),
         ("1::DATE", BindError),
-        ("TIMESTAMP '1995-01-01' - TIMESTAMP '1995-01-01'", NotSupportedError),
+        ("to_days(2147483647) + INTERVAL 1 DAY", OutOfRangeError),
+        ("to_months(-2147483648)", OutOfRangeError),
+        ("INTERVAL 1 DAY * 1e300", ConversionError),
+        ("'a day'::INTERVAL", ConversionError),
+        ("time_bucket(INTERVAL 0 DAY, DATE '2020-01-01')", OutOfRangeError),
+        ("time_bucket(INTERVAL '1 month 1 day', DATE '2020-01-01')", OutOfRangeError),
+        ("INTERVAL 1 DAY::BIGINT", BindError),
+        ("sum(INTERVAL 1 DAY)", BindError),
         ("date_trunc('fortnight', DATE '1995-01-01')", BindError),
         ("1::DECIMAL(38,20) * 1::DECIMAL(38,20)", BindError),
         ("1::DECIMAL(39,0)", BindError),

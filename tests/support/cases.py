@@ -19,6 +19,7 @@ _TABLES: dict[str, Callable[[], tables.Tables]] = {
     "all_types": tables.all_types,
     "joins": tables.joins,
     "edges": tables.edges,
+    "intervals": tables.intervals,
     "shared": tables.shared,
     "pivots": tables.pivots,
     "lists": tables.lists,

@@ -94,6 +94,36 @@ def all_types(rows: int = 120, seed: int = 1) -> Tables:
     }
 
 
+_MONTH, _DAYS, _HOURS = (1, 0, 0), (0, 30, 0), (0, 0, 2_592_000 * 10**9)  # one length, written in three ways
+_SPANS = (
+    _MONTH, _DAYS, _HOURS, (0, 1, 0), (0, 0, 86_400 * 10**9), (1, -1, 0), (0, 29, 0), (0, 0, -3_600 * 10**9), (12, 0, 5000),
+    (0, 365, 0), (0, 0, 0), (-1, 30, 0), (2, 3, -4_000_000_000), (0, 0, 1000),
+)  # fmt: skip
+
+
+@cache
+def intervals(rows: int = 40, seed: int = 5) -> Tables:
+    """``t`` has intervals that are equal and not the same, durations and times; ``u`` a few to join; ``empty`` none."""
+    rng = random.Random(seed)
+
+    def spans(count: int) -> pa.Array:
+        chosen = [None if rng.random() < 0.15 else pa.MonthDayNano(list(rng.choice(_SPANS))) for _ in range(count)]
+        return pa.array(chosen, pa.month_day_nano_interval())
+
+    numbers = [rng.choice((None, 0, 1, 3_600_000_000, -5, 86_400_000_000, 2_592_000_000_000)) for _ in range(rows)]
+    moments = [None if rng.random() < 0.1 else NOON + datetime.timedelta(rng.randint(0, 20000)) for _ in range(rows)]
+    t = pa.table({
+        "id": pa.array(range(rows)),
+        "g": pa.array([rng.choice("abc") for _ in range(rows)]),
+        "x": spans(rows),
+        "d": pa.array(numbers, pa.duration("us")),
+        "ts": pa.array(moments, pa.timestamp("us")),
+        "day": pa.array([EPOCH + datetime.timedelta(rng.randint(0, 20000)) for _ in range(rows)], pa.date32()),
+    })  # fmt: skip
+    u = pa.table({"y": spans(12), "n": pa.array(range(12))})
+    return {"t": t, "u": u, "empty": t.slice(0, 0)}
+
+
 JOIN_SCHEMA = pa.schema(
     [
         pa.field("id", pa.int64(), nullable=False),

@@ -52,10 +52,11 @@ _SLOTS = builtin_kernel("found:*u32 slots:*u32", "store_u32(slots, i64(found[i])
 def mode_column(stored: Stored, call: WindowCall, work: Work) -> ColumnData:
     """The mode of each frame; NULL where it has no value."""
     column, device, rows = work.column(call.args[0]), work.device, work.ordered.count
-    present = counted_once(column, call, work)
+    values = work.column(call.args[-1])  # by which equal values are found, where they need not be the same
+    present = counted_once(values, call, work)
     ranges = without_excluded(call.frame, frame_ranges(call.frame, work), work)
     there = (difference(None if present is None else prefix(present, device), ranges, work) > 0).astype(np.uint8)
-    found, starts = by_value(column, present, work)
+    found, starts = by_value(values, present, work)
     lists = groups_of(starts, rows, device, work.workers)
     counts = device.xp.ones(rows, np.uint8) if present is None else present
     begins = call.frame.start.kind == "unbounded preceding"

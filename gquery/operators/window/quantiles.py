@@ -30,7 +30,7 @@ def quantile_column(stored: Stored, call: WindowCall, work: Work) -> ColumnData:
     present = counted_once(column, call, work)
     ranges = without_excluded(call.frame, frame_ranges(call.frame, work), work)
     counts = difference(None if present is None else prefix(present, device), ranges, work)
-    positions, tree = ordered_tree((SortKey(argument),), present, work)
+    positions, tree = ordered_tree(call.order or (SortKey(argument),), present, work)
 
     def rows_of(numbers: Array) -> Array:
         return rows_of_ranks(select_rank(tree, numbers + 1, ranges, work), positions, work)[0]

@@ -16,7 +16,8 @@ from gquery.columns.table import ColumnData
 from gquery.device.array import Array
 from gquery.errors import DataError, OutOfRangeError
 from gquery.expression.facts import DAYS_PER_MONTH, INT64_BITS, MICROS_PER_DAY
-from gquery.expression.types import INT64, DType, Interval, Kind, PhysicalType
+from gquery.expression.interval import Interval
+from gquery.expression.types import INT64, DType, Kind, PhysicalType
 from gquery.expression.windows import FrameBound
 from gquery.kernels.bindings import Argument
 from gquery.kernels.builtin import wide_arrays
@@ -129,8 +130,8 @@ def range_bound(bound: FrameBound, is_end: bool, work: Work) -> Array:
     assert bound.amount is not None
     o, device, column = work.ordered, work.device, work.column(key.expr)
     constant = constant_of(bound.amount)
-    if constant is not None and isinstance(constant.value, Interval):
-        form, amount, months = _of_interval(constant.value, column.dtype, bound)
+    if constant is not None and constant.dtype.kind is Kind.INTERVAL:
+        form, amount, months = _of_interval(Interval.of(constant.value), column.dtype, bound)
         amounts = None
     else:
         form, months = _form(column), 0

@@ -1,0 +1,142 @@
+"""What is grouped, sorted or compared by intervals is so by their keys.
+
+    Aggregate by x: min(y)              Aggregate by _interval_key(x): any_value(x), arg_min(y, _interval_key(y))
+      Scan t (x INTERVAL, y INTERVAL)  =>   Scan t
+
+    Sort x                              Sort _interval_key(x)
+      Scan t                           =>   Scan t
+
+'1 month' and '30 days' are equal, and different values: a group shows the first of its own. So nothing below the binder compares
+the values themselves, but where they are to be the very same (`decorrelate`). Comparisons are bound over keys in the first place.
+Functions that make intervals of an order (the least, the one at a fraction) find the row by the key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gquery.expression.expr import AggregateCall, Column, Expr, IsNull, Not, SortKey, new_column
+from gquery.expression.traverse import conjunction
+from gquery.expression.traverse import transform as transform_expr
+from gquery.expression.types import INTERVAL
+from gquery.expression.windows import WHOLE_PARTITION, WindowCall
+from gquery.functions import aggregate
+from gquery.functions.certain import guarded
+from gquery.functions.intervals import comparable
+from gquery.functions.ordered_aggregates import HALF
+from gquery.planner.logical.nodes import Aggregate, Plan, Sort, Window
+from gquery.planner.logical.tree import Subquery, map_expressions, own_subqueries, transform_up
+from gquery.runtime.records import replace
+
+_BY_ROW = {"min": "arg_min", "max": "arg_max"}
+
+
+def interval_keys(plan: Plan) -> Plan | None:
+    """No node groups or sorts by an INTERVAL any more."""
+    new = _with_keys(plan)
+    return None if new is plan else new
+
+
+def _with_keys(plan: Plan) -> Plan:
+    def inside(e: Expr) -> Expr:
+        if not isinstance(e, Subquery):
+            return e
+        made = _with_keys(e.plan)
+        return e if made is e.plan else replace(e, plan=made)
+
+    def node(p: Plan) -> Plan:
+        if own_subqueries(p):
+            p = map_expressions(p, lambda e: transform_expr(e, inside))
+        return _node(p)
+
+    return transform_up(plan, node)
+
+
+def _node(p: Plan) -> Plan:
+    match p:
+        case Aggregate() if any(e.dtype == INTERVAL for e in _read(p)):
+            return _aggregate(p)
+        case Sort(keys=keys) if any(k.expr.dtype == INTERVAL for k in keys):
+            return replace(p, keys=_sort_keys(keys))
+        case Window() if any(e.dtype == INTERVAL for e in _read(p)):
+            partition = tuple(comparable(e) for e in p.partition)
+            calls = tuple((c, _window_call(call)) for c, call in p.calls)
+            return Window(p.source, partition, _sort_keys(p.order), calls)
+        case _:
+            return p
+
+
+def _read(p: Aggregate | Window) -> list[Expr]:
+    if isinstance(p, Aggregate):
+        return [e for _, e in p.keys] + [e for _, a in p.aggregates for e in a.expressions]
+    return [*p.partition, *(k.expr for k in p.order), *(e for _, call in p.calls for e in call.expressions)]
+
+
+def _sort_keys(keys: Sequence[SortKey]) -> tuple[SortKey, ...]:
+    return tuple(SortKey(comparable(k.expr), k.descending, k.nulls_first) for k in keys)
+
+
+def _aggregate(p: Aggregate) -> Aggregate:
+    keys: list[tuple[Column, Expr]] = []
+    shown: list[tuple[Column, AggregateCall]] = []
+    for c, e in p.keys:
+        if e.dtype != INTERVAL:
+            keys.append((c, e))
+            continue
+        key = comparable(e)
+        keys.append((new_column(c.name, key.dtype, e.nullable), key))
+        shown.append((c, aggregate("any_value", (e,))))
+    calls = tuple((c, _call(a)) for c, a in p.aggregates)
+    return Aggregate(p.source, tuple(keys), (*shown, *calls))
+
+
+def _call(a: AggregateCall) -> AggregateCall:
+    """An aggregate that looks at keys where it compares."""
+    a = replace(a, order=_sort_keys(a.order))
+    if not a.args or INTERVAL not in [e.dtype for e in a.args]:
+        return a
+    value = a.args[0]
+    match a.function:
+        case "median":
+            return replace(a, function="quantile_disc", args=(value, HALF), order=(SortKey(comparable(value)),))
+        case "quantile_disc":
+            return replace(a, order=(SortKey(comparable(value)),))
+        case _:
+            args = _arguments(a.function, a.args, a.distinct)
+            function = _BY_ROW.get(a.function, a.function) if value.dtype == INTERVAL else a.function
+            return replace(a, function=function, args=args)
+
+
+def _arguments(function: str, args: tuple[Expr, ...], distinct: bool) -> tuple[Expr, ...]:
+    value = args[0]
+    if function in _BY_ROW or function == "mode":
+        return value, comparable(value)
+    if function == "approx_count_distinct" or (function == "count" and distinct):
+        return tuple(comparable(e) for e in args)
+    return args
+
+
+def _first(call: WindowCall) -> WindowCall:
+    """The least or greatest value of parts of partitions: the first one in that order that is there."""
+    (value,) = call.args
+    there: tuple[Expr, ...] = (Not(IsNull(value)),) if value.nullable else ()
+    kept = (*there, *((call.filter,) if call.filter is not None else ()))
+    keys = (SortKey(comparable(value), call.function == "max"),)
+    made = guarded(
+        AggregateCall("first_value", call.args, call.dtype, False, conjunction(kept) if kept else None, keys)
+    )
+    return replace(call, function="first_value", args=made.args, filter=made.filter, order=keys, distinct=False)
+
+
+def _window_call(call: WindowCall) -> WindowCall:
+    call = replace(call, order=_sort_keys(call.order))
+    if not call.args or INTERVAL not in [e.dtype for e in call.args]:
+        return call
+    if call.function in ("lag", "lead"):
+        return call
+    if call.function == "quantile_disc":
+        return replace(call, order=(SortKey(comparable(call.args[0])),))
+    if call.function in _BY_ROW and call.frame != WHOLE_PARTITION:
+        return _first(call)
+    args = _arguments(call.function, call.args, call.distinct)
+    return replace(call, function=_BY_ROW.get(call.function, call.function), args=args)

@@ -154,7 +154,7 @@ def test_stored_and_described() -> None:
         for name, table in intervals().items():
             connection.register(name, table)
         connection.sql("CREATE TABLE s AS SELECT x, d, ts - day AS between FROM t")
-        assert connection.sql("DESCRIBE s").fetchall() == [(n, "INTERVAL", "YES") for n in ("x", "d", "between")]
+        assert [row[1] for row in connection.sql("DESCRIBE s").fetchall()] == ["INTERVAL"] * 3
         assert (
             connection.sql("SELECT count(*) FROM s WHERE x = d").fetchall()
             == connection.sql("SELECT count(*) FROM t WHERE x = d").fetchall()

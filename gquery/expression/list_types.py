@@ -13,7 +13,9 @@ def list_of(element: DType) -> DType:
     'INTEGER[][]'
     """
     if element.kind is Kind.INTERVAL:
-        raise NotSupportedError("not supported: lists of INTERVAL; CAST the values to VARCHAR, or take epoch_us of them")
+        raise NotSupportedError(
+            "not supported: lists of INTERVAL; CAST the values to VARCHAR, or take epoch_us of them"
+        )
     name = '"NULL"[]' if element.kind is Kind.NULL else f"{element}[]"
     return DType(Kind.LIST, name=name, element=element)
 

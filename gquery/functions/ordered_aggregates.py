@@ -126,7 +126,7 @@ HALF = Literal(0.5, DOUBLE)
 
 
 def _quantile_of(dtype: DType) -> str:
-    return "quantile_disc" if dtype.kind in (Kind.VARCHAR, Kind.BOOLEAN) else "quantile_cont"
+    return "quantile_disc" if dtype.kind in (Kind.VARCHAR, Kind.BOOLEAN, Kind.INTERVAL) else "quantile_cont"
 
 
 def median(p: Parts, x: Expr) -> Expr:

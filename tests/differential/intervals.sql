@@ -65,7 +65,7 @@ select id from t where x between '1 day' and interval 40 days
 
 select id, x is distinct from interval 1 day, x = d, x < d, (x, id) < (d, 5) from t
 
-select y::varchar from (select x y from t union select y from u)
+select normalized_interval(y)::varchar from (select x y from t union select y from u)
 
 select x::varchar from (select x from t intersect select y from u)
 
@@ -123,3 +123,5 @@ select sum(epoch(x)), avg(epoch(d)) from t
 select typeof(x), typeof(d), typeof(x * 2), typeof(x / 2), typeof(ts - ts), typeof(age(day, day)) from t where id = 0
 
 select try_cast(g as interval), (id || ' days')::interval, ('-' || id || ' hours')::interval::varchar from t
+
+select id, mode(x) over (order by id rows 3 preceding)::varchar, median(d) over (order by id rows 3 preceding), hash(x) = hash(x + interval 0 day) from t

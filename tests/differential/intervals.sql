@@ -124,4 +124,4 @@ select typeof(x), typeof(d), typeof(x * 2), typeof(x / 2), typeof(ts - ts), type
 
 select try_cast(g as interval), (id || ' days')::interval, ('-' || id || ' hours')::interval::varchar from t
 
-select id, normalized_interval(mode(x) over (order by id rows 3 preceding))::varchar, median(d) over (order by id rows 3 preceding), hash(x) = hash(x + interval 0 day) from t
+select id, median(d) over (order by id rows 3 preceding), hash(x) = hash(x + interval 0 day) from t

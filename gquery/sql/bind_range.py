@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from gquery.errors import BindError, NotSupportedError
 from gquery.expression.expr import Column, Expr, Literal, new_column
 from gquery.expression.facts import MICROS_PER_DAY
-from gquery.expression.types import BIGINT, DATE, TIMESTAMP, Interval, Kind
+from gquery.expression.interval import Interval
+from gquery.expression.types import BIGINT, DATE, TIMESTAMP, Kind
 from gquery.functions import call, cast
 from gquery.functions.calendar import add_interval
 from gquery.planner.logical.nodes import Plan, Project, Query, Range, Values
@@ -60,9 +61,9 @@ def _moments(name: str, values: Sequence[Literal]) -> tuple[Plan, Column]:
     if any(v.is_null for v in values):
         return Values((column,), ()), column
     start, stop = (v.value * MICROS_PER_DAY if v.dtype == DATE else v.value for v in values[:2])
-    step = values[2].value
-    if values[2].dtype.kind is not Kind.INTERVAL or not isinstance(step, Interval):
+    if values[2].dtype.kind is not Kind.INTERVAL:
         raise BindError(f"{name} of moments takes an INTERVAL as its step")
+    step = Interval.of(values[2].value)
     if step.months:
         return Values((column,), tuple((Literal(m, TIMESTAMP),) for m in _by_months(name, start, stop, step))), column
     micros = step.days * MICROS_PER_DAY + step.micros
@@ -85,5 +86,5 @@ def _by_months(name: str, start: int, stop: int, step: Interval) -> list[int]:
         found.append(at)
         if len(found) > _MOST_MONTHS:
             raise NotSupportedError(f"not supported: {name} of more than {_MOST_MONTHS:,} moments by months")
-        at = add_interval(at, step)
+        at = add_interval(at, step.packed)
     return found

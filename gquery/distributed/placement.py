@@ -83,6 +83,7 @@ from gquery.planner.physical import (
     Step,
     Stored,
     UnmatchedRows,
+    UnnestRows,
     WindowRows,
 )
 from gquery.planner.stage_columns import makes_lists
@@ -365,7 +366,7 @@ class _Placing:
                 return StagePlacement(rows, rows), NOWHERE
             case (
                 SortRows() | SliceRows() | ConcatRows() | RankEncode() | RankDecode() | WindowRows() | DistinctRows()
-                | OrderedGroups() | RecursiveRows()
+                | UnnestRows() | OrderedGroups() | RecursiveRows()
             ):  # fmt: skip
                 gathers = self._gathered(stage_inputs(work))
                 return StagePlacement("part" if gathers else "whole", "whole", gathers=gathers), NOWHERE

@@ -36,6 +36,7 @@ from gquery.planner.physical import (
     Stage,
     Stored,
     UnmatchedRows,
+    UnnestRows,
     WindowRows,
 )
 from gquery.planner.stage_columns import stage_columns
@@ -191,6 +192,7 @@ def _needed(state: Run, work: PipelineBreaker, number: int) -> Frame:
             | RankEncode()
             | RankDecode()
             | WindowRows()
+            | UnnestRows()
             | RoundRows()
             | RecursiveRows()
             | UnmatchedRows()

@@ -28,6 +28,7 @@ from gquery.planner.physical import (
     SliceRows,
     SortRows,
     UnmatchedRows,
+    UnnestRows,
     WindowRows,
 )
 
@@ -50,6 +51,8 @@ def scratch_of(work: PipelineBreaker, frames: Mapping[int, Frame]) -> int:
             return frames[stage].rows * row + sum(c.nbytes for c in texts)
         case SortRows(stage=stage) | DistinctRows(stage=stage) | RankEncode(stage=stage):
             return frames[stage].rows * tuning.memory.sorted_row
+        case UnnestRows(stage=stage, lists=lists):  # the numbers of the rows that come, and of their elements
+            return frames[stage].rows * tuning.memory.sorted_row * len(lists)
         case ConcatRows(stages=stages):
             return sum(c.nbytes for n in stages for c in frames[n].columns.values())
         case SliceRows() | RankDecode() | UnmatchedRows() | HostRows() | RoundRows() | RecursiveRows():

@@ -31,6 +31,7 @@ from gquery.operators.leading_rows import first_rows
 from gquery.operators.made_lists import list_column
 from gquery.operators.ordered_groups import ordered_groups
 from gquery.operators.sort_keys import key_parts, sort_keys
+from gquery.operators.unnest import unnest_rows
 from gquery.operators.value_ranks import rank
 from gquery.operators.window import run_window
 from gquery.planner.logical.tree import used_columns
@@ -48,6 +49,7 @@ from gquery.planner.physical import (
     SortRows,
     Stored,
     UnmatchedRows,
+    UnnestRows,
     WindowRows,
 )
 
@@ -83,6 +85,8 @@ def run_breaker(
             if frames[stage].number is not None:
                 raise CannotRecordError("the rows of a window are not known before it runs")
             return run_window(work, frames[stage], device, workers)
+        case UnnestRows(stage=stage):
+            return unnest_rows(work, frames[stage], device)
         case UnmatchedRows(table, _, columns):
             return _unmatched(joins[table.stage].frame, matched[table.stage], columns, device)
         case DistinctRows():

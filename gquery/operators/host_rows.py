@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from gquery import tuning
-from gquery.columns.arrow import carried
+from gquery.columns.arrow import arrow_type, carried
 from gquery.columns.arrow_buffers import bits_of, numpy_name, values_of
 from gquery.columns.table import ColumnData, Dictionary
 from gquery.device.array import Array
@@ -284,7 +284,7 @@ class _Run:
 
     def _chunk(self, number: int, low: int, high: int) -> None:
         reserving_room(self.room.ask)
-        arrays = {i: _array(c.slice(low, high)) for i, c in self.read.items() if self._is_read_by_rows(i)}
+        arrays = {i: array_of_column(c.slice(low, high)) for i, c in self.read.items() if self._is_read_by_rows(i)}
         for call in self.calls:
             failures: list[Failure] = []
             if call.dictionary is not None:
@@ -315,7 +315,27 @@ class _Run:
         return made.take(from_numpy(codes)) if isinstance(made, pa.Array) else made
 
 
-def _array(column: ColumnData) -> pa.Array:
+def column_of(stored: Stored, values: pa.Array, device: Device, label: str) -> ColumnData:
+    """A column of an array's values, as a stage stores it."""
+    room = _Room(device, label)
+    made: _Made
+    if stored.properties.dtype.is_list:
+        made = _Listed(stored, 1, len(values), device)
+    elif stored.properties.dtype.is_string:
+        made = _Text(stored, 1, len(values), device, label, room)
+    else:
+        made, type_ = _Fixed(stored, len(values), device, label), arrow_type(stored.properties.dtype)
+        values = values if values.type == type_ else values.cast(type_)
+    try:
+        made.put(0, 0, values)
+    finally:
+        room.close()
+    for task in made.finalize():
+        task()
+    return made.column()
+
+
+def array_of_column(column: ColumnData) -> pa.Array:
     """A column as one array."""
     made = carried(column)
     return made.combine_chunks() if isinstance(made, pa.ChunkedArray) else made

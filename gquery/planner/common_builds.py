@@ -53,6 +53,7 @@ from gquery.planner.physical import (
     Stage,
     Step,
     UnmatchedRows,
+    UnnestRows,
     WindowRows,
 )
 from gquery.runtime.records import dataclass, replace
@@ -286,7 +287,8 @@ def with_stages(work: Pipeline | PipelineBreaker, number: Callable[[int], int]) 
         case RoundRows():
             return work
         case (
-            SortRows() | SliceRows() | RankEncode() | WindowRows() | DistinctRows() | OrderedGroups() | RecursiveRows()
+            SortRows() | SliceRows() | RankEncode() | WindowRows() | UnnestRows() | DistinctRows() | OrderedGroups()
+            | RecursiveRows()
         ):
             return replace(work, stage=number(work.stage))
         case ConcatRows():

@@ -49,6 +49,7 @@ from gquery.planner.physical import (
     Step,
     Stored,
     UnmatchedRows,
+    UnnestRows,
     WindowRows,
 )
 from gquery.planner.stage_columns import stage_columns
@@ -80,7 +81,7 @@ def is_in_order(stages: Sequence[Stage], source: Source) -> bool:
             return True
         case Pipeline(source=before, sink=Materialize()) | HostRows(source=before):
             return is_in_order(stages, before)
-        case SliceRows() | RankEncode() | RankDecode() | WindowRows() | ConcatRows():
+        case SliceRows() | RankEncode() | RankDecode() | WindowRows() | UnnestRows() | ConcatRows():
             return any(is_in_order(stages, ReadStage(n, (), ())) for n in stage_inputs(work))
         case Pipeline() | UnmatchedRows() | DistinctRows() | RoundRows() | RecursiveRows() | OrderedGroups():
             return False

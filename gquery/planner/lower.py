@@ -13,7 +13,15 @@ from typing import assert_never
 from gquery.device.profile import DeviceProfile, profile_for
 from gquery.errors import NotSupportedError
 from gquery.expression.expr import Column, Expr
-from gquery.planner import lower_aggregate, lower_host, lower_join, lower_recursion, lower_rows, lower_window
+from gquery.planner import (
+    lower_aggregate,
+    lower_host,
+    lower_join,
+    lower_recursion,
+    lower_rows,
+    lower_unnest,
+    lower_window,
+)
 from gquery.planner.common_builds import common_builds
 from gquery.planner.layouts import range_properties
 from gquery.planner.logical.nodes import (
@@ -31,6 +39,7 @@ from gquery.planner.logical.nodes import (
     Shared,
     Sort,
     UnionAll,
+    Unnest,
     Values,
     Window,
     WorkingTable,
@@ -132,6 +141,8 @@ class PlanLowering(Lowering):
                 stream = lower_aggregate.aggregate(self, plan, wanted)
             case Window():
                 stream = lower_window.window(self, plan, wanted)
+            case Unnest():
+                stream = lower_unnest.unnest(self, plan, wanted)
             case Sort():
                 stream = lower_rows.sort(self, plan, wanted)
             case Limit(UnionAll() as source, limit, offset):

@@ -27,6 +27,7 @@ from gquery.planner.physical_sources import ReadStage as ReadStage
 from gquery.planner.physical_sources import ReadTable as ReadTable
 from gquery.planner.physical_sources import Source as Source
 from gquery.planner.stored import Stored as Stored
+from gquery.planner.unnest_rows import UnnestRows as UnnestRows
 
 # ---- steps: fused, row to rows --------------------------------------------------------------------------------------
 
@@ -373,8 +374,8 @@ class RecursiveRows:
     enough: int | None = None
 
 
-PipelineBreaker = (SortRows | SliceRows | ConcatRows | RankEncode | RankDecode | WindowRows | UnmatchedRows | DistinctRows
-                   | HostRows | OrderedGroups | RoundRows | RecursiveRows)  # fmt: skip
+PipelineBreaker = (SortRows | SliceRows | ConcatRows | RankEncode | RankDecode | WindowRows | UnnestRows | UnmatchedRows
+                   | DistinctRows | HostRows | OrderedGroups | RoundRows | RecursiveRows)  # fmt: skip
 
 
 @frozen_open

@@ -20,6 +20,7 @@ from gquery.planner.physical import (
     SliceRows,
     SortRows,
     UnmatchedRows,
+    UnnestRows,
     WindowRows,
 )
 
@@ -32,7 +33,7 @@ def stage_inputs(work: Pipeline | PipelineBreaker) -> list[int]:
             return read + [s.table.stage for s in steps if isinstance(s, Probe)]
         case SortRows(stage=stage) | SliceRows(stage=stage) | RankEncode(stage=stage) | DistinctRows(stage=stage):
             return [stage]
-        case WindowRows(stage=stage) | OrderedGroups(stage=stage) | RecursiveRows(stage=stage):
+        case WindowRows(stage=stage) | UnnestRows(stage=stage) | OrderedGroups(stage=stage) | RecursiveRows(stage=stage):
             return [stage]
         case RoundRows():
             return []

@@ -46,6 +46,7 @@ from gquery.planner.logical.nodes import (
     Shared,
     Sort,
     UnionAll,
+    Unnest,
     Values,
     Window,
     WorkingTable,
@@ -173,6 +174,10 @@ class Printer:
                 made = ", ".join(f"{self.column(c)} = {self.window(call)}" for c, call in windows)
                 top = "" if first is None else f" top {first}"
                 return f"Window{top}{by}{inside}: {made}"
+            case Unnest(lists=lists, ordinal=ordinal, kept=kept):
+                numbered = "" if ordinal is None else f", numbered {self.column(ordinal)}"
+                none = ", a row for none" if kept else ""
+                return f"Unnest {', '.join(self.named(c, e) for c, e in lists)}{numbered}{none}"
             case Sort(keys=sort_keys, limit=limit, offset=offset):
                 top = "" if limit is None else f" top {limit}"
                 skip = f" after {offset}" if offset else ""

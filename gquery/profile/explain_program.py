@@ -52,6 +52,7 @@ from gquery.planner.physical import (
     Source,
     Step,
     UnmatchedRows,
+    UnnestRows,
     WindowRows,
 )
 from gquery.planner.stage_columns import stage_columns
@@ -338,6 +339,10 @@ def _breaker(work: PipelineBreaker, printer: Printer) -> str:
             values = ", ".join(f"{printer.column(s.column)} = {printer.window(call)}" for s, call in windows)
             top = "" if first is None else f" top {first}"
             return f"windows of stage {stage}{top}{by}{inside}: {values}"
+        case UnnestRows(stage, lists, ordinal):
+            numbered = "" if ordinal is None else f", numbered {printer.column(ordinal.column)}"
+            made = ", ".join(f"{printer.column(s.column)} of {printer.expr(c)}" for s, c in lists)
+            return f"elements of lists in stage {stage}: {made}{numbered}"
         case UnmatchedRows(table, probe_stage):
             return f"rows of stage {table.stage} that stage {probe_stage} did not match"
         case DistinctRows(stage, source, _, counted):

@@ -35,6 +35,7 @@ from gquery.runtime.interrupt import check
 from gquery.sql.bind_columns import column_of
 from gquery.sql.bind_lists import of_list
 from gquery.sql.bind_subquery import QUANTIFIED, ROWS, QueryBinder, SubqueryBinder, listed
+from gquery.sql.bind_unnest import CALLS, list_to_unnest
 from gquery.sql.call_parts import call_parts
 from gquery.sql.calls import GROUPINGS, VALUES, function_call, is_call, names_aggregate
 from gquery.sql.collation import collated
@@ -63,9 +64,11 @@ class AggregateCollector(Protocol):
 
 
 class WindowCollector(Protocol):
-    """Where a SELECT keeps its window functions."""
+    """Where a SELECT keeps its window functions, and the lists that it takes apart."""
 
     def bind(self, node: exp.Expr, binder: ExprBinder) -> Expr: ...
+
+    def unnest(self, e: Expr, node: exp.Expr) -> Expr: ...
 
 
 class ExprBinder(SubqueryBinder):
@@ -176,6 +179,8 @@ class ExprBinder(SubqueryBinder):
             name, args = function_call(node)
             if name in GROUPINGS:
                 return self._grouping(args)
+            if name in CALLS:
+                return self._unnest(name, args, node)
             if is_aggregate(name):
                 return self._aggregate(node)
             function = self.query.function(name) if name not in RESOLVERS else None
@@ -184,6 +189,12 @@ class ExprBinder(SubqueryBinder):
             bound = [self.bind(a) for a in args]
             return function.call(*bound) if function is not None else call(_NAMES.get(name, name), *bound)
         raise NotSupportedError(f"not supported: {node.sql('duckdb')}")
+
+    def _unnest(self, name: str, args: Sequence[exp.Expr], node: exp.Expr) -> Expr:
+        if self.windows is None or self.clause not in ("SELECT", "ORDER BY"):
+            raise BindError(f"{self.clause} cannot contain {name}")
+        binder = ExprBinder(self.query, self.scope, f"the argument of {name}", self.aggregates, self.aliases)
+        return self.windows.unnest(list_to_unnest(name, [binder.bind(a) for a in args]), node)
 
     def _binary(self, node: exp.Expr) -> Expr:
         left, right = collated(node)

@@ -20,6 +20,7 @@ from gquery.sql.bind_files import reader_arguments, reader_of
 from gquery.sql.bind_limits import numbered
 from gquery.sql.bind_range import range_plan
 from gquery.sql.bind_shared import relation_use
+from gquery.sql.bind_unnest import list_to_unnest, unnest_table
 from gquery.sql.catalog import Bound, View
 from gquery.sql.check import check
 from gquery.sql.ctes import Ctes, Queries
@@ -89,7 +90,7 @@ class FromBinder:
 
     def _relation(self, node: exp.Expr, around: Scope | None) -> tuple[Plan, Scope]:
         alias, columns = _alias(node)
-        node = node.this if isinstance(node, exp.Lateral) else node  # in DuckDB every subquery is one
+        entry, node = node, node.this if isinstance(node, exp.Lateral) else node  # in DuckDB every subquery is one
         match node:
             case exp.Subquery() if isinstance(node.this, exp.Table):
                 if alias:  # DuckDB forgets it for some kinds of joins, and renames columns for others
@@ -99,10 +100,10 @@ class FromBinder:
                 return self._named(self.query.query(node, around, self.ctes), alias, columns)
             case exp.Values():
                 return self._named(self.query.values(node, around), alias, columns)
-            case exp.Table() if isinstance(node.this, exp.Anonymous):
-                return self._table_function(node.this, alias, columns)
-            case exp.Anonymous():  # LATERAL range(3)
-                return self._table_function(node, alias, columns)
+            case exp.Table(this=exp.Anonymous() as called) | (exp.Anonymous() as called):  # the latter: LATERAL range(3)
+                if called.name.lower() == "unnest":
+                    return self._unnest(called, around, alias, columns, bool(entry.args.get("ordinality")))
+                return self._table_function(called, alias, columns)
             case exp.Table():
                 return self._table(node, alias, columns)
             case _:
@@ -180,6 +181,14 @@ class FromBinder:
         names = _renamed((name,), columns, alias or name)
         # DuckDB: FROM range(3) t names the column as the table where no column names are given
         return plan, Scope(self.parent, [ScopeRelation(alias or name, names, (column,))])
+
+    def _unnest(
+        self, node: exp.Expr, around: Scope | None, alias: str, columns: tuple[str, ...], has_ordinal: bool
+    ) -> tuple[Plan, Scope]:
+        binder = ExprBinder(self.query, Scope(around), "the argument of unnest")
+        plan = unnest_table(list_to_unnest("unnest", [binder.bind(a) for a in node.expressions]), has_ordinal)
+        names = _renamed(tuple(c.name for c in plan.made), columns, alias or "unnest")
+        return plan, Scope(self.parent, [ScopeRelation(alias or "unnest", names, plan.made)])
 
     def _read(self, node: exp.Expr, kind: str, alias: str, columns: tuple[str, ...]) -> tuple[Plan, Scope]:
         paths, options = reader_arguments(node, ExprBinder(self.query, Scope(), "a table function").bind)

@@ -1,8 +1,8 @@
 """Binding of one SELECT.
 
-The plan of a SELECT is, from the bottom: FROM, Filter (WHERE), Aggregate, Filter (HAVING), Window, Filter (QUALIFY), Project
-(the SELECT list), Aggregate (DISTINCT), Sort, Limit; Sort stands below Project where a key is not in the SELECT list. In a
-grouped query expressions are bound over the rows first; then whatever equals a key becomes the key's column, and a column
+The plan of a SELECT is, from the bottom: FROM, Filter (WHERE), Aggregate, Filter (HAVING), Window, Filter (QUALIFY), Unnest,
+Project (the SELECT list), Aggregate (DISTINCT), Sort, Limit; Sort stands below Project where a key is not in the SELECT list. In
+a grouped query expressions are bound over the rows first; then whatever equals a key becomes the key's column, and a column
 that is left over is an error.
 """
 
@@ -67,7 +67,8 @@ class SelectBinder:
             self.distinct_on = self._distinct_on(None)
             self.qualify = self._qualify(None)
         plan = self.windows.plan(plan)
-        return self._finish(plan if self.qualify is None else Filter(plan, self.qualify))
+        plan = plan if self.qualify is None else Filter(plan, self.qualify)
+        return self._finish(self.windows.unnested.plan(plan))
 
     def _binder(self, clause: str, groups: GroupedScope | None = None) -> ExprBinder:
         return ExprBinder(self.query, self.scope, clause, groups, self.aliases)

@@ -24,6 +24,7 @@ from gquery.planner.logical.tree import has_subquery, remap_expr
 from gquery.runtime.records import replace
 from gquery.sql.bind_expr import ExprBinder
 from gquery.sql.bind_frame import bound_frame, without_peers
+from gquery.sql.bind_unnest import Unnested
 from gquery.sql.call_parts import call_parts
 from gquery.sql.collation import sort_node
 from gquery.sql.order_keys import check_key, sort_key
@@ -41,8 +42,14 @@ class Windows:
         self._calls: dict[Hashable, list[tuple[Column, WindowCall]]] = {}
         self._columns: dict[Hashable, Column] = {}
 
+        self.unnested = Unnested()
+
     def __bool__(self) -> bool:
         return bool(self._nodes)
+
+    def unnest(self, e: Expr, node: exp.Expr) -> Expr:
+        """The column of the elements of a list, which is made behind all windows."""
+        return self.unnested.column(self.lift(e, node), "unnest")
 
     def plan(self, plan: Plan) -> Plan:
         """A plan with the columns of all calls; windows without an order, which need none, come first."""

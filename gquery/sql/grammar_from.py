@@ -121,6 +121,7 @@ class FromReader(PivotReader):
             else:
                 self.function_name()
                 self.arguments(named=True)
+                self._ordinality()
             self._alias()
         elif self.word == "(" and self.kind != STRING:
             mark = self.mark()
@@ -143,6 +144,7 @@ class FromReader(PivotReader):
         elif self.peek(1) == "(" and self.is_function_name():
             self.function_name()
             self.arguments(named=True)
+            self._ordinality()
             self._alias()
         else:
             self._table_name()
@@ -150,6 +152,10 @@ class FromReader(PivotReader):
         if not joined and self.take("tablesample"):
             self.sample()
         return joined
+
+    def _ordinality(self) -> None:
+        if self.take("with"):
+            self.expect("ordinality")
 
     def _subquery(self) -> None:
         self.expect("(")

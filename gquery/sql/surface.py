@@ -103,6 +103,8 @@ SURFACE: dict[str, tuple[Construct, ...]] = {
         Construct("Functions over lists", "SELECT list_sum([a, 2]), list_contains([1, 2], a), list_sort([3, a]) FROM t"),
         Construct("Aggregates into lists", "SELECT s, list(a ORDER BY a), len(list(b)) FROM t GROUP BY s"),
         Construct("Casts", "SELECT [a]::DOUBLE[], [1, 2]::VARCHAR FROM t"),
+        Construct("UNNEST", "SELECT a, unnest([a, 2]), unnest(['x']) FROM t"),
+        Construct("UNNEST in FROM, WITH ORDINALITY", "SELECT a, x, i FROM t, unnest([a, 2]) WITH ORDINALITY AS v(x, i)"),
     ),
     "Expressions": (
         Construct("CASE, COALESCE, NULLIF", "SELECT CASE WHEN a > 1 THEN 'many' ELSE coalesce(s, '?') END FROM t"),

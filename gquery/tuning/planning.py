@@ -27,6 +27,7 @@ class Cardinality(Record):
     cross_match: float = number(0.9, "share of rows", "that find a match in a SEMI join without an equality")
     rounds: float = number(10.0, "rounds", "that a recursion has as many rows in as in its first")
     round_rows: float = number(1000.0, "rows", "of a round of a recursion")
+    list_elements: float = number(4.0, "elements", "of a list")
     likely_unique: float = number(0.99, "distinct values a row", "from which on a column probably repeats none")
     unknown_distinct: float = number(1e12, "values", "assumed where nothing is known: more than any table has rows")
     rows_a_repeated_key: float = number(2.0, "rows a key", "of a side of a join that refers to another one")

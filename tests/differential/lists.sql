@@ -110,3 +110,60 @@ select (select list(k order by k) from l b where b.x = a.x) from l a
 select xs is null, count(xs), count(*) from l group by 1
 
 select k from l where (select list(k order by k) from l) = [1, 2, 3, 4, 5, 6]
+
+-- cpu
+-- ordered
+select * from unnest([1, 2, null])
+
+select u.unnest from unnest([[1], []]) u
+
+select k, y, i from l, unnest(l.xs) with ordinality as u(y, i)
+
+-- cpu
+-- ordered
+select k, y, i from l left join lateral unnest(xs) with ordinality u(y, i) on true order by k, i
+
+-- cpu
+select k, unnest(xs), unnest(ss), unnest(days) from l
+
+-- ordered
+select k, unnest(xs) + 1 as y from l order by y, k
+
+select generate_subscripts(xs, 1), k from l
+
+select k % 2, unnest(list(k order by k)) from l group by 1
+
+select distinct unnest(xs) from l
+
+select unnest(null), unnest([])
+
+select k, unnest(xs) from l qualify row_number() over (order by k) > 3
+
+select case when k = 1 then unnest(xs) end, unnest(ds), s from l where k <> 2
+
+-- cpu
+select y, count(*), sum(k), list(k order by k) from l, unnest(xs) u(y) group by y having count(*) > 0
+
+select a.y, b.k from (select unnest(xs) as y from l) a join l b on a.y = b.k
+
+select * from range(3) r(i), unnest([i, i + 1]) u(x)
+
+select k, y, z from l, unnest([xs, [k]]) u(y), unnest(y) v(z)
+
+select unnest([xs, null]), k from l
+
+select t.k, u.y from l t cross join unnest(t.xs) as u(y) where u.y > 1 and t.k < 6
+
+select k, d from l, unnest([date '2020-01-01' + k, null]) u(d)
+
+select unnest([k * 1.5, null]), unnest([k > 2]), unnest([s]) from l
+
+select unnest(xs) from l where k > 99
+
+select k from l where k in (select unnest([1, 4]))
+
+select part, count(*) from (select unnest(string_split(s, ',')) as part from l) group by all
+
+with w as (select unnest(xs) as y, k from l) select a.y, b.k from w a left join w b on a.y = b.k
+
+select row_number() over (order by y desc nulls last, k) as r, y from l, unnest(xs) as u(y)

@@ -69,6 +69,10 @@ def _select(plan: nodes.Plan) -> str:
             over = by + (f"ORDER BY {_keys(sort_keys)} " if sort_keys else "")
             values = ", ".join(f"{_window(call, over)} AS c{c.id}" for c, call in windows)
             return f"SELECT *, {values} FROM {plan_sql(s)}"
+        case nodes.Unnest(source=s, lists=lists):
+            if plan.ordinal is not None or plan.kept:
+                raise AssertionError("numbers of elements, and rows for none, have no other text")
+            return f"SELECT *, {', '.join(f'unnest({sql(e)}) AS c{c.id}' for c, e in lists)} FROM {plan_sql(s)}"
         case nodes.Sort(source=s, keys=sort_keys, limit=limit, offset=offset):
             return f"SELECT * FROM {plan_sql(s)} ORDER BY {_keys(sort_keys)}{_limit(limit, offset)}"
         case nodes.Limit(source=s, limit=limit, offset=offset):

@@ -37,6 +37,7 @@ from gquery.planner.logical.nodes import (
     Shared,
     Sort,
     UnionAll,
+    Unnest,
     Values,
     Window,
     WorkingTable,
@@ -98,6 +99,8 @@ class _Canonical:
             case Window():
                 order = tuple((k.descending, k.nulls_first) for k in p.order)
                 own = (len(p.partition), order, tuple(shape(call) for _, call in p.calls), p.first)
+            case Unnest():
+                own = (len(p.lists), p.ordinal is None, p.kept)
             case WorkingTable():
                 own = (p.number, p.fields, p.is_all)
             case Fixpoint():

@@ -47,6 +47,7 @@ from gquery.planner.logical.nodes import (
     Shared,
     Sort,
     UnionAll,
+    Unnest,
     Values,
     Window,
     WorkingTable,
@@ -113,6 +114,8 @@ class Estimator(ColumnEstimates):
                 return self._groups(plan)
             case Window():
                 return self._window(plan)
+            case Unnest():
+                return self._elements(plan)
             case Sort(source=s, limit=limit, offset=offset) | Limit(source=s, limit=limit, offset=offset):
                 rows = max(0.0, self.rows(s) - offset)
                 return rows if limit is None else min(rows, float(limit))
@@ -141,6 +144,11 @@ class Estimator(ColumnEstimates):
         if plan.first is not None:
             rows = min(rows, plan.first * max(prod([self.distinct(e, rows) for e in plan.partition]), 1.0))
         self.describe_window(plan.calls, plan.partition, rows)
+        return rows
+
+    def _elements(self, plan: Unnest) -> float:
+        rows = self.rows(plan.source) * tuning.cardinality.list_elements
+        self.column_rows.update((c.id, rows) for c in plan.made)
         return rows
 
     def _groups(self, plan: Aggregate) -> float:

@@ -200,6 +200,27 @@ class Window(_OverOne):
 
 
 @frozen_open
+class Unnest(_OverOne):
+    """For each row of its source as many as the longest of its lists has elements, each with an element of every list: NULL of a
+    shorter list, or of one that is NULL. A row without elements has none, or one with NULLs if it is ``kept``. ``ordinal`` counts
+    a row's elements from 1. Keeps the order."""
+
+    source: Plan
+    lists: tuple[tuple[Column, Expr], ...]
+    ordinal: Column | None = None
+    kept: bool = False
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        return (*self.source.columns, *self.made)
+
+    @cached_property
+    def made(self) -> tuple[Column, ...]:
+        """The columns that it adds."""
+        return tuple(c for c, _ in self.lists) + (() if self.ordinal is None else (self.ordinal,))
+
+
+@frozen_open
 class Sort(_Passing):
     """The rows in order of the keys, stable; with ``limit`` only the first ``limit`` rows after ``offset`` (top-k)."""
 
@@ -295,6 +316,7 @@ Plan = (
     | Apply
     | Aggregate
     | Window
+    | Unnest
     | Sort
     | Limit
     | UnionAll

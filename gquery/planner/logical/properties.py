@@ -27,6 +27,7 @@ from gquery.planner.logical.nodes import (
     Shared,
     Sort,
     UnionAll,
+    Unnest,
     Values,
     Window,
     WorkingTable,
@@ -160,6 +161,8 @@ def _unique_keys(plan: Plan) -> list[frozenset[int]]:
             return [frozenset(c.id for c, _ in keys)] if sets is None else []
         case Join():
             return _join_keys(plan)
+        case Unnest(source=s, ordinal=ordinal):
+            return [] if ordinal is None else [key | {ordinal.id} for key in unique_keys(s)]
         case Apply() | UnionAll() | WorkingTable() | Fixpoint():
             return []
         case _:
@@ -228,7 +231,7 @@ def _dependencies(plan: Plan, equal: list[tuple[int, int]], relations: list[tupl
         case Filter(source=s, predicate=p):
             equal.extend((a.id, b.id) for e in conjuncts(p) if (pair := equality(e)) for a, b in (pair,))
             _dependencies(s, equal, relations)
-        case Sort(source=s) | Limit(source=s) | Window(source=s):
+        case Sort(source=s) | Limit(source=s) | Window(source=s) | Unnest(source=s):
             _dependencies(s, equal, relations)
         case Project(source=s, exprs=exprs):
             equal.extend((c.id, e.id) for c, e in exprs if isinstance(e, Column) and e.id != c.id)

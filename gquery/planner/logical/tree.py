@@ -37,6 +37,7 @@ from gquery.planner.logical.nodes import (
     Shared,
     Sort,
     UnionAll,
+    Unnest,
     Values,
     Window,
     WorkingTable,
@@ -75,6 +76,8 @@ def with_sources(plan: Plan, new: tuple[Plan, ...]) -> Plan:
             return Aggregate(new[0], plan.keys, plan.aggregates, plan.sets)
         case Window():
             return Window(new[0], plan.partition, plan.order, plan.calls, plan.first)
+        case Unnest():
+            return replace(plan, source=new[0])
         case Sort():
             return Sort(new[0], plan.keys, plan.limit, plan.offset)
         case Limit():
@@ -113,6 +116,8 @@ def expressions(plan: Plan) -> tuple[Expr, ...]:
             return tuple(out)
         case Window(partition=partition, order=order, calls=windows):
             return (*partition, *(k.expr for k in order), *(e for _, call in windows for e in call.expressions))
+        case Unnest(lists=lists):
+            return tuple(e for _, e in lists)
         case _:
             assert_never(plan)
 
@@ -145,6 +150,8 @@ def with_expressions(plan: Plan, new: tuple[Expr, ...]) -> Plan:
             keys = tuple(SortKey(next(it), k.descending, k.nulls_first) for k in plan.order)
             windows = tuple((c, with_parts(call, it)) for c, call in plan.calls)
             return Window(plan.source, partition, keys, windows, plan.first)
+        case Unnest():
+            return replace(plan, lists=tuple((c, next(it)) for c, _ in plan.lists))
         case _:
             assert_never(plan)
 
@@ -278,6 +285,8 @@ def made_columns(plan: Plan) -> tuple[Column, ...]:
             return plan.columns
         case Window(calls=calls):
             return tuple(c for c, _ in calls)
+        case Unnest(made=made):
+            return made
         case Join(mark=mark) | Apply(mark=mark):
             return () if mark is None else (mark,)
         case Filter() | Sort() | Limit():
@@ -339,6 +348,9 @@ def remap_node(node: Plan, columns: dict[int, Column]) -> Plan:
             return Aggregate(node.source, keys, tuple((name(c), a) for c, a in node.aggregates), sets)
         case Window():
             return replace(node, calls=tuple((name(c), call) for c, call in node.calls))
+        case Unnest(lists=lists, ordinal=ordinal):
+            made = tuple((name(c), e) for c, e in lists)
+            return replace(node, lists=made, ordinal=None if ordinal is None else name(ordinal))
         case Join() | Apply():
             if node.mark is None:
                 return node

@@ -40,6 +40,7 @@ from gquery.planner.logical.nodes import (
     Plan,
     Project,
     Sort,
+    Unnest,
     Values,
     Window,
 )
@@ -74,6 +75,8 @@ def _apply(plan: Apply) -> Plan:
         outer = free_columns(right) & column_ids(left)
     elif plan.condition == TRUE and (exprs := _constant_row(right)) is not None:
         return Project(left, tuple((c, c) for c in left.columns) + exprs)  # (SELECT outer + 1)
+    elif (unnested := _unnested(plan, left, right)) is not None:
+        return unnested
     if plan.kind in (JoinKind.INNER, JoinKind.LEFT, JoinKind.SINGLE) and (scalar := _scalar_aggregate(plan, outer)):
         return scalar
     lifted = _lift(right, outer)
@@ -90,6 +93,19 @@ def _constant_row(plan: Plan) -> tuple[tuple[Column, Expr], ...] | None:
     if isinstance(plan, Project) and plan.source == Values((), ((),)):
         return plan.exprs
     return None
+
+
+def _unnested(plan: Apply, left: Plan, right: Plan) -> Plan | None:
+    """``left, unnest(left.list)``: the rows of the left side, each with its elements; None for what is no such thing."""
+    if isinstance(right, Project) and all(isinstance(e, Column) for _, e in right.exprs):
+        below = _unnested(plan, left, right.source)
+        return below and Project(below, tuple((c, c) for c in left.columns) + right.exprs)
+    if not isinstance(right, Unnest) or right.source != Values((), ((),)):
+        return None
+    if plan.kind is JoinKind.INNER:
+        rows: Plan = replace(right, source=left)
+        return rows if plan.condition == TRUE else Filter(rows, plan.condition)
+    return replace(right, source=left, kept=True) if plan.kind is JoinKind.LEFT and plan.condition == TRUE else None
 
 
 def _two_valued(term: Expr) -> tuple[Expr, ...]:

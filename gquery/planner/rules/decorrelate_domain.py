@@ -36,6 +36,7 @@ from gquery.planner.logical.nodes import (
     Shared,
     Sort,
     UnionAll,
+    Unnest,
     Values,
     Window,
     WorkingTable,
@@ -73,6 +74,9 @@ class _Domain:
     def __init__(self, left: Plan, outer: frozenset[int]) -> None:
         self.outer = outer
         self.columns = tuple(c for c in left.columns if c.id in outer)
+        for c in self.columns:
+            if c.dtype.is_opaque:
+                raise NotSupportedError(f'not supported: column "{c.name}" of type {c.dtype} in a subquery of this shape')
         # a part of the left side that makes all these columns will do: D may hold more values than are asked for
         while isinstance(left, Join):
             if outer <= column_ids(left.left) and left.kind is not JoinKind.FULL:
@@ -115,6 +119,9 @@ class _Domain:
                 plan = map_expressions(with_sources(plan, (new,)), lambda e: remap_expr(e, names))
                 assert isinstance(plan, Window)
                 return replace(plan, partition=(*plan.partition, *names.values())), names
+            case Unnest(source=s):
+                new, names = self.push(s)
+                return map_expressions(with_sources(plan, (new,)), lambda e: remap_expr(e, names)), names
             case Join():
                 return self._join(plan)
             case UnionAll():

@@ -31,6 +31,7 @@ from gquery.planner.logical.nodes import (
     Project,
     Query,
     Sort,
+    Unnest,
     Values,
     Window,
     WorkingTable,
@@ -131,7 +132,7 @@ class _Draws:
                 return Values(node.columns, tuple(map(tuple, numbered)))
             case Join() | Apply():
                 return self._join(node)
-            case Filter() | Sort() | Project() | Aggregate() | Window():
+            case Filter() | Sort() | Project() | Aggregate() | Window() | Unnest():
                 number = new_column("row_number", BIGINT, False)
                 source = Window(node.source, (), (), ((number, WindowCall("row_number", (), BIGINT, False)),))
                 values = (number, *node.source.columns) if self.is_step else (number,)

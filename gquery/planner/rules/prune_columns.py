@@ -28,6 +28,7 @@ from gquery.planner.logical.nodes import (
     Shared,
     Sort,
     UnionAll,
+    Unnest,
     Values,
     Window,
     WorkingTable,
@@ -107,6 +108,8 @@ def _prune(plan: Plan, needed: Ids) -> Plan:
             return plan if below is s and len(kept) == len(exprs) else Project(below, kept)
         case Sort(source=s, keys=keys):
             return with_sources(plan, (_prune(s, needed | _used(tuple(k.expr for k in keys))),))
+        case Unnest(source=s, lists=lists):  # all of them say how many rows there are
+            return with_sources(plan, (_prune(s, needed | _used(tuple(e for _, e in lists))),))
         case Limit(source=s):
             return with_sources(plan, (_prune(s, needed),))
         case Aggregate():

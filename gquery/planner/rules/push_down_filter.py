@@ -31,6 +31,7 @@ from gquery.planner.logical.nodes import (
     Shared,
     Sort,
     UnionAll,
+    Unnest,
     Values,
     Window,
     WorkingTable,
@@ -65,6 +66,9 @@ def _push(plan: Plan, terms: Terms) -> Plan:
             return _aggregate(plan, terms)
         case Window():
             return _window(plan, terms)
+        case Unnest(source=s):
+            down = tuple(t for t in terms if used_columns(t) <= column_ids(s))
+            return _filter(with_sources(plan, (_push(s, down),)), tuple(t for t in terms if t not in down))
         case Join():
             return _join(plan, terms)
         case UnionAll():

@@ -44,6 +44,7 @@ from gquery.planner.logical.nodes import (
     Shared,
     Sort,
     UnionAll,
+    Unnest,
     Values,
     Window,
     WorkingTable,
@@ -230,7 +231,7 @@ def _columns(plan: Plan, read: Read) -> Plan:
         case Fixpoint(inputs=inputs):
             below = {c.id: c for c in plan.source.columns}
             return replace(plan, inputs=tuple(_as(c, below[c.id].nullable) for c in inputs))
-        case Filter() | Range() | WorkingTable() | Sort() | Limit():
+        case Filter() | Range() | WorkingTable() | Sort() | Limit() | Unnest():
             return plan
         case _:
             assert_never(plan)

@@ -33,6 +33,7 @@ from gquery.planner.logical.nodes import (
     Shared,
     Sort,
     UnionAll,
+    Unnest,
     Values,
     Window,
     WorkingTable,
@@ -134,6 +135,8 @@ class Shapes:
                 by = tuple(_key(e, inside) for e in partition)
                 order = tuple((_key(k.expr, inside), k.descending, k.nulls_first) for k in sort_keys)
                 return by, order, tuple((shape(c), tuple(_key(e, inside) for e in c.expressions)) for _, c in windows)
+            case Unnest(lists=lists):
+                return tuple(_key(e, inside) for _, e in lists), plan.kept
             case Sort(keys=sort_keys):
                 order = tuple((_key(k.expr, inside), k.descending, k.nulls_first) for k in sort_keys)
                 return order, plan.limit, plan.offset
@@ -169,6 +172,8 @@ def _origins(plan: Plan, below: list[Shape]) -> Origins:
             return {c.id: ("made", n) for n, c in enumerate(plan.columns)}
         case Window(calls=calls):
             return {**below[0].origins, **{c.id: ("window", n) for n, (c, _) in enumerate(calls)}}
+        case Unnest(made=made):
+            return {**below[0].origins, **{c.id: ("element", n) for n, c in enumerate(made)}}
         case Filter() | Sort() | Limit() | Project() | Apply():
             return below[0].origins
         case _:

@@ -38,6 +38,7 @@ from gquery.planner.logical.nodes import (
     Project,
     Sort,
     UnionAll,
+    Unnest,
     Values,
     Window,
 )
@@ -101,7 +102,7 @@ def _node(plan: Plan) -> Plan:
             return _values(plan)
         case Join() | Apply():
             return _join(plan)
-        case Project() | Aggregate() | Window() | Sort():  # the Applies go below
+        case Project() | Aggregate() | Window() | Unnest() | Sort():  # the Applies go below
             new, out = _below_sort(plan.source, expressions(plan))
             return with_expressions(with_sources(plan, (new,)), out)
         case _:

@@ -1,0 +1,65 @@
+"""Binding of UNNEST: rows of the elements of lists, in FROM and in the SELECT list.
+
+In FROM it is a table of one list, which may use columns of what stands on its left: then the pair of both is a dependent join,
+which `planner.rules.decorrelate` makes rows of the left side's. In the SELECT list each call is a column of a node behind all
+windows: lists that stand side by side are taken apart together, and NULLs stand in for those that are shorter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gquery.errors import BindError
+from gquery.expression.expr import Column, Expr, Literal, new_column
+from gquery.expression.types import BIGINT, INTEGER, NULL, DType, Kind
+from gquery.functions import call
+from gquery.planner.logical.nodes import Plan, Unnest, Values
+from gquery.planner.logical.tree import has_subquery
+
+CALLS = ("unnest", "generate_subscripts")
+
+
+def list_to_unnest(name: str, args: Sequence[Expr]) -> Expr:
+    """The list of which a call gives the elements."""
+    if name == "generate_subscripts":
+        if len(args) != 2 or not args[0].dtype.is_list:
+            raise BindError("generate_subscripts takes a list and the number 1")
+        return call("range", Literal(1, BIGINT), call("add", call("len", args[0]), Literal(1, BIGINT)))
+    if len(args) != 1:
+        raise BindError(f"unnest takes one list, not {len(args)} arguments")
+    (e,) = args
+    if e.dtype.kind is Kind.NULL:
+        return call("list_value")
+    if not e.dtype.is_list:
+        raise BindError(f"unnest takes a list, not a value of type {e.dtype}")
+    return e
+
+
+def unnest_table(e: Expr, has_ordinal: bool) -> Unnest:
+    """The elements of a list as a table: their column, and one that numbers them if it is asked for."""
+    ordinal = new_column("ordinality", BIGINT) if has_ordinal else None
+    return Unnest(Values((), ((),)), ((new_column("unnest", _element(e.dtype)), e),), ordinal)
+
+
+def _element(dtype: DType) -> DType:
+    assert dtype.element is not None
+    return INTEGER if dtype.element == NULL else dtype.element
+
+
+class Unnested:
+    """The lists that a SELECT takes apart, and the column of each one's elements."""
+
+    def __init__(self) -> None:
+        self._lists: list[tuple[Column, Expr]] = []
+
+    def column(self, e: Expr, name: str) -> Column:
+        """The column of a list's elements; equal lists share one."""
+        found = next((c for c, known in self._lists if known == e and not has_subquery(e)), None)
+        if found is None:
+            found = new_column(name, _element(e.dtype))
+            self._lists.append((found, e))
+        return found
+
+    def plan(self, plan: Plan) -> Plan:
+        """A plan with rows for all elements."""
+        return Unnest(plan, tuple(self._lists)) if self._lists else plan

@@ -76,10 +76,9 @@ class _Divided:
         parts = in_parts([frame], by, self._state, self._report, self._device.task)
         if frame.rows == 0:
             yield self._run(parts.nothing())
-        yield from self._each(parts, by, frame.rows)
+        yield from self._each(parts, by)
 
-    def _each(self, parts: Parts, by: HashPartitioning, rows: int) -> Iterator[Frame]:
-        """The same of parts that have so many rows together."""
+    def _each(self, parts: Parts, by: HashPartitioning) -> Iterator[Frame]:
         for n in range(parts.parts):
             check()
             if not parts.rows(n):
@@ -87,9 +86,9 @@ class _Divided:
             try:
                 yield self._run(parts.part(n))
             except OutOfMemoryError as error:
-                limits, is_one_key = tuning.spilling, parts.rows(n) == rows
+                limits = tuning.spilling
                 traceback.clear_frames(error.__traceback__)
-                if is_one_key or by.seed >= limits.levels or parts.rows(n) < limits.least_rows:
+                if by.seed >= limits.levels or parts.rows(n) < limits.least_rows:
                     if self._device.below is None:
                         raise one_partition(self._work, error, parts.rows(n)) from None
                     yield self._run_below(joined_below(parts.pieces(n), self._device), self._device.below)
@@ -98,7 +97,7 @@ class _Divided:
                 continue
             more = replace(by, seed=by.seed + 1, parts=tuning.spilling.least_parts)
             again = in_parts(parts.pieces(n), more, self._state, self._report, self._device.task)
-            yield from self._each(again, more, parts.rows(n))
+            yield from self._each(again, more)
 
     def _run(self, part: Frame) -> Frame:
         device, frames = self._device, {self._work.stage: part}

@@ -18,6 +18,7 @@ from gquery.execution.join_parts import first_unbuilt, join_by_parts, leave_unbu
 from gquery.execution.part_runs import can_have_parts, run_counted, spill_idle
 from gquery.execution.partition_parts import one_partition, partitions_by_parts
 from gquery.execution.sort_parts import distinct_by_parts, sort_by_parts
+from gquery.execution.sorted_rows import aggregates_of_sorted, can_be_sorted
 from gquery.execution.state import Run, StageReport
 from gquery.execution.tiers import rows_below
 from gquery.operators.base import Frame
@@ -81,7 +82,7 @@ def break_within_memory(
         with device.scratch(size, stage.label):
             return run_breaker(work, frames, state.joins, state.matched, at, workers)
     except OutOfMemoryError as error:
-        if not can_have_parts(state) or not (device.below or _has_parts(work)):
+        if not can_have_parts(state) or not (device.below or _has_parts(work, device)):
             if device.is_counted and isinstance(work, WindowRows | OrderedGroups) and not partition_keys(work):
                 raise one_partition(work, error, frames[work.stage].rows) from None
             raise
@@ -92,6 +93,8 @@ def break_within_memory(
         return sort_by_parts(work, frames[work.stage], device, report)
     if isinstance(work, DistinctRows):
         return distinct_by_parts(work, frames[work.stage], device, report)
+    if isinstance(work, OrderedGroups) and can_be_sorted(work, device):
+        return aggregates_of_sorted(state, work, report)
     if isinstance(work, WindowRows | OrderedGroups) and partition_keys(work):
         return partitions_by_parts(state, stage.number, work, report)
     assert device.below is not None
@@ -100,8 +103,10 @@ def break_within_memory(
     )  # where there is room, if slowly
 
 
-def _has_parts(work: PipelineBreaker) -> bool:
+def _has_parts(work: PipelineBreaker, device: Device) -> bool:
     """Whether a pipeline breaker can be run in parts."""
+    if isinstance(work, OrderedGroups) and can_be_sorted(work, device):
+        return True
     return isinstance(work, SortRows | DistinctRows) or bool(partition_keys(work))
 
 

@@ -48,7 +48,7 @@ def ordered_groups(work: OrderedGroups, frame: Frame, device: Device) -> Frame:
         key = (call.order, call.kept)
         if key not in orders:
             orders[key] = InOrder(groups, call.order, call.kept)
-        made[stored.column.id] = _result(call, stored, orders[key])
+        made[stored.column.id] = result_of(call, stored, orders[key])
     return Frame(made, groups.count)
 
 
@@ -70,11 +70,16 @@ class Groups:
         return int(self.starts.size) - 1
 
 
+def one_group(frame: Frame, device: Device) -> Groups:
+    """All rows of a frame as one group."""
+    ends = device.from_host(np.array([0, frame.rows], np.int64))
+    return Groups(frame, device, None, ends, device.zeros(0, np.uint32))
+
+
 def _groups(work: OrderedGroups, frame: Frame, device: Device) -> Groups:
     xp, rows = device.xp, frame.rows
     if not work.keys:
-        ends = device.from_host(np.array([0, rows], np.int64))
-        return Groups(frame, device, None, ends, xp.zeros(0, np.uint32))
+        return one_group(frame, device)
     if len(work.keys) == 1 and (found := numbered(frame.columns[work.keys[0][1].id], device)) is not None:
         return Groups(frame, device, found.of_rows, found.starts, found.some_rows)
     sorted_rows, flags = order.sort_starts(sort_keys([SortKey(c) for _, c in work.keys], frame, device))
@@ -138,7 +143,12 @@ class InOrder:
         return gathers.gather(self.rows, self.device.xp.minimum(at, self.frame.rows - 1).astype(np.uint32))
 
 
-def _result(call: OrderedCall, stored: Stored, rows: InOrder) -> ColumnData:
+OF_FEW_ROWS = frozenset(("first", "any_value", "dependent_value", "last", "quantile_disc", "quantile_cont"))
+"""Aggregates that are known from a row of each group, or two, that `InOrder.rows_at` finds."""
+
+
+def result_of(call: OrderedCall, stored: Stored, rows: InOrder) -> ColumnData:
+    """The column of an aggregate: one row a group."""
     device = rows.device
     there = (rows.sizes > 0).astype(np.uint8)
     columns: Mapping[int, ColumnData] = rows.frame.columns

@@ -61,6 +61,8 @@ ORDERED = (
     "SELECT s, quantile_disc(day, 0.3), last(n), bit_xor(id), mad(f64) FROM t GROUP BY s",
     "SELECT n % 5, s, string_agg(s, '-' ORDER BY id DESC), arg_max(s, id) FROM t GROUP BY ALL",
     "SELECT n, median(i64) FROM t WHERE id < 0 GROUP BY n",
+    "SELECT median(i64), quantile_disc(s, 0.3), first(w ORDER BY f64, id), last(d38), median(f32) FILTER (WHERE n > 2) FROM t",
+    "SELECT median(i64) FROM t WHERE id < 0 AND n > 3",
     "SELECT n, sum(m) FROM (SELECT n, s, median(i64) m FROM t GROUP BY ALL) GROUP BY n",
 )
 
@@ -88,12 +90,19 @@ def test_groups_in_an_order_within_a_limit() -> None:
     assert db.sql(skewed).fetchall() == want
 
 
+def test_medians_of_all_rows_within_a_limit() -> None:
+    db = gquery.connect(device="cpu", memory_limit="4MB")
+    calls = "median(x), quantile_cont(x, 0.9) FILTER (WHERE x % 2 = 0), first(x ORDER BY x % 100 DESC, x)"
+    sql = f"SELECT {calls} FROM range(300000) t(x)"
+    assert db.sql(sql).fetchall() == [(149999.5, 269998.2, 99)]
+
+
 @pytest.mark.parametrize(
     ("sql", "match"),
     [
         ("SELECT max(r) FROM (SELECT row_number() OVER (ORDER BY x % 1000) r FROM range(3000000) t(x))", "PARTITION BY more"),
         ("SELECT max(r) FROM (SELECT rank() OVER (PARTITION BY x % 2 ORDER BY x % 9) r FROM range(3000000) t(x))", "partition"),
-        ("SELECT median(x) FROM range(3000000) t(x)", "one group .* GROUP BY more columns"),
+        ("SELECT mode(x % 9) FROM range(3000000) t(x)", "one group .* GROUP BY more columns"),
         ("SELECT x % 2, median(x) FROM range(3000000) t(x) GROUP BY 1", "one group .* here 1,500,000 are"),
     ],
 )  # fmt: skip

@@ -11,6 +11,7 @@ import pytest
 from gquery.errors import OutOfMemoryError
 from gquery.execution import held, relief, sort_parts
 from gquery.execution.part_runs import can_have_parts
+from gquery.operators.ordered_groups import OF_FEW_ROWS
 from gquery.planner.partition_keys import partition_keys
 from gquery.planner.physical import Build, DistinctRows, Group, OrderedGroups, Pipeline, Sink, SortRows, WindowRows
 
@@ -39,7 +40,8 @@ def all_in_parts(rows: int = 10) -> Iterator[Refused]:
         if isinstance(work, SortRows | DistinctRows):
             count.sorts += 1
             raise OutOfMemoryError("no room for a sort, on purpose")
-        if isinstance(work, WindowRows | OrderedGroups) and partition_keys(work):
+        is_of_few_rows = isinstance(work, OrderedGroups) and all(c.function in OF_FEW_ROWS for _, c in work.calls)
+        if isinstance(work, WindowRows | OrderedGroups) and (partition_keys(work) or is_of_few_rows):
             count.windows += isinstance(work, WindowRows)
             count.ordered += isinstance(work, OrderedGroups)
             raise OutOfMemoryError("no room for partitions, on purpose")

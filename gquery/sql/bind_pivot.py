@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
+from math import prod
 
 from sqlglot import exp
 
@@ -19,6 +20,7 @@ from gquery.expression.expr import FALSE, AggregateCall, Column, Expr, IsNull, L
 from gquery.expression.traverse import conjunction, transform, walk
 from gquery.expression.types import VARCHAR, DType, Kind
 from gquery.functions import call, cast
+from gquery.functions.aggregates import declaration
 from gquery.functions.texts import text_of, value_of
 from gquery.planner.logical.nodes import Aggregate, Filter, Limit, Plan, Project, Query, Sort
 from gquery.planner.logical.tree import free_columns
@@ -30,7 +32,7 @@ from gquery.sql.grouping_sets import keys_of
 from gquery.sql.names import column_name
 from gquery.sql.parse import located
 from gquery.sql.reshaped_rows import Part, Relation
-from gquery.sql.scope import Scope
+from gquery.sql.scope import Scope, ScopeRelation
 
 _EXACT = (
     Kind.BOOLEAN,
@@ -41,11 +43,23 @@ _EXACT = (
 
 
 @dataclass(frozen=True)
-class _Value:
-    """A value of what is pivoted on: its name, and the rows that have it."""
+class _Choice:
+    """What an entry of ON is, and the values that become columns: their names, and a text for each expression."""
+
+    exprs: tuple[Expr, ...]
+    values: tuple[tuple[str, tuple[str | None, ...]], ...]
+
+
+@dataclass(frozen=True)
+class _Target:
+    """An entry of USING: its expression over the only aggregate in it, whose column that is. ``of_nothing``: what the aggregate
+    is over no rows, where another one tells."""
 
     name: str
-    predicate: Expr
+    expr: Expr
+    column: Column
+    call: AggregateCall
+    of_nothing: int | None = None
 
 
 def pivot(query: Queries, node: exp.Select, parts: Sequence[Part], plan: Plan, scope: Scope) -> Relation:
@@ -62,25 +76,50 @@ class _Pivot:
     def bind(self, parts: Sequence[Part]) -> Relation:
         using = [n for mark, n in parts if mark == "using"]
         on = _columns_of(parts)
-        groups = GroupedScope(self.scope)
-        keys = [groups.add_key(e, name) for name, e in self._keys(using, [n for n, _ in on])]
-        made: list[tuple[str, Expr]] = []
-        choices = [self._values(n, given) for n, given in on]
+        keys = self._keys(using, [n for n, _ in on])
+        choices = [self._choice(n, given) for n, given in on]
         self._check_count(choices, len(using))
-        targets = [self._aggregate(n) for n in using] if using or not on else []
+        targets = [self._target(n) for n in using]
         if on and not using:
-            targets = [("", *self._aggregate(exp.Anonymous(this="count", expressions=[exp.Star()]))[1:])]
+            targets = [replace(self._target(exp.Anonymous(this="count", expressions=[exp.Star()])), name="")]
         is_named = len(targets) > 1 or any(isinstance(n, exp.Alias) for n in using)
-        for choice in product(*choices):
-            predicate = conjunction(tuple(v.predicate for v in choice)) if choice else None
-            before = ["_".join(v.name for v in choice)] if choice else []
-            for name, e, column, aggregate in targets:
-                filtered = groups.add(replace(aggregate, filter=predicate), name)
-                own = transform(e, lambda x, c=column, f=filtered: f if x == c else x)  # type: ignore[misc]
-                made.append(("_".join([*before, name] if is_named or not before else before), own))
-        if not keys and not made:
+        if _is_wide(choices, targets):
+            keys, choices, targets = self._grouped_once(keys, choices, targets)
+        groups = GroupedScope(self.scope)
+        columns = [groups.add_key(e, name) for name, e in keys]
+        made: list[tuple[str, Expr]] = []
+        for values in product(*(c.values for c in choices)):
+            pairs = zip(choices, values, strict=True)
+            tests = tuple(_is_text(e, t) for c, (_, texts) in pairs for e, t in zip(c.exprs, texts, strict=True))
+            before = ["_".join(name for name, _ in values)] if values else []
+            for target in targets:
+                filtered = groups.add(replace(target.call, filter=conjunction(tests) if tests else None), target.name)
+                named = [*before, target.name] if is_named or not before else before
+                made.append(("_".join(named), _over(target, filtered)))
+        if not columns and not made:
             raise self._located(BindError("PIVOT finds no values, and there are no other columns"), self.node)
-        return self._relation(groups, keys, made)
+        return self._relation(groups, columns, made)
+
+    def _grouped_once(
+        self, keys: Sequence[tuple[str, Expr]], choices: Sequence[_Choice], targets: Sequence[_Target]
+    ) -> tuple[list[tuple[str, Expr]], list[_Choice], list[_Target]]:
+        """All of it over rows that are grouped already: by the keys and by what is pivoted on. Of such groups a cell has one,
+        whose aggregate is taken as it is."""
+        groups = GroupedScope(self.scope)
+        own = [(name, groups.add_key(e, name)) for name, e in keys]
+        exprs = [[groups.add_key(_as_key(e), "on") for e in c.exprs] for c in choices]
+        calls = [groups.add(t.call, t.name) for t in targets]
+        self.plan = Aggregate(self.plan, tuple(groups.keys), tuple(groups.aggregates))
+        self.scope = Scope(None, [ScopeRelation("", tuple(c.name for c in self.plan.columns), self.plan.columns)])
+        picks = [AggregateCall("max" if _has_order(c.dtype) else "any_value", (c,), c.dtype) for c in calls]
+        return (
+            [(name, column) for name, column in own],
+            [replace(c, exprs=tuple(e)) for c, e in zip(choices, exprs, strict=True)],
+            [
+                replace(t, call=pick, of_nothing=declaration(t.call).of_nothing)
+                for t, pick in zip(targets, picks, strict=True)
+            ],
+        )
 
     def _relation(self, groups: GroupedScope, keys: Sequence[Column], made: Sequence[tuple[str, Expr]]) -> Relation:
         plan: Plan = Aggregate(self.plan, tuple(groups.keys), tuple(groups.aggregates))
@@ -104,8 +143,7 @@ class _Pivot:
             binder.bind(exp.column(exp.to_identifier(name, quoted=True)))  # a name of two columns means neither
         return rest
 
-    def _aggregate(self, node: exp.Expr) -> tuple[str, Expr, Column, AggregateCall]:
-        """An entry of USING: its name, its expression, and the only aggregate in that."""
+    def _target(self, node: exp.Expr) -> _Target:
         inner = node.this if isinstance(node, exp.Alias) else node
         groups = GroupedScope(self.scope)
         e = ExprBinder(self.query, self.scope, "USING", groups).bind(inner)
@@ -117,25 +155,19 @@ class _Pivot:
             raise self._located(BindError("USING: columns can only stand within an aggregate"), node)
         if aggregate.filter is not None:
             raise self._located(NotSupportedError("not supported: FILTER within USING"), node)
-        return column_name(node), e, column, aggregate
+        return _Target(column_name(node), e, column, aggregate)
 
     # ---- values ------------------------------------------------------------------------------------------------------
 
-    def _values(self, node: exp.Expr, given: Sequence[Part]) -> list[_Value]:
-        """The values of an entry of ON that are made columns."""
+    def _choice(self, node: exp.Expr, given: Sequence[Part]) -> _Choice:
+        """An entry of ON with its values."""
         if node.find(exp.Query) is not None:
             raise self._located(BindError("PIVOT ON takes no subquery"), node)
-        nodes = keys_of(node)
-        exprs = [ExprBinder(self.query, self.scope, "ON").bind(n) for n in nodes]
-        if not given:
-            return self._found(exprs, node)
-        if given[0][0] == "values":
-            subquery = self.query.query(given[0][1], self.scope, self.query.visible)
-            if len(subquery.outputs) != 1 or len(exprs) != 1:
-                raise self._located(BindError("IN: a query of one column is expected here"), node)
-            texts = [t for (t,) in self._asked(subquery, node) if t is not None]
-            return [_Value(t, _is_text(exprs[0], t)) for t in dict.fromkeys(texts)]
-        made: list[_Value] = []
+        exprs = tuple(ExprBinder(self.query, self.scope, "ON").bind(n) for n in keys_of(node))
+        if not given or given[0][0] == "values":
+            texts = self._found(exprs, node) if not given else self._listed(given[0][1], exprs, node)
+            return _Choice(exprs, tuple((t, (t,)) for t in texts))
+        made: list[tuple[str, tuple[str | None, ...]]] = []
         seen: set[tuple[str | None, ...]] = set()
         for _, value in given:
             inner = value.this if isinstance(value, exp.Alias) else value
@@ -145,9 +177,15 @@ class _Pivot:
             if own in seen:
                 raise self._located(BindError(f"IN names the value {_named(own)!r} twice"), value)
             seen.add(own)
-            name = value.alias if isinstance(value, exp.Alias) else _named(own)
-            made.append(_Value(name, conjunction(tuple(map(_is_text, exprs, own)))))
-        return made
+            made.append((value.alias if isinstance(value, exp.Alias) else _named(own), own))
+        return _Choice(exprs, tuple(made))
+
+    def _listed(self, given: exp.Expr, exprs: Sequence[Expr], node: exp.Expr) -> list[str]:
+        """The values that a query gives, in its order."""
+        subquery = self.query.query(given, self.scope, self.query.visible)
+        if len(subquery.outputs) != 1 or len(exprs) != 1:
+            raise self._located(BindError("IN: a query of one column is expected here"), node)
+        return list(dict.fromkeys(t for (t,) in self._asked(subquery, node) if t is not None))
 
     def _constant(self, node: exp.Expr) -> str | None:
         """The text of a constant in IN; a name stands for itself."""
@@ -158,20 +196,18 @@ class _Pivot:
             raise self._located(BindError("IN of a PIVOT takes constants"), node)
         return None if e.is_null else text_of(e.value, e.dtype)
 
-    def _found(self, exprs: Sequence[Expr], node: exp.Expr) -> list[_Value]:
+    def _found(self, exprs: Sequence[Expr], node: exp.Expr) -> list[str]:
         """The values that there are, without NULL, in the order of their texts."""
         if len(exprs) > 1:
             raise self._located(NotSupportedError("not supported: a row of columns in ON without its values"), node)
         (e,) = exprs
-        text = cast(e, VARCHAR)
-        key = e if _is_exact(e.dtype) else text
+        key = _as_key(e)
         column = new_column("value", key.dtype, key.nullable)
         rows: Plan = Filter(self.plan, Not(IsNull(e))) if e.nullable else self.plan
         named = new_column("text", VARCHAR, key.nullable)
         rows = Project(Aggregate(rows, ((column, key),), ()), ((named, cast(column, VARCHAR)),))
         rows = Sort(rows, (SortKey(named, False, False),))
-        texts = [str(t) for (t,) in self._asked(Query(rows, (named,), ("text",)), node)]
-        return [_Value(t, _is_text(e, t)) for t in texts]
+        return [str(t) for (t,) in self._asked(Query(rows, (named,), ("text",)), node)]
 
     def _asked(self, query: Query, node: exp.Expr) -> list[tuple[str | None]]:
         """The texts that a query gives now, more of them than a PIVOT can have columns at most."""
@@ -183,13 +219,40 @@ class _Pivot:
         limited = Limit(plan, tuning.rewrites.most_pivot_columns + 1)
         return [(row[0],) for row in self.query.ask(Query(limited, (text,), ("text",)), node)]
 
-    def _check_count(self, choices: Sequence[Sequence[_Value]], aggregates: int) -> None:
-        count = max(aggregates, 1)
-        for values in choices:
-            count *= len(values)
-        if count > tuning.rewrites.most_pivot_columns:
+    def _check_count(self, choices: Sequence[_Choice], aggregates: int) -> None:
+        if _cells(choices) * max(aggregates, 1) > tuning.rewrites.most_pivot_columns:
             text = f"not supported: PIVOT into more than {tuning.rewrites.most_pivot_columns} columns"
             raise self._located(NotSupportedError(text), self.node)
+
+
+def _cells(choices: Sequence[_Choice]) -> int:
+    return prod(len(c.values) for c in choices)
+
+
+def _is_wide(choices: Sequence[_Choice], targets: Sequence[_Target]) -> bool:
+    """Whether rows are grouped before they are told apart by cells: each test then sees a group, and no row. What an aggregate of
+    parts is over no rows is not known here, except of the mean."""
+    cells = _cells(choices) if choices else 0
+    if any(declaration(t.call).parts is not None and t.call.function != "avg" for t in targets):
+        return False
+    return cells > tuning.rewrites.most_pivot_tests or (cells > 1 and any(t.call.distinct for t in targets))
+
+
+def _over(target: _Target, filtered: Column) -> Expr:
+    """The expression of a target over the aggregate of a cell."""
+    value: Expr = filtered
+    if target.of_nothing is not None:
+        value = call("coalesce", filtered, Literal(target.of_nothing, filtered.dtype))
+    return transform(target.expr, lambda x: value if x == target.column else x)
+
+
+def _as_key(e: Expr) -> Expr:
+    """What groups by a value: itself where it is told by its type, else its text."""
+    return e if _is_exact(e.dtype) else cast(e, VARCHAR)
+
+
+def _has_order(dtype: DType) -> bool:
+    return dtype.is_numeric or dtype.is_temporal or dtype.kind is Kind.BOOLEAN
 
 
 def _columns_of(parts: Sequence[Part]) -> list[tuple[exp.Expr, list[Part]]]:

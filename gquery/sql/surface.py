@@ -28,6 +28,7 @@ SURFACE: dict[str, tuple[Construct, ...]] = {
         Construct("`*`, EXCLUDE, REPLACE, RENAME",
                   "SELECT * EXCLUDE (day, moment) REPLACE (a + 1 AS a) RENAME (s AS word) FROM t"),
         Construct("COLUMNS", "SELECT min(COLUMNS('^(a|b)$')) FROM t"),
+        Construct("COLUMNS of a list, `* LIKE`, `* GLOB`", "SELECT COLUMNS(['a', 's']) FROM t"),
         Construct("FROM first", "FROM t SELECT a, s WHERE a > 1"),
         Construct("WHERE", "SELECT a FROM t WHERE a > 1 AND s LIKE 'b%'"),
         Construct("DISTINCT", "SELECT DISTINCT s FROM t"),
@@ -47,6 +48,7 @@ SURFACE: dict[str, tuple[Construct, ...]] = {
         Construct("DESCRIBE, SHOW", "SELECT column_name, column_type FROM (DESCRIBE t)"),
         Construct("VALUES", "SELECT * FROM (VALUES (1, 'one'), (2, 'two')) v(n, name)"),
         Construct("Ranges", "SELECT * FROM range(1, 10, 3)"),
+        Construct("Ranges of moments", "SELECT * FROM range(DATE '2024-01-01', DATE '2024-01-04', INTERVAL 12 HOUR)"),
     ),
     "Joins": (
         Construct("INNER, LEFT, RIGHT, FULL", "SELECT t.a, u.lo FROM t FULL JOIN u ON t.a = u.a AND u.lo > 0"),
@@ -111,6 +113,7 @@ SURFACE: dict[str, tuple[Construct, ...]] = {
         Construct("CAST, TRY_CAST, `::`", "SELECT a::VARCHAR, TRY_CAST(s AS INTEGER) FROM t"),
         Construct("IS DISTINCT FROM", "SELECT a FROM t WHERE a IS NOT DISTINCT FROM NULL"),
         Construct("LIKE, ILIKE, SIMILAR TO", "SELECT s FROM t WHERE s ILIKE 'B%' OR s SIMILAR TO '[a-c]'"),
+        Construct("COLLATE NOCASE, NOACCENT", "SELECT s FROM t WHERE s COLLATE NOCASE = 'B' ORDER BY s COLLATE NOACCENT"),
         Construct("Dates and intervals", "SELECT day + INTERVAL 1 MONTH, moment - INTERVAL '2 hours' FROM t"),
         Construct("Computed intervals", "SELECT day + to_days(a), moment - INTERVAL (a) HOUR, epoch(moment - day) FROM t"),
         Construct("Intervals as values", "SELECT moment - day AS x, max(age(moment, day)) FROM t GROUP BY x ORDER BY x"),

@@ -129,7 +129,9 @@ class Sorting(Record):
     )
     counted_rounds: int = number(16, "rounds", "of such a sort: its keys have more bits where texts are long")
     addressed_slots: int = number(
-        2, "slots a row", "of the range of a key up to which groups in order are numbered by addresses, not by sorting it"
+        2,
+        "slots a row",
+        "of the range of a key up to which groups in order are numbered by addresses, not by sorting it",
     )
     leading_rows: int = number(
         2, "rows a wanted row", "from which on the first rows of partitions are looked for before they are sorted"
@@ -140,7 +142,9 @@ class Sorting(Record):
     )
     leading_sample: int = number(1 << 14, "rows", "of a sample that gives a bound on the first rows of all, at least")
     leading_ties: int = number(
-        2, "rows a group", "that begin alike up to which a least text is found by ranks, and not by its next eight bytes"
+        2,
+        "rows a group",
+        "that begin alike up to which a least text is found by ranks, and not by its next eight bytes",
     )
     most_leading: int = number(100, "rows", "of a partition that are worth looking for without a sort")
     reduced_rows: int = number(4096, "rows", "of a group in order that one thread reduces one after another")

@@ -169,3 +169,18 @@ WITH RECURSIVE r(n, a) AS (SELECT 1, 'x' UNION ALL SELECT n+1, 'y' FROM r WHERE 
 
 -- cpu
 SELECT (SELECT max(x) FROM (PIVOT (SELECT * FROM t WHERE t.g = o.g) ON a IN ('x') USING sum(x)  GROUP BY b)) q FROM t o
+
+-- cpu
+PIVOT (SELECT range % 7 AS g, range % 50 AS a, range AS x FROM range(400)) ON a USING sum(x), count(*) AS n GROUP BY g
+
+PIVOT (SELECT range % 3 AS g, (range % 40)::VARCHAR AS a, 'k' || range % 90 AS s FROM range(100)) ON a USING max(s) GROUP BY g
+
+PIVOT (SELECT range % 3 AS g, range % 40 / 2 AS a, range % 5 AS x FROM range(100)) ON a USING avg(x) + 1 GROUP BY g
+
+PIVOT (SELECT range % 3 AS g, range % 30 AS a, range % 5 AS x FROM range(100)) ON a USING median(x) GROUP BY g
+
+PIVOT (SELECT range % 3 AS g, range % 30 AS a, range % 5 AS x FROM range(100)) ON a USING coalesce(sum(x), -1), count(DISTINCT x)
+
+PIVOT t ON a, g, b USING count(DISTINCT x), min(x) GROUP BY d
+
+PIVOT (SELECT range % 30 AS a FROM range(100)) ON a IN (SELECT range FROM range(40)) USING count(*)

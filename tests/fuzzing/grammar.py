@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.fuzzing import aggregates as more_aggregates
+from tests.fuzzing import pivots
 from tests.fuzzing.data import BOOL, COLUMNS, DATE, DBL, DEC, EDGES, INT, KINDS, STR, TABLES, TIME
 from tests.fuzzing.names import Name, Names
 from tests.fuzzing.tape import Tape
@@ -62,6 +63,8 @@ class Grammar:
             text = self._with()
         elif tape.chance(12):
             text = self._set_operations()
+        elif tape.chance(4):
+            text = pivots.statement(self)
         else:
             text, _ = self.select((), 2)
         return text
@@ -232,6 +235,9 @@ class Grammar:
             return f"({shared[0]}) AS {alias}", _under(alias, shared[1])
         if depth and tape.chance(15):
             body, columns = self._derived(depth)
+            return f"({body}) AS {alias}", _under(alias, columns)
+        if depth and tape.chance(4):
+            body, columns = pivots.table(self)
             return f"({body}) AS {alias}", _under(alias, columns)
         return f"{tape.one(TABLES)} AS {alias}", self.columns(alias)
 

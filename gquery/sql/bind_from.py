@@ -14,7 +14,7 @@ from gquery.expression.traverse import transform as transform_expr
 from gquery.functions import call
 from gquery.planner.logical.nodes import Apply, Filter, Join, JoinKind, Plan, Query, Scan, Values
 from gquery.planner.logical.tree import column_ids, free_columns
-from gquery.sql.bind_asof import asof_join
+from gquery.sql.bind_asof import asof_join, right_asof_join
 from gquery.sql.bind_expr import ExprBinder
 from gquery.sql.bind_files import reader_arguments, reader_of
 from gquery.sql.bind_limits import numbered
@@ -227,7 +227,10 @@ class FromBinder:
         if method == "POSITIONAL":
             plan, scope = self._positional(left, right, node)
         elif method == "ASOF":
-            plan, scope = self._asof(left, right, join_kind, condition, node)
+            try:
+                plan, scope = self._asof(left, right, join_kind, condition, side)
+            except BindError as e:
+                raise located(e, self.query.sql, node) from None
         elif side == "RIGHT" and join_kind is JoinKind.LEFT:
             plan, scope = self._combine(left, right, JoinKind.LEFT, condition, swapped=True)
         else:
@@ -244,15 +247,16 @@ class FromBinder:
         return self._combine((a, left[1]), (b, right[1]), JoinKind.FULL, call("eq", first, second))
 
     def _asof(
-        self, left: tuple[Plan, Scope], right: tuple[Plan, Scope], kind: JoinKind, condition: Expr, node: exp.Join
+        self, left: tuple[Plan, Scope], right: tuple[Plan, Scope], kind: JoinKind, condition: Expr, side: str
     ) -> tuple[Plan, Scope]:
-        try:
+        if side == "RIGHT":
+            plan = right_asof_join(left[0], right[0], condition)
+        else:
             plan = asof_join(left[0], right[0], kind, condition)
-        except BindError as e:
-            raise located(e, self.query.sql, node) from None
         if kind in (JoinKind.SEMI, JoinKind.ANTI):
             return plan, left[1]
-        a, b = left[1], _filled(right[1])
+        a = _filled(left[1]) if side in ("RIGHT", "FULL") else left[1]
+        b = right[1] if side == "RIGHT" else _filled(right[1])
         return plan, Scope(self.parent, a.relations + b.relations, a.merged + b.merged)
 
     def _check_apart(self, left: Plan, right: Plan, node: exp.Join) -> None:

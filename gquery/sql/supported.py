@@ -101,8 +101,6 @@ def _reason(node: exp.Expr) -> str | None:
             return "ORDER BY within a function that is no aggregate"
         case exp.CTE() if node.args.get("key_expressions"):
             return "USING KEY of a recursive query"
-        case exp.Join() if (node.args.get("method") or "").upper() == "ASOF" and node.side.upper() in ("RIGHT", "FULL"):
-            return f"ASOF {node.side.upper()} joins"
         case exp.Create() if not (node.kind in ("TABLE", "VIEW") and node.expression is not None):
             return f"CREATE {node.kind}" if node.kind not in ("TABLE", "VIEW") else f"CREATE {node.kind} without AS"
         case exp.Drop() if node.kind not in ("TABLE", "VIEW"):

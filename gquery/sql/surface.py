@@ -57,6 +57,7 @@ SURFACE: dict[str, tuple[Construct, ...]] = {
         Construct("SEMI and ANTI", "SELECT a, s FROM t ANTI JOIN u USING (a)"),
         Construct("Inequalities and ranges", "SELECT t.a, u.a FROM t JOIN u ON t.a BETWEEN u.lo AND u.hi"),
         Construct("ASOF", "SELECT t.a, u.lo FROM t ASOF LEFT JOIN u ON t.a >= u.lo"),
+        Construct("ASOF RIGHT and FULL", "SELECT t.b, u.lo FROM t ASOF FULL JOIN u ON t.a >= u.lo"),
         Construct("POSITIONAL", "SELECT t.a, u.lo FROM t POSITIONAL JOIN u"),
         Construct("LATERAL", "SELECT t.a, v.n FROM t, LATERAL (SELECT count(*) AS n FROM u WHERE u.lo <= t.a) v"),
     ),

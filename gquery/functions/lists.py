@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from gquery.errors import OutOfRangeError
+from gquery.errors import NotSupportedError, OutOfRangeError
 from gquery.expression.expr import Expr, Literal
 from gquery.expression.list_types import list_of
-from gquery.expression.types import BIGINT, BOOLEAN, INTEGER, NULL, DType
+from gquery.expression.types import BIGINT, BOOLEAN, INTEGER, NULL, DType, Kind
 from gquery.functions.casts import cast, unified
 from gquery.functions.list_arrays import (
     NO_VALUE,
@@ -32,6 +32,8 @@ from gquery.functions.vectors import Vector, array_of, flags, from_numpy, intege
 
 def _values(*values: Expr) -> Typed | None:
     made = unified(values, "a list") if values else []
+    if made and made[0].dtype.kind in (Kind.INTERVAL, Kind.OPAQUE):
+        raise NotSupportedError(f"not supported: lists of {made[0].dtype}")
     return (made, list_of(made[0].dtype)) if made else None
 
 

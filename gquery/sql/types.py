@@ -63,7 +63,10 @@ def sql_type(node: exp.DataType) -> DType:
     kind = node.this
     name = kind.name if isinstance(kind, exp.DataType.Type) else str(kind).upper()
     if name in ("ARRAY", "LIST") and len(node.expressions) == 1 and not node.args.get("values"):
-        return list_of(sql_type(node.expressions[0]))
+        element = sql_type(node.expressions[0])
+        if element.kind is Kind.INTERVAL:
+            raise NotSupportedError("not supported: lists of INTERVAL")
+        return list_of(element)
     if name == "USERDEFINED":
         name = str(node.args.get("kind") or "").upper()
     if name == "DECIMAL":

@@ -48,6 +48,15 @@ Idiom = Callable[[Any, Any, Any], Any]  # frame, other frame, the library
 
 ORDERED: dict[str, Idiom] = {
     "select": lambda f, o, p: f.select("a", "b"),
+    "list len": lambda f, o, p: f.select(p.col("s").str.split("-").list.len().cast(p.Int64 if p is pl else "BIGINT")),
+    "list get": lambda f, o, p: f.select(p.col("s").str.split("-").list.get(0)),
+    "list join": lambda f, o, p: f.select(p.col("s").str.split("-").list.join("+")),
+    "list contains": lambda f, o, p: f.select(p.col("s").str.split("-").list.contains("tea")),
+    "implode": lambda f, o, p: f.select(p.col("a").implode()),
+    "list sum": lambda f, o, p: f.select(p.col("a").implode().list.sum()),
+    "list sort": lambda f, o, p: f.select(p.col("a").implode().list.sort(descending=True, nulls_last=True)),
+    "list slice": lambda f, o, p: f.select(p.col("a").implode().list.slice(1, 2)),
+    "explode": lambda f, o, p: f.with_columns(p.col("s").str.split("-").alias("w")).explode("w").select("k", "w"),
     "select list": lambda f, o, p: f.select(["a", "b"]),
     "select expr": lambda f, o, p: f.select(p.col("a") + 1),
     "select alias": lambda f, o, p: f.select((p.col("a") * 2).alias("twice")),
@@ -157,6 +166,8 @@ ORDERED: dict[str, Idiom] = {
     "unique keep none": lambda f, o, p: f.unique("k", keep="none", **({"maintain_order": True} if p is pl else {})),
 }  # fmt: skip
 UNORDERED: dict[str, Idiom] = {
+    "explode of groups": lambda f, o, p: f.group_by("k").agg(p.col("a"), p.col("s")).explode("a", "s"),
+    "lists of groups": lambda f, o, p: f.group_by("k").agg(p.col("a").alias("of")).select("k", p.col("of").list.len() * 1),
     "group_by agg": lambda f, o, p: f.group_by("k").agg(p.col("a").sum()),
     "group_by several": lambda f, o, p: f.group_by("k", "t").agg(p.col("a").sum(), n=p.len() if p is pl else gquery.fn.count()),
     "group_by expr": lambda f, o, p: f.group_by((p.col("b") > 1).alias("g")).agg(p.col("a").max()),

@@ -107,3 +107,11 @@ def column(name: str, table: str) -> exp.Expr:
 def select(entries: list[exp.Expr], table: str = "self", **clauses: Any) -> exp.Select:
     """``SELECT entries FROM table`` with further clauses."""
     return exp.Select(expressions=entries, from_=exp.From(this=exp.to_table(table)), **clauses)
+
+
+def imploded(e: Expression) -> Expression:
+    """A list of the values of a column that stands for itself; any other expression as it is."""
+    node = e.node.this if isinstance(e.node, exp.Alias) else e.node
+    if not isinstance(node, exp.Column):
+        return e
+    return Expression(node, e.names).implode().alias(e.node.alias or node.name)

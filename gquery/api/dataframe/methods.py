@@ -13,6 +13,7 @@ from gquery.runtime.arguments import checked
 
 if TYPE_CHECKING:
     from gquery.api.dataframe.expression import Expression
+    from gquery.api.dataframe.lists import ListMethods
     from gquery.api.dataframe.namespaces import DateMethods, TextMethods
 
 RankMethod = Literal["average", "min", "max", "dense", "ordinal"]
@@ -37,6 +38,17 @@ class Methods:
         from gquery.api.dataframe.namespaces import DateMethods
 
         return DateMethods(self._own)
+
+    @property
+    def list(self) -> ListMethods:
+        """Methods of lists: ``col("xs").list.len()``."""
+        from gquery.api.dataframe.lists import ListMethods
+
+        return ListMethods(self._own)
+
+    def implode(self) -> Expression:
+        """The values of all rows as one list."""
+        return _call("list", self)
 
     # ---- values ----------------------------------------------------------------------------------------------------
 

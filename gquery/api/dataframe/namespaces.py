@@ -110,6 +110,10 @@ class TextMethods(_Of):
         """At least so many characters, filled up on the right."""
         return self._padded("rpad", length, fill_char)
 
+    def split(self, by: str) -> Expression:
+        """A list of the parts between texts."""
+        return self._call("string_split", by)
+
     def reverse(self) -> Expression:
         """The characters from the last one on."""
         return self._call("reverse")

@@ -136,6 +136,20 @@ class Rows:
         kept = [] if index is None else self._columns(index)
         return unpivot(self._verbs, None if on is None else self._columns(on), kept, variable_name, value_name)
 
+    def explode(self, *columns: str | Sequence[str]) -> Relation:
+        """A row for each element of the lists in these columns, whose places in a row belong together. A row without elements
+        comes once, with NULLs."""
+        from gquery.api.dataframe.expression import call, col, when
+
+        given = [n for c in columns for n in ([c] if isinstance(c, str) else c)]
+        if not given:
+            raise InterfaceError("explode takes the names of columns with lists")
+        lists = self._columns(given)
+        has_any = call("greatest", *(call("coalesce", col(n).list.len(), 0) for n in lists)) > 0
+        made = [call("unnest", when(has_any).then(col(n)).otherwise(call("list_value", None))).alias(n)
+                if n in lists else col(n) for n in self._verbs.bound_query().names]  # fmt: skip
+        return self._verbs.select(*made)
+
     def top_k(self, k: int, by: Any) -> Relation:
         """The ``k`` rows with the greatest keys; NULLs come last."""
         return self._verbs.sort(by, descending=True).limit(k)

@@ -315,13 +315,14 @@ class GroupedRelation:
         self._relation, self._keys = relation, keys
 
     def agg(self, *aggregates: Any, **named: Any) -> Relation:
-        """A row a group: its keys and these aggregates, which may be computed with."""
+        """A row a group: its keys and these aggregates, which may be computed with. A column without an aggregate becomes a list
+        of the group's values."""
         from sqlglot import exp
 
-        from gquery.api.dataframe.build import select
+        from gquery.api.dataframe.build import imploded, select
         from gquery.sql.group_all import has_aggregate
 
-        given = self._relation._given(aggregates, named)
+        given = [imploded(e) if self._keys else e for e in self._relation._given(aggregates, named)]
         entries = [e.node for e in (*self._keys, *given)]
         if not self._keys and not any(has_aggregate(n) for n in entries):
             raise BindError("agg takes aggregates, as in agg(col('a').sum())")

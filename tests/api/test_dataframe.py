@@ -164,7 +164,7 @@ def test_nothing_runs_before_rows_are_asked_for(db: Connection) -> None:
         (lambda t: t.rename(zz="y"), BindError, "no column 'zz'"),
         (lambda t: t.drop("a", "b", "s", "d", "m"), BindError, "at least one column"),
         (lambda t: t.agg(col("a")), BindError, "agg takes aggregates"),
-        (lambda t: t.group_by("s").agg(col("a")), BindError, "must be in GROUP BY"),
+        (lambda t: t.group_by("s").agg(col("a") + 1), BindError, "must be in GROUP BY"),
         (lambda t: t.group_by(), InterfaceError, "a key"),
         (lambda t: t.sort(), InterfaceError, "at least one key"),
         (lambda t: t.limit(-1), BindError, "negative"),

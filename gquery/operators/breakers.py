@@ -119,7 +119,7 @@ def _sort(work: SortRows, frame: Frame, device: Device, workers: int = 1) -> Fra
             return _sort_candidates(work, keys, frame, flags, device)
         rows = order.sort_order(keys, None if flags is None else scans.compact(flags))[work.offset : wanted]
     else:
-        rows = order.sort_order(keys)[work.offset :]
+        rows = order.sort_order(keys, workers=workers)[work.offset :]
     return Frame(
         {s.column.id: gathers.take(frame.columns[s.column.id], rows, device) for s in work.columns}, int(rows.size)
     )

@@ -74,20 +74,25 @@ def order_frame(
     """The rows of a frame by partition, and within each by the keys; rows with equal keys stay in the frame's order."""
     if not partition and not keys:
         return OrderedFrame(frame.rows, None, None, None, device)
-    rows = _sorted_rows(frame, [*(SortKey(c) for c in partition), *keys], device)
+    every = [*(SortKey(c) for c in partition), *keys]
+    rows: Array | None = None
+    if not _is_sorted(frame, every):
+        own = sort_keys(every[: len(partition)], frame, device)
+        rows, peers, starts = order.sort_partitions([*own, *sort_keys(keys, frame, device)], len(own), workers)
+        if starts is not None or not partition:
+            return OrderedFrame(frame.rows, rows, starts if partition else None, peers if keys else None, device)
     first = [frame.columns[c.id] for c in partition]
     then = [frame.columns[k.expr.id] for k in keys if isinstance(k.expr, Column)]
     starts, peers = key_changes(first, then, rows, device, workers)
     return OrderedFrame(frame.rows, rows, starts if partition else None, peers if keys else None, device)
 
 
-def _sorted_rows(frame: Frame, keys: Sequence[SortKey], device: Device) -> Array | None:
-    """The rows in the order of the keys; None where they are in it as they stand."""
-    if len(keys) == 1 and not keys[0].descending and isinstance(keys[0].expr, Column):
-        column = frame.columns[keys[0].expr.id]
-        if column.statistics.is_sorted and column.validity is None:
-            return None
-    return order.sort_order(sort_keys(keys, frame, device))
+def _is_sorted(frame: Frame, keys: Sequence[SortKey]) -> bool:
+    """Whether the rows are in the order of the keys as they stand."""
+    if len(keys) > 1 or keys[0].descending or not isinstance(keys[0].expr, Column):
+        return False
+    column = frame.columns[keys[0].expr.id]
+    return column.statistics.is_sorted and column.validity is None
 
 
 def groups_of(flags: Array | None, count: int, device: Device, workers: int = 1) -> Groups:

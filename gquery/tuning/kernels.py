@@ -133,6 +133,7 @@ class Sorting(Record):
         "slots a row",
         "of the range of a key up to which groups in order are numbered by addresses, not by sorting it",
     )
+    fused_rows: int = number(1 << 18, "rows", "of a sort from which on the words of its first round are made in one pass")
     leading_rows: int = number(
         2, "rows a wanted row", "from which on the first rows of partitions are looked for before they are sorted"
     )

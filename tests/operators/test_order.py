@@ -14,7 +14,7 @@ from gquery.columns.table import ColumnData
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device, cpu_device
 from gquery.expression.types import VARCHAR, Bounds, PhysicalType
-from gquery.kernels.builtin import define, order, scans, text_keys
+from gquery.kernels.builtin import define, order, order_words, scans, text_keys
 from gquery.kernels.builtin.order import Integers, Text
 from gquery.kernels.kernel import Kernel
 from gquery.operators import prefix
@@ -26,6 +26,15 @@ from tests.support.lanes import Lanes
 from tests.support.tuned import Tune
 
 SIZES = [0, 1, 2, 10, 5_000, 200_000]
+
+
+def _told_apart_by(keys: list[Any], rows: Any) -> Any:
+    """For each place of the rows whether one of the keys is another than at the place before; True for the first."""
+    told = np.zeros(rows.size, bool)
+    told[:1] = True
+    for key in keys:
+        told[1:] |= key[rows][1:] != key[rows][:-1]
+    return told
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -52,11 +61,15 @@ def test_integers(device: str, rows: int) -> None:
             assert np.array_equal(host(order.top_k(parts, k)), want[:k])
         found, starts = map(host, order.sort_starts(parts))
         assert np.array_equal(found, want)
-        told = np.zeros(rows, bool)
-        told[:1] = True
-        for key in keys:
-            told[1:] |= key[want][1:] != key[want][:-1]
+        told = _told_apart_by(keys, want)
         assert np.array_equal(starts, told)
+        for first in range(len(keys) + 1):
+            found, starts, firsts = order.sort_partitions([Integers(on(device, k)) for k in keys], first, 2)
+            assert np.array_equal(host(found), want) and np.array_equal(host(starts), told)
+            if firsts is not None:
+                assert np.array_equal(host(firsts), _told_apart_by(keys[:first], want))
+        if rows == 5_000 and keys[0] is narrow:
+            assert order.sort_partitions([Integers(on(device, k)) for k in keys], 1, 1)[2] is not None
     turned = [Integers(on(device, narrow), Bounds(-5, 4), True), Integers(on(device, days), Bounds(0, 10**4))]
     assert np.array_equal(host(order.sort_order(turned)), np.lexsort((days, -narrow)))
     turned = [Integers(on(device, edges), None, True), Integers(on(device, wide), None, True)]
@@ -186,14 +199,15 @@ def test_kernels_of_a_round(rows: int, bits: int, monkeypatch: pytest.MonkeyPatc
         lanes.run(lanes.compile(kernel), 0, rows, arguments)
         return made
 
-    words = order.with_places(values, bits)
-    assert np.array_equal(run(order.PLACED.kernel, values, bits, np.empty(rows, np.uint64)), words)
+    words = order_words.with_places(values, bits)
+    assert np.array_equal(run(order_words.PLACED.kernel, values, bits, np.empty(rows, np.uint64)), words)
     words.sort()
     assert np.array_equal(
-        run(order.PLACES.kernel, words, 2**bits - 1, np.empty(rows, np.uint32)), order.places_of(words, bits)
+        run(order_words.PLACES.kernel, words, 2**bits - 1, np.empty(rows, np.uint32)),
+        order_words.places_of(words, bits),
     )
-    marks = run(order.TIED.kernel, words, bits, np.empty(-(-rows // 32), np.uint32))
-    assert np.array_equal(scans.rows_of_bits(marks), order._tied([(words, bits)]))
+    marks = run(order_words.TIED.kernel, words, bits, np.empty(-(-rows // 32), np.uint32))
+    assert np.array_equal(scans.rows_of_bits(marks), order_words.tied([(words, bits)]))
 
 
 @pytest.mark.parametrize("descending", [False, True])

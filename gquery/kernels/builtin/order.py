@@ -24,7 +24,18 @@ from gquery.expression.facts import INT64_BITS, UINT64_MAX
 from gquery.expression.types import Bounds, PhysicalType
 from gquery.kernels.builtin.define import builtin_kernel, launch, namespace
 from gquery.kernels.builtin.gathers import gather, gather_views
-from gquery.kernels.builtin.scans import check_rows, compact, rows_of_bits
+from gquery.kernels.builtin.order_words import (
+    Piece,
+    TieGroups,
+    changed_words,
+    placed_words,
+    places_of,
+    starts_of,
+    tied,
+    tied_places,
+    with_places,
+)
+from gquery.kernels.builtin.scans import check_rows, compact
 from gquery.kernels.builtin.sort_room import room_to_sort
 from gquery.kernels.builtin.text_keys import bytes_of_rows, text_words
 from gquery.kernels.readback import read_scalar
@@ -63,6 +74,11 @@ class Part:
     def bits(self) -> int:
         """Bits that tell the values within the bounds apart."""
         return (self.bounds.width - 1).bit_length() - self.zeros
+
+    def piece(self, right: int, count: int) -> Piece:
+        """``count`` bits of all rows' numbers, those before the last ``right``."""
+        flip, least = (-1, ~self.bounds.high) if self.descending else (0, self.bounds.low)
+        return Piece(self.fetch(None), flip, signed(least), right + self.zeros, count)
 
     def append(self, words: Array | None, rows: Array | None, right: int, count: int) -> Array:
         """``words`` (None: nothing) with ``count`` bits of the rows' numbers behind them, those before the last ``right``."""
@@ -168,6 +184,7 @@ class Digits:
     def __init__(self, keys: Sequence[OrderKey]) -> None:
         self.keys = list(keys)
         self.number = 0  # of the next part of the first key that is left
+        self.gone = 0  # keys that have no part left
         self.part: Part | None = None
         self.left = 0  # bits of it that were not taken yet
 
@@ -184,13 +201,30 @@ class Digits:
             used += count
         return words
 
+    def placed(self, room: int, place_bits: int, first: int, workers: int) -> tuple[Array | None, int | None]:
+        """The next bits of all rows, at most ``room``, and each row's place behind them; None where no bit is left. And how many
+        bits stand behind those of the ``first`` keys, which are plain integers; None where these are not all of it."""
+        pieces: list[Piece] = []
+        used = before = 0
+        while used < room and self._find(None):
+            assert self.part is not None
+            count = min(self.left, room - used)
+            self.left -= count
+            pieces.append(self.part.piece(self.left, count))
+            used += count
+            before += count if self.gone < first else 0
+        is_whole = self.gone >= first or (self.gone == first - 1 and self.left == 0 and isinstance(self.keys[0], Integers))
+        if not pieces:
+            return None, None
+        return placed_words(pieces, place_bits, workers), used - before if is_whole else None
+
     def _find(self, rows: Array | None) -> bool:
         """Whether there is a bit left; the part that it is in is at hand then."""
         while self.left == 0 and self.keys:
             self.part = self.keys[0].part(self.number, rows)
             if self.part is None:
                 self.keys.pop(0)
-                self.number = 0
+                self.number, self.gone = 0, self.gone + 1
             else:
                 self.number, self.left = self.number + 1, self.part.bits
         return self.left > 0
@@ -204,16 +238,24 @@ class Digits:
 # ---- sorting --------------------------------------------------------------------------------------------------------
 
 
-def sort_order(keys: Sequence[OrderKey], rows: Array | None = None) -> Array:
+def sort_order(keys: Sequence[OrderKey], rows: Array | None = None, workers: int = 1) -> Array:
     """All rows, or those given, in the order of the keys, ascending."""
-    return _sorted(keys, rows, False)[0]
+    return _sorted(keys, rows, False, workers=workers)[0]
 
 
 def sort_starts(keys: Sequence[OrderKey]) -> tuple[Array, Array]:
     """All rows in the order of the keys, and for each place whether its row's keys differ from those of the one before."""
-    rows, starts = _sorted(keys, None, True)
+    rows, starts, _ = _sorted(keys, None, True)
     assert starts is not None
     return rows, starts
+
+
+def sort_partitions(keys: Sequence[OrderKey], first: int, workers: int) -> tuple[Array, Array, Array | None]:
+    """The same (as uint8), and for each place whether the ``first`` keys differ (uint8): None where that is not found on the
+    way."""
+    rows, starts, firsts = _sorted(keys, None, True, first, workers)
+    assert starts is not None
+    return rows, starts.view(np.uint8), firsts
 
 
 def top_k(keys: Sequence[OrderKey], k: int) -> Array:
@@ -248,22 +290,58 @@ def bound_of(values: Array, k: int) -> Array:
     return bound
 
 
-def _sorted(keys: Sequence[OrderKey], rows: Array | None, with_starts: bool) -> tuple[Array, Array | None]:
+def _sorted(
+    keys: Sequence[OrderKey], rows: Array | None, with_starts: bool, first: int = 0, workers: int = 1
+) -> tuple[Array, Array | None, Array | None]:
     xp, n = keys[0].xp, keys[0].size if rows is None else int(rows.size)
     check_rows(n)
     digits, order = Digits(keys), rows
+    if rows is None and n >= tuning.sorting.fused_rows:
+        return _sorted_at_once(digits, n, with_starts, first, workers)
     starts: Array | None = None
     if with_starts:
         starts = xp.zeros(n, np.bool_)
         starts[:1] = True
-    at: Array | None = None  # the places that are tied; None: all
-    runs: Array | None = None  # with which others
+    order = _told_apart(digits, order, starts, None, None, n, xp)
+    return (xp.arange(n, dtype=np.uint32) if order is None else order), starts, None
+
+
+def _sorted_at_once(
+    digits: Digits, n: int, with_starts: bool, first: int, workers: int
+) -> tuple[Array, Array | None, Array | None]:
+    """The same of all of many rows: the first round makes, and looks at, all of its words in one pass."""
+    xp = digits.keys[0].xp
+    place_bits = (n - 1).bit_length()
+    words, behind = digits.placed(INT64_BITS - place_bits, place_bits, first, workers)
+    if words is None:
+        flags = xp.zeros(n, np.uint8)
+        flags[:1] = 1
+        return xp.arange(n, dtype=np.uint32), flags.view(np.bool_), flags
+    room_to_sort(words).sort()
+    order = places_of(words, place_bits, workers)
+    if digits.ended and not with_starts:
+        return order, None, None
+    starts, firsts = starts_of(words, place_bits, behind or 0, workers)
+    at = tied_places(words, place_bits, starts)
+    if at.size and not digits.ended:
+        runs = xp.zeros(at.size, np.uint64)
+        xp.cumsum(starts[at[1:]], dtype=np.uint64, out=runs[1:])
+        del words
+        _told_apart(digits, order, starts, at, runs, n, xp)
+    return order, starts.view(np.bool_), firsts if behind is not None else None
+
+
+def _told_apart(
+    digits: Digits, order: Array | None, starts: Array | None, at: Array | None, runs: Array | None, n: int, xp: ModuleType
+) -> Array | None:
+    """The order in which rows that are tied stand apart, or have no bit left: at places ``at`` (None: all), with others of their
+    run."""
     while n > 1:
-        tied = order if at is None or order is None else order[at]
-        groups, places = _round(digits, tied, n if at is None else int(at.size), runs, xp)
+        own = order if at is None or order is None else order[at]
+        groups, places = _round(digits, own, n if at is None else int(at.size), runs, xp)
         if places is None:
             break
-        moved = places if tied is None else gather(tied, places)
+        moved = places if own is None else gather(own, places)
         if at is None or order is None:
             order = moved
         else:
@@ -271,18 +349,14 @@ def _sorted(keys: Sequence[OrderKey], rows: Array | None, with_starts: bool) -> 
         if digits.ended and starts is None:
             break
         if starts is not None:
-            starts[slice(1, None) if at is None else at[1:]] = _changed(groups)
-        still = _tied(groups)
+            starts[slice(1, None) if at is None else at[1:]] = changed_words(groups)
+        still = tied(groups)
         if still.size == 0:
             break
         at = still if at is None else at[still]
         runs = xp.zeros(still.size, np.uint64)
-        xp.cumsum(_changed([(g[still], bits) for g, bits in groups]), dtype=np.uint64, out=runs[1:])
-    return (xp.arange(n, dtype=np.uint32) if order is None else order), starts
-
-
-TieGroups = list[tuple[Array, int]]
-"""What tells rows apart, in their new order: unsigned integers, without so many bits at their end."""
+        xp.cumsum(changed_words([(g[still], bits) for g, bits in groups]), dtype=np.uint64, out=runs[1:])
+    return order
 
 
 def _round(
@@ -307,69 +381,6 @@ def _round(
         words |= runs << np.uint64(INT64_BITS - run_bits)
     room_to_sort(words).sort()
     return [(words, place_bits)], places_of(words, place_bits)
-
-
-PLACED = builtin_kernel("c0:*u64 bits:i64 words:*u64", "v0 = i64(c0[i])",
-                     "store_u64(words, i, or_i64(shl_i64(v0, bits), i64(i)))", hoisted=("v0",))  # fmt: skip
-PLACES = builtin_kernel("c0:*u64 mask:i64 places:*u32", "v0 = i64(c0[i])", "store_u32(places, i, and_i64(v0, mask))",
-                     hoisted=("v0",))  # fmt: skip
-TIED = builtin_kernel(
-    "c0:*u64 bits:i64 voted:*u32",
-    "v0 = i64(c0[i])",
-    "tied = False",
-    "if gt_i64(i64(i), 0):",
-    "    tied = eq_i64(shr_u64(v0, bits), shr_u64(i64(c0[row_index(sub_i64(i64(i), 1))]), bits))",
-    "if not tied and lt_i64(add_i64(i64(i), 1), i64(hi)):",
-    "    tied = eq_i64(shr_u64(v0, bits), shr_u64(i64(c0[row_index(add_i64(i64(i), 1))]), bits))",
-    "v1 = ballot(members(i, hi), tied)",
-    "if eq_i64(lane(), 0):",
-    "    store_u32(voted, word_index(i), v1)",
-    hoisted=("v0",),
-)
-
-
-def with_places(values: Array, bits: int) -> Array:
-    """Each value with its place in so many bits behind it."""
-    xp = namespace(values)
-    if xp is np:
-        return values << np.uint64(bits) | np.arange(values.size, dtype=np.uint64)
-    words: Array = xp.empty(values.size, np.uint64)
-    launch(PLACED, values.size, values, values, bits, words)
-    return words
-
-
-def places_of(words: Array, bits: int) -> Array:
-    """The places in the last bits (uint32)."""
-    xp = namespace(words)
-    if xp is np:
-        return (words & np.uint64(2**bits - 1)).astype(np.uint32)
-    places: Array = xp.empty(words.size, np.uint32)
-    launch(PLACES, words.size, words, words, 2**bits - 1, places)
-    return places
-
-
-def _tied(groups: TieGroups) -> Array:
-    """The places of rows that are not told apart from the one before or behind them."""
-    (words, bits), *more = groups
-    xp = namespace(words)
-    if xp is np or more:
-        same = ~_changed(groups)
-        flags = xp.zeros(words.size, np.bool_)
-        flags[1:] = same
-        flags[:-1] |= same
-        return compact(flags)
-    marks = xp.empty(-(-words.size // 32), np.uint32)
-    launch(TIED, words.size, words, words, bits, marks)
-    return rows_of_bits(marks)
-
-
-def _changed(groups: TieGroups) -> Array:
-    """For each place but the first, whether it differs from the one before."""
-    changed: Array
-    changed, *others = [(words[1:] ^ words[:-1]) >> np.uint64(bits) != 0 for words, bits in groups]
-    for differs in others:
-        changed = changed | differs
-    return changed
 
 
 def bounds_of(values: Array) -> Bounds:

@@ -53,6 +53,9 @@ def aggregate_column(stored: Stored, call: WindowCall, work: Work) -> ColumnData
             counts, sums = distinct_sums(column, words, present, ranges, work)
             return _result(stored, call, column, counts, sums, work) if adds else column_of(stored, counts, None, work)
         present = mask
+    if call.function == "sum" and not call.nullable and column is not None and not column.dtype.is_float:
+        sums = [difference(prefix(word, work.device), ranges, work) for word in _words(column, present, work)]
+        return _total(stored, sums, None, work)  # each frame has a value: nothing has to be counted
     counts = difference(None if present is None else prefix(present, work.device), ranges, work)
     if not adds:
         return column_of(stored, counts, None, work)
@@ -81,11 +84,16 @@ def _result(
         return result_column(stored, sums[0], counts, "double", work)
     if len(sums) == 1 and stored.physical_type is not PhysicalType.I128:
         return result_column(stored, sums[0], counts, "integer", work)
+    return _total(stored, sums, (counts > 0).astype(np.uint8), work)
+
+
+def _total(stored: Stored, sums: list[Array], validity: Array | None, work: Work) -> ColumnData:
+    """Sums of integers by row."""
     limit = type_bounds(stored.properties.dtype)
     assert limit is not None
     overflow = f"Overflow in sum: the result does not fit {stored.properties.dtype}. Cast its argument to a wider type."
     total = sums[0] if len(sums) == 1 else _exact(sums, limit, overflow)
-    return column_of(stored, total, (counts > 0).astype(np.uint8), work)
+    return column_of(stored, total, validity, work)
 
 
 _TOTAL = Bounds(INT128.low + 1, INT128.high - 1)  # of a sum that is divided: the ends stand for what is beyond 128 bits

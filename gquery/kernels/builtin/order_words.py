@@ -1,0 +1,153 @@
+"""The words that many rows are sorted by, made in one pass over their keys, and what is read off the sorted words.
+
+A word has the bits of several keys, one behind the other, and the row's place behind them. Where a neighbour's bits are others, a
+group of equal keys begins; where its first bits are, a partition. Nothing is looked up by row for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+import numpy as np
+
+from gquery import tuning
+from gquery.device.array import Array
+from gquery.kernels.bindings import Argument
+from gquery.kernels.builtin.define import BuiltinKernel, builtin_kernel, element_word, launch, namespace
+from gquery.kernels.builtin.scans import compact, rows_of_bits
+from gquery.runtime.records import dataclass
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """Bits of a key for all rows: of each value xor ``flip`` less ``low``, shifted to the right, the last ``count``."""
+
+    values: Array
+    flip: int
+    low: int
+    right: int
+    count: int
+
+
+def placed_words(pieces: Sequence[Piece], place_bits: int, workers: int) -> Array:
+    """For each row the bits of all pieces, and its place in so many bits behind them (uint64)."""
+    like = pieces[0].values
+    words: Array = namespace(like).empty(like.size, np.uint64)
+    given: list[Argument] = []
+    for piece in pieces:
+        mask = (1 << piece.count) - 1
+        signed = mask if mask < 1 << 63 else -1
+        given += [piece.values, piece.flip, piece.low, piece.right, signed, piece.count]
+    kernel = _words_kernel(tuple([element_word(p.values) for p in pieces]))
+    launch(kernel, like.size, words, *given, place_bits, words, workers=workers)
+    return words
+
+
+@cache
+def _words_kernel(elements: tuple[str, ...]) -> BuiltinKernel:
+    parameters, lines = [], []
+    for n, element in enumerate(elements):
+        parameters.append(f"c{n}:*{element} flip{n}:i64 low{n}:i64 right{n}:i64 mask{n}:i64 count{n}:i64")
+        bits = f"and_i64(shr_u64(sub_i64(xor_i64(i64(c{n}[i]), flip{n}), low{n}), right{n}), mask{n})"
+        lines.append(f"v = {bits}" if n == 0 else f"v = or_i64(shl_i64(v, count{n}), {bits})")
+    lines.append("store_u64(words, i64(i), or_i64(shl_i64(v, place_bits), i64(i)))")
+    return builtin_kernel(" ".join([*parameters, "place_bits:i64 words:*u64"]), *lines)
+
+
+_STARTS = builtin_kernel(
+    "words:*u64 bits:i64 more:i64 starts:*u8 firsts:*u8",
+    "changed = i64(-1)",
+    "if gt_i64(i64(i), 0):",
+    "    changed = shr_u64(xor_i64(i64(words[i]), i64(words[row_index(sub_i64(i64(i), 1))])), bits)",
+    "store_bool(starts, i64(i), ne_i64(changed, 0))",
+    "store_bool(firsts, i64(i), ne_i64(shr_u64(changed, more), 0))",
+)
+
+
+def starts_of(words: Array, bits: int, more: int, workers: int) -> tuple[Array, Array]:
+    """For each place whether its word differs from the one before, the last ``bits`` left out, and whether it does without
+    ``more`` bits before those (both uint8); 1 for the first place."""
+    xp = namespace(words)
+    starts, firsts = xp.empty(words.size, np.uint8), xp.empty(words.size, np.uint8)
+    launch(_STARTS, words.size, words, words, bits, more, starts, firsts, workers=workers)
+    return starts, firsts
+
+
+PLACED = builtin_kernel("c0:*u64 bits:i64 words:*u64", "v0 = i64(c0[i])",
+                     "store_u64(words, i, or_i64(shl_i64(v0, bits), i64(i)))", hoisted=("v0",))  # fmt: skip
+PLACES = builtin_kernel("c0:*u64 mask:i64 places:*u32", "v0 = i64(c0[i])", "store_u32(places, i, and_i64(v0, mask))",
+                     hoisted=("v0",))  # fmt: skip
+TIED = builtin_kernel(
+    "c0:*u64 bits:i64 voted:*u32",
+    "v0 = i64(c0[i])",
+    "tied = False",
+    "if gt_i64(i64(i), 0):",
+    "    tied = eq_i64(shr_u64(v0, bits), shr_u64(i64(c0[row_index(sub_i64(i64(i), 1))]), bits))",
+    "if not tied and lt_i64(add_i64(i64(i), 1), i64(hi)):",
+    "    tied = eq_i64(shr_u64(v0, bits), shr_u64(i64(c0[row_index(add_i64(i64(i), 1))]), bits))",
+    "v1 = ballot(members(i, hi), tied)",
+    "if eq_i64(lane(), 0):",
+    "    store_u32(voted, word_index(i), v1)",
+    hoisted=("v0",),
+)
+
+
+def with_places(values: Array, bits: int) -> Array:
+    """Each value with its place in so many bits behind it."""
+    xp = namespace(values)
+    if xp is np:
+        return values << np.uint64(bits) | np.arange(values.size, dtype=np.uint64)
+    words: Array = xp.empty(values.size, np.uint64)
+    launch(PLACED, values.size, values, values, bits, words)
+    return words
+
+
+def places_of(words: Array, bits: int, workers: int = 1) -> Array:
+    """The places in the last bits (uint32)."""
+    xp = namespace(words)
+    if xp is np and words.size < tuning.sorting.fused_rows:
+        return (words & np.uint64(2**bits - 1)).astype(np.uint32)
+    places: Array = xp.empty(words.size, np.uint32)
+    launch(PLACES, words.size, words, words, 2**bits - 1, places, workers=workers)
+    return places
+
+
+TieGroups = list[tuple[Array, int]]
+"""What tells rows apart, in their new order: unsigned integers, without so many bits at their end."""
+
+
+def tied(groups: TieGroups) -> Array:
+    """The places of rows that are not told apart from the one before or behind them."""
+    (words, bits), *more = groups
+    xp = namespace(words)
+    if xp is np or more:
+        same = ~changed_words(groups)
+        flags = xp.zeros(words.size, np.bool_)
+        flags[1:] = same
+        flags[:-1] |= same
+        return compact(flags)
+    marks = xp.empty(-(-words.size // 32), np.uint32)
+    launch(TIED, words.size, words, words, bits, marks)
+    return rows_of_bits(marks)
+
+
+def changed_words(groups: TieGroups) -> Array:
+    """For each place but the first, whether it differs from the one before."""
+    changed: Array
+    changed, *others = [(words[1:] ^ words[:-1]) >> np.uint64(bits) != 0 for words, bits in groups]
+    for differs in others:
+        changed = changed | differs
+    return changed
+
+
+def tied_places(words: Array, bits: int, starts: Array) -> Array:
+    """The places of words that are equal to the one before or behind them, ascending (uint32); ``starts``: see
+    `starts_of`."""
+    if namespace(words) is not np:
+        return tied([(words, bits)])
+    same = compact(starts, 1)
+    flags = np.zeros(starts.size, np.bool_)
+    flags[same] = True
+    flags[same - np.uint32(1)] = True
+    return compact(flags)

@@ -175,8 +175,8 @@ class Connection(Plans, Frames, Files, Explains, Exceptions):
         from gquery.sql.catalog import View
 
         match statement:
-            case st.SelectStatement(query, asked):
-                prepared = self._plan(query, template=template, asked=asked)
+            case st.SelectStatement(query):
+                prepared = self._plan(query, template=template)
                 prepared.catalog_version = version
                 if text is not None:
                     self._plans.keep(text, params, self.settings, prepared)

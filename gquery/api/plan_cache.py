@@ -103,10 +103,15 @@ class PreparedPlan:
                 return False
         return True
 
+    @property
+    def has_new_data(self) -> bool:
+        """Whether a table is not as it was."""
+        return self.versions != tuple(s.version for s in self.sources)
+
     def is_current(self, catalog_version: int) -> bool:
         if self.serves_one_run:
             return False
-        return catalog_version == self.catalog_version and self.versions == tuple(s.version for s in self.sources)
+        return catalog_version == self.catalog_version and not self.has_new_data
 
 
 class PlanCache:

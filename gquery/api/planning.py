@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from abc import abstractmethod
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from gquery import tuning
@@ -19,7 +18,7 @@ from gquery.api.plan_cache import (
 from gquery.api.prepared import PreparedTexts
 from gquery.api.session import Session
 from gquery.api.templates import Question, Template, Templates
-from gquery.errors import DataError, Error
+from gquery.errors import DataError, Error, FileError
 from gquery.runtime.boundary import boundary
 from gquery.runtime.nesting import with_room
 from gquery.runtime.records import replace
@@ -47,22 +46,20 @@ class Plans(Session):
     def run_plan(self, prepared: PreparedPlan) -> Table:
         """The rows of a plan."""
 
-    def _plan(
-        self, query: Query, now: bool = True, template: Template | None = None, asked: Sequence[Query] = ()
-    ) -> PreparedPlan:
-        """A bound query, optimized now or when it is first needed; ``template`` is the one that its text makes, ``asked``
-        what was run while it was bound: the plan is of the tables of that too."""
+    def _plan(self, query: Query, now: bool = True, template: Template | None = None) -> PreparedPlan:
+        """A bound query, optimized now or when it is first needed; ``template`` is the one that its text makes. It is of the
+        tables of the queries that were asked for it, too."""
         from gquery.planner.rules.draw_random import draws
         from gquery.planner.rules.fix_moment import reads_clock
 
-        sources = with_room(lambda: sources_of(query.plan, *(q.plan for q in asked)))
+        sources = with_room(lambda: sources_of(query.plan, *(q.plan for q in query.asked)))
         versions = tuple(s.version for s in sources)
         check_sources(query.plan)
         version = self._catalog.version
         prepared = PreparedPlan(
             lambda: query, self._optimize, self.settings, sources, versions, version, slots=template
         )
-        prepared.serves_one_run = any(reads_clock(q.plan) or draws(q.plan) for q in (query, *asked))
+        prepared.serves_one_run = any(reads_clock(q.plan) or draws(q.plan) for q in (query, *query.asked))
         if now:
             _ = prepared.query
         return prepared
@@ -156,13 +153,19 @@ class Plans(Session):
         if prepared.is_current(self._catalog.version):
             return prepared
         if text is None:  # a relation's own plan: its tables are those it was made over, whose files may be other ones
-            return prepared if prepared.is_current(prepared.catalog_version) else self._plan(prepared.bound)
+            if prepared.is_current(prepared.catalog_version):
+                return prepared
+            if prepared.bound.asked and prepared.has_new_data:
+                raise FileError(
+                    "The files that the columns of a PIVOT come of have changed since it was made: make it anew"
+                )
+            return self._plan(prepared.bound)
         from gquery.sql.bind import bind
         from gquery.sql.statement import SelectStatement
 
         statement = bind(text, self._catalog, params)
         assert isinstance(statement, SelectStatement)
-        return self._plan(statement.query, asked=statement.asked)
+        return self._plan(statement.query)
 
     def _answer(self, query: Query) -> list[tuple[Any, ...]]:
         """The rows of a query that another one is bound by."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -36,11 +35,8 @@ class Session(ABC):
         """InterfaceError where the connection is closed."""
 
     @abstractmethod
-    def _plan(
-        self, query: Query, now: bool = True, template: Template | None = None, asked: Sequence[Query] = ()
-    ) -> PreparedPlan:
-        """A bound query, optimized now or when it is first needed; ``template`` is the one that its text makes, ``asked``
-        what was run while it was bound."""
+    def _plan(self, query: Query, now: bool = True, template: Template | None = None) -> PreparedPlan:
+        """A bound query, optimized now or when it is first needed; ``template`` is the one that its text makes."""
 
     @abstractmethod
     def _from_template(self, text: str, params: Parameters) -> tuple[Question | None, PreparedPlan | str]:

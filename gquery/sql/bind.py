@@ -67,7 +67,7 @@ def _statement(parsed: Parsed, catalog: Catalog, parameters: Parameters, slots: 
         return formed(parsed.reading.form, tree, binder)
     match tree:
         case exp.Query() | exp.Values():
-            return SelectStatement(result_of(binder, tree), tuple(binder.asked))
+            return SelectStatement(result_of(binder, tree))
         case exp.Create():
             return _create(binder, parsed, tree)
         case exp.Drop():

@@ -7,6 +7,7 @@ from sqlglot import exp
 from gquery.errors import BindError, CatalogError, Error
 from gquery.expression.list_types import known_type
 from gquery.planner.logical.nodes import Query
+from gquery.runtime.records import replace
 from gquery.sql.bind_query import QueryScopes
 from gquery.sql.bind_sets import retyped
 from gquery.sql.ctes import Ctes
@@ -59,4 +60,5 @@ def result_of(binder: QueryScopes, tree: exp.Expr) -> Query:
     """A query whose columns all have a type that a table can hold: a NULL of no type is an INTEGER, in lists as well."""
     query = binder.query(tree, None, Ctes())
     query = Query(separate(query.plan), query.outputs, query.names)
-    return retyped(query, [known_type(c.dtype) for c in query.outputs])
+    made = retyped(query, [known_type(c.dtype) for c in query.outputs])
+    return replace(made, asked=tuple(binder.asked))

@@ -100,7 +100,9 @@ class FromBinder:
                 return self._named(self.query.query(node, around, self.ctes), alias, columns)
             case exp.Values():
                 return self._named(self.query.values(node, around), alias, columns)
-            case exp.Table(this=exp.Anonymous() as called) | (exp.Anonymous() as called):  # the latter: LATERAL range(3)
+            case exp.Table(this=exp.Anonymous() as called) | (
+                exp.Anonymous() as called
+            ):  # the latter: LATERAL range(3)
                 if called.name.lower() == "unnest":
                     return self._unnest(called, around, alias, columns, bool(entry.args.get("ordinality")))
                 return self._table_function(called, alias, columns)
@@ -147,7 +149,9 @@ class FromBinder:
 
     def _bound(self, given: Bound, alias: str, columns: tuple[str, ...]) -> tuple[Plan, Scope]:
         """A relation: its plan with columns of its own, as a query may use it many times."""
-        query = relation_use(given.bound_query())
+        bound = given.bound_query()
+        self.query.rests_on(bound.asked)
+        query = relation_use(bound)
         return self._named(Query(query.plan, query.outputs, _renamed(query.names, columns, alias)), alias, ())
 
     def _file(self, path: str) -> TableSource:

@@ -90,6 +90,10 @@ class QueryScopes:
         """The CTEs of the query that is being bound."""
         return self._visible[-1]
 
+    def rests_on(self, asked: Sequence[Query]) -> None:
+        """The statement depends on the answers of queries, as a relation does that it reads."""
+        self.asked += [q for q in asked if all(q is not known for known in self.asked)]
+
     def ask(self, query: Query, node: exp.Expr) -> list[tuple[Any, ...]]:
         """The rows of a query that is run now, as another is made of what it gives: that one is for these constants alone."""
         if self.catalog.rows is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import field
 from typing import Any, Protocol
 
@@ -88,6 +89,8 @@ class Queries(QueryBinder, Protocol):
 
     @property
     def visible(self) -> Ctes: ...
+
+    def rests_on(self, asked: Sequence[Query]) -> None: ...
 
     def ask(self, query: Query, node: exp.Expr) -> list[tuple[Any, ...]]: ...
 

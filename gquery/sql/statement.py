@@ -10,10 +10,9 @@ from gquery.runtime.records import dataclass
 
 @dataclass(frozen=True)
 class SelectStatement:
-    """A query whose rows are asked for; ``asked``: those that were run while it was bound, whose answers it rests on."""
+    """A query whose rows are asked for."""
 
     query: Query
-    asked: tuple[Query, ...] = ()
 
 
 @dataclass(frozen=True)

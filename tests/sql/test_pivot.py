@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import gquery
-from gquery.errors import BindError, CatalogError, Error, NotSupportedError, ParseError
+from gquery.errors import BindError, CatalogError, Error, FileError, NotSupportedError, ParseError
 from tests.support import tables
 from tests.support.cases import read_cases
 from tests.support.harness import assert_same, connect, oracle
@@ -138,6 +138,27 @@ def test_a_query_of_values_is_of_its_own_tables(tmp_path: Path) -> None:
     assert db.sql(text).columns == ["b"]
     pq.write_table(pa.table({"kind": ["a", "z", "a"]}), path)
     assert db.sql(text).columns == ["a", "z"]
+
+
+def test_a_relation_of_a_pivot_notices_new_data(tmp_path: Path) -> None:
+    """Its columns are those of the data as they were: what is made of it is an error once they have changed, and no answer
+    without the new values."""
+    path = tmp_path / "sales.parquet"
+    pq.write_table(_sales(["a", "b"]), path)
+    db = gquery.connect("python")
+    pivoted = db.sql(f"PIVOT '{path}' ON kind USING sum(price)")
+    made = [pivoted.filter("a = 0"), pivoted.sql("SELECT b FROM self"), db.sql("SELECT b FROM pivoted").limit(1)]
+    assert made[0].fetchall() == [(0, 1)]
+    other = pivoted.select("b")
+    pq.write_table(_sales(["c", "a", "e"]), path)
+    for relation in (*made[1:], other):
+        with pytest.raises(FileError, match="make it anew"):
+            relation.fetchall()
+    assert made[0].fetchall() == [(0, 1)]  # it had run
+    assert pivoted.columns == ["a", "b"] and pivoted.fetchall() == [(1, 0, 2)]
+    plain = db.sql(f"PIVOT '{path}' ON kind IN ('a', 'z') USING sum(price)").limit(5)
+    pq.write_table(_sales(["z"]), path)
+    assert plain.fetchall() == [(None, 0)]  # whose columns stand in the text
 
 
 def test_no_other_constants_take_its_plan() -> None:

@@ -326,11 +326,13 @@ Plan = (
 
 @frozen_open
 class Query:
-    """A bound SELECT: the plan, and its result columns in order under the names that the user sees."""
+    """A bound SELECT: the plan, and its result columns in order under the names that the user sees. ``asked``: queries that were
+    run while it was bound, and whose answers it rests on, as a PIVOT does on the values that there are."""
 
     plan: Plan
     outputs: tuple[Column, ...]
     names: tuple[str, ...]
+    asked: tuple[Query, ...] = ()
 
 
 def sources(plan: Plan) -> tuple[Plan, ...]:

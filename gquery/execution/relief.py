@@ -1,7 +1,8 @@
-"""A pipeline where memory runs out. Cached columns have gone to the tier below by then: a CPU's into files, a GPU's are on the
+"""A stage where memory runs out. Cached columns have gone to the tier below by then: a CPU's into files, a GPU's are on the
 host anyway. Next, what earlier stages made goes there too and the pipeline runs once more; then its groups
 (`execution.group_parts`), or the join that its table is for (`execution.join_parts`), are made in parts, or its rows a slice
-after another (`execution.tiers`); then it is an error.
+after another (`execution.tiers`); windows and groups in an order, too (`execution.partition_parts`, `window_slices`,
+`sorted_rows`); then it is an error.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from gquery.execution.sort_parts import distinct_by_parts, sort_by_parts
 from gquery.execution.sorted_rows import aggregates_of_sorted, can_be_sorted
 from gquery.execution.state import Run, StageReport
 from gquery.execution.tiers import rows_below
+from gquery.execution.window_slices import can_be_sliced, window_by_slices
 from gquery.operators.base import Frame
 from gquery.operators.breakers import run_breaker
 from gquery.planner.partition_keys import partition_keys
@@ -95,6 +97,11 @@ def break_within_memory(
         return distinct_by_parts(work, frames[work.stage], device, report)
     if isinstance(work, OrderedGroups) and can_be_sorted(work, device):
         return aggregates_of_sorted(state, work, report)
+    if isinstance(work, WindowRows) and can_be_sliced(work, device):
+        try:
+            return window_by_slices(state, stage.number, work, report)
+        except OutOfMemoryError as error:
+            raise one_partition(work, error, frames[work.stage].rows) from None
     if isinstance(work, WindowRows | OrderedGroups) and partition_keys(work):
         return partitions_by_parts(state, stage.number, work, report)
     assert device.below is not None
@@ -106,6 +113,8 @@ def break_within_memory(
 def _has_parts(work: PipelineBreaker, device: Device) -> bool:
     """Whether a pipeline breaker can be run in parts."""
     if isinstance(work, OrderedGroups) and can_be_sorted(work, device):
+        return True
+    if isinstance(work, WindowRows) and can_be_sliced(work, device):
         return True
     return isinstance(work, SortRows | DistinctRows) or bool(partition_keys(work))
 

@@ -14,7 +14,7 @@ from gquery.columns.table import ColumnData
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device, cpu_device
 from gquery.expression.types import VARCHAR, Bounds, PhysicalType
-from gquery.kernels.builtin import define, order, order_words, scans, text_keys
+from gquery.kernels.builtin import define, order, order_bits, scans, text_keys
 from gquery.kernels.builtin.order import Integers, Text
 from gquery.kernels.kernel import Kernel
 from gquery.operators import prefix
@@ -199,15 +199,15 @@ def test_kernels_of_a_round(rows: int, bits: int, monkeypatch: pytest.MonkeyPatc
         lanes.run(lanes.compile(kernel), 0, rows, arguments)
         return made
 
-    words = order_words.with_places(values, bits)
-    assert np.array_equal(run(order_words.PLACED.kernel, values, bits, np.empty(rows, np.uint64)), words)
+    words = order_bits.with_places(values, bits)
+    assert np.array_equal(run(order_bits.PLACED.kernel, values, bits, np.empty(rows, np.uint64)), words)
     words.sort()
     assert np.array_equal(
-        run(order_words.PLACES.kernel, words, 2**bits - 1, np.empty(rows, np.uint32)),
-        order_words.places_of(words, bits),
+        run(order_bits.PLACES.kernel, words, 2**bits - 1, np.empty(rows, np.uint32)),
+        order_bits.places_of(words, bits),
     )
-    marks = run(order_words.TIED.kernel, words, bits, np.empty(-(-rows // 32), np.uint32))
-    assert np.array_equal(scans.rows_of_bits(marks), order_words.tied([(words, bits)]))
+    marks = run(order_bits.TIED.kernel, words, bits, np.empty(-(-rows // 32), np.uint32))
+    assert np.array_equal(scans.rows_of_bits(marks), order_bits.tied([(words, bits)]))
 
 
 @pytest.mark.parametrize("descending", [False, True])

@@ -22,7 +22,7 @@ from gquery.expression.types import Bounds
 from gquery.kernels.builtin.define import builtin_kernel, launch, namespace
 from gquery.kernels.builtin.gathers import gather
 from gquery.kernels.builtin.order import Digits, Integers, OrderKey, Part, Text, bound_of
-from gquery.kernels.builtin.order_words import places_of, with_places
+from gquery.kernels.builtin.order_bits import places_of, with_places
 from gquery.kernels.builtin.scans import check_rows, counted_compact, pad
 from gquery.kernels.builtin.sort_room import room_to_sort
 from gquery.kernels.builtin.text_keys import text_words

@@ -24,7 +24,7 @@ from gquery.expression.facts import INT64_BITS, UINT64_MAX
 from gquery.expression.types import Bounds, PhysicalType
 from gquery.kernels.builtin.define import builtin_kernel, launch, namespace
 from gquery.kernels.builtin.gathers import gather, gather_views
-from gquery.kernels.builtin.order_words import (
+from gquery.kernels.builtin.order_bits import (
     Piece,
     TieGroups,
     changed_words,
@@ -182,7 +182,7 @@ class Digits:
     """The bits of all keys, taken from the front."""
 
     def __init__(self, keys: Sequence[OrderKey]) -> None:
-        self.keys = list(keys)
+        self.keys, self.xp = list(keys), keys[0].xp
         self.number = 0  # of the next part of the first key that is left
         self.gone = 0  # keys that have no part left
         self.part: Part | None = None
@@ -302,7 +302,7 @@ def _sorted(
     if with_starts:
         starts = xp.zeros(n, np.bool_)
         starts[:1] = True
-    order = _told_apart(digits, order, starts, None, None, n, xp)
+    order = _told_apart(digits, order, starts, None, None, n)
     return (xp.arange(n, dtype=np.uint32) if order is None else order), starts, None
 
 
@@ -310,7 +310,7 @@ def _sorted_at_once(
     digits: Digits, n: int, with_starts: bool, first: int, workers: int
 ) -> tuple[Array, Array | None, Array | None]:
     """The same of all of many rows: the first round makes, and looks at, all of its words in one pass."""
-    xp = digits.keys[0].xp
+    xp = digits.xp
     place_bits = (n - 1).bit_length()
     words, behind = digits.placed(INT64_BITS - place_bits, place_bits, first, workers)
     if words is None:
@@ -327,15 +327,16 @@ def _sorted_at_once(
         runs = xp.zeros(at.size, np.uint64)
         xp.cumsum(starts[at[1:]], dtype=np.uint64, out=runs[1:])
         del words
-        _told_apart(digits, order, starts, at, runs, n, xp)
+        _told_apart(digits, order, starts, at, runs, n)
     return order, starts.view(np.bool_), firsts if behind is not None else None
 
 
 def _told_apart(
-    digits: Digits, order: Array | None, starts: Array | None, at: Array | None, runs: Array | None, n: int, xp: ModuleType
+    digits: Digits, order: Array | None, starts: Array | None, at: Array | None, runs: Array | None, n: int
 ) -> Array | None:
     """The order in which rows that are tied stand apart, or have no bit left: at places ``at`` (None: all), with others of their
     run."""
+    xp = digits.xp
     while n > 1:
         own = order if at is None or order is None else order[at]
         groups, places = _round(digits, own, n if at is None else int(at.size), runs, xp)

@@ -93,7 +93,6 @@ class Plans(Session):
         from gquery.device.profile import get_profile
         from gquery.execution import run
         from gquery.execution.feedback import RunFeedback
-        from gquery.execution.ranked import for_ranks
         from gquery.planner.late_fetch import late_query
         from gquery.planner.lower import lower
         from gquery.planner.partial_scans import partial_scans
@@ -110,7 +109,10 @@ class Plans(Session):
                 load_tables(partial.query.plan, ())
             made = partial.query if late is None else late.query
             program = with_room(functools.partial(lower, made, self.target, get_profile(self.device)))
-            program = for_ranks(program, self._context())
+            if (context := self._context()).ranks:
+                from gquery.execution.ranked import for_ranks
+
+                program = for_ranks(program, context)
             if late is not None:
                 program = replace(program, fetch=late.fetch)
             if partial.enough is not None and prepared.slots is not None:

@@ -1,4 +1,7 @@
-"""A program, run: replayed where it was recorded, speculating where it has run before, and once more where that was wrong."""
+"""A program, run: replayed where it was recorded, speculating where it has run before, and once more where that was wrong.
+
+What one CPU never needs, replaying and ranks, is imported where it is used: a fresh process answers sooner.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,9 @@ from collections.abc import Callable
 from gquery.columns.table import Table
 from gquery.execution.feedback import RunFeedback
 from gquery.execution.late_fetch import with_fetched
-from gquery.execution.ranked import ranked, run_ranked
-from gquery.execution.ranked_replay import SeveralGpus
-from gquery.execution.replay import OneGpu, replayed, replayed_beside
 from gquery.execution.run_stages import result_of, run_stages
 from gquery.execution.speculation import MisspeculationError, Speculation
 from gquery.execution.state import ExecutionContext, Run, StageReport
-from gquery.execution.template_replay import replayed_stages
 from gquery.planner.physical import Program
 
 
@@ -27,6 +26,10 @@ def run_again(
 ) -> Table | None:
     """The result of a program whose run is recorded. ``is_current`` says whether the program may run over the tables as they are,
     and is asked while it runs. None where it may not, or where `run` has more to do than to replay."""
+    if feedback.replay.recorded is None:
+        return None
+    from gquery.execution.replay import replayed_beside
+
     table = replayed_beside(program, context, feedback, is_current)
     return table if table is None or program.fetch is None else with_fetched(program.fetch, table)
 
@@ -43,6 +46,10 @@ def run_with_report(
 
 
 def _run_ranks(program: Program, context: ExecutionContext, feedback: RunFeedback) -> tuple[Table, list[StageReport]]:
+    from gquery.execution.ranked import ranked, run_ranked
+    from gquery.execution.ranked_replay import SeveralGpus
+    from gquery.execution.replay import replayed
+
     made = ranked(program, len(context.ranks), feedback)
     table = replayed(program, feedback, SeveralGpus(made, context))
     return run_ranked(made, context) if table is None else (table, [])
@@ -50,6 +57,9 @@ def _run_ranks(program: Program, context: ExecutionContext, feedback: RunFeedbac
 
 def _run_stages(program: Program, context: ExecutionContext, feedback: RunFeedback) -> tuple[Table, list[StageReport]]:
     if context.device.is_cuda:
+        from gquery.execution.replay import OneGpu, replayed
+        from gquery.execution.template_replay import replayed_stages
+
         table = replayed(program, feedback, OneGpu(program, context, feedback, _run))
         if table is None:
             table = replayed_stages(program, context, feedback)

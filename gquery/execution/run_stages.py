@@ -22,7 +22,6 @@ from gquery.execution.held import count_made
 from gquery.execution.made_lists import resolve_lists
 from gquery.execution.measure import Meter, named_range
 from gquery.execution.prepare import prepare
-from gquery.execution.recursion import run_recursion
 from gquery.execution.relief import break_within_memory, run_within_memory
 from gquery.execution.sources import read
 from gquery.execution.stage_feedback import BuiltTable
@@ -168,6 +167,8 @@ def _stage(state: Run, stage: Stage, report: StageReport) -> None:
                     state.frames[stage.number] = _host_rows(state, stage, stage.work, report)
                     agree(state, stage)
                 case RecursiveRows():
+                    from gquery.execution.recursion import run_recursion
+
                     frames = breaker_frames(state, stage, stage.work)
                     report.target = "rounds"
                     state.frames[stage.number] = run_recursion(state, stage, stage.work, frames, _stage)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
-
 from gquery.expression.expr import Case, Expr, IsNull, Literal
 from gquery.expression.traverse import disjunction
 from gquery.expression.types import NULL, VARCHAR, Kind
@@ -24,6 +22,8 @@ def _typeof(x: Expr) -> Expr:
 @resolver("version", "$() -> VARCHAR")
 def _version() -> Expr:
     """The version of gquery."""
+    from importlib.metadata import PackageNotFoundError, version  # takes longer than all of this
+
     try:
         return _constant(f"gquery {version('gquery')}")
     except PackageNotFoundError:

@@ -29,11 +29,9 @@ from gquery.operators.base import Frame, JoinIndex, make_column, narrow, null_co
 from gquery.operators.group_extremes import rank_within_groups
 from gquery.operators.leading_rows import first_rows
 from gquery.operators.made_lists import list_column
-from gquery.operators.ordered_groups import ordered_groups
 from gquery.operators.sort_keys import key_parts, sort_keys
 from gquery.operators.unnest import unnest_rows
 from gquery.operators.value_ranks import rank
-from gquery.operators.window import run_window
 from gquery.planner.logical.tree import used_columns
 from gquery.planner.physical import (
     ConcatRows,
@@ -84,6 +82,8 @@ def run_breaker(
         case WindowRows(stage=stage):
             if frames[stage].number is not None:
                 raise CannotRecordError("the rows of a window are not known before it runs")
+            from gquery.operators.window import run_window  # many modules, which most queries do without
+
             return run_window(work, frames[stage], device, workers)
         case UnnestRows(stage=stage):
             return unnest_rows(work, frames[stage], device)
@@ -195,6 +195,8 @@ def _distinct(work: DistinctRows, frame: Frame, device: Device) -> Frame:
 
 def _ordered_groups(work: OrderedGroups, frame: Frame, device: Device) -> Frame:
     if frame.rows:
+        from gquery.operators.ordered_groups import ordered_groups
+
         return ordered_groups(work, frame, device)
     rows = 0 if work.keys else 1
     return Frame({s.column.id: _nothing(s, rows, device) for s in work.columns}, rows)

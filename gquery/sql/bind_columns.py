@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from gquery.errors import BindError, NotSupportedError, did_you_mean
 from gquery.expression.expr import Expr
+from gquery.sql.parse import nodes_of
 
 Star = Callable[[str | None], list[tuple[str, Expr]]]
 _META = "gquery column"
@@ -111,8 +112,7 @@ def _pattern(text: str, flags: re.RegexFlag) -> re.Pattern[str]:
 
 def _calls(node: exp.Expr) -> list[exp.Columns]:
     """The COLUMNS of an expression; those of its subqueries are theirs."""
-    found = node.walk(prune=lambda n: isinstance(n, exp.Query | exp.Subquery))
-    return [n for n in found if isinstance(n, exp.Columns)]
+    return [n for n in nodes_of(node, (exp.Query, exp.Subquery)) if isinstance(n, exp.Columns)]
 
 
 def _copy(node: exp.Expr, name: str, column: Expr, match: re.Match[str] | None) -> exp.Expr:

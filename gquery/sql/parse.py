@@ -263,10 +263,12 @@ def _numbers(token: Token, tokens: Lexed, n: int) -> list[Token]:
     return result
 
 
-def nodes_of(tree: exp.Expr) -> list[exp.Expr]:
-    """The tree's nodes, breadth first: sqlglot's own walk is three generators a node."""
+def nodes_of(tree: exp.Expr, closed: tuple[type[exp.Expr], ...] = ()) -> list[exp.Expr]:
+    """The tree's nodes, breadth first, but none below one of a ``closed`` class: sqlglot's own walk is three generators a node."""
     queue = [tree]
     for node in queue:  # which grows meanwhile
+        if closed and isinstance(node, closed):
+            continue
         for value in node.args.values():
             if isinstance(value, exp.Expr):
                 queue.append(value)

@@ -15,9 +15,6 @@ from sqlglot import exp
 from gquery.expression.expr import Literal, new_column
 from gquery.expression.types import VARCHAR
 from gquery.planner.logical.nodes import Plan, Values
-from gquery.sql.bind_pivot import pivot
-from gquery.sql.bind_summary import described, summary
-from gquery.sql.bind_unpivot import unpivot
 from gquery.sql.ctes import Queries
 from gquery.sql.grammar_tokens import mark_of
 from gquery.sql.names import unique_names
@@ -38,6 +35,10 @@ def reshaped(query: Queries, node: exp.Select, plan: Plan, scope: Scope) -> tupl
     form = form_of(node)
     if not form:
         return plan, scope, node
+    from gquery.sql.bind_pivot import pivot
+    from gquery.sql.bind_summary import described, summary
+    from gquery.sql.bind_unpivot import unpivot
+
     made: Relation
     parts = _parts(node.expressions[1:])
     match form:

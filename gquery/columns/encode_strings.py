@@ -52,7 +52,7 @@ def import_strings_in_phases(array: pa.ChunkedArray) -> Phases[ColumnData]:
     array = plain(array)
     limit, distinct = dictionary_limit(rows), estimate_strings(array, array.null_count)
     if distinct <= limit:
-        size = _piece_rows(rows)
+        size = piece_rows(rows, distinct)
         pieces = [array.slice(at, size) for at in range(0, rows, size)]
         encoded: list[Sequence[pa.Array]] = [()] * len(pieces)
 
@@ -73,10 +73,12 @@ def dictionary_limit(rows: int) -> int:
     return min(limits.largest_dictionary, max(limits.small_dictionary, rows // limits.rows_an_entry))
 
 
-def _piece_rows(rows: int) -> int:
-    """How many rows a thread gives a dictionary of their own, so that all threads end together."""
+def piece_rows(rows: int, distinct: int) -> int:
+    """How many rows a thread gives a dictionary of their own, so that all threads end together. Where there are many distinct
+    values, pieces of few rows would each have most of them, and joining the dictionaries would take longer than making them."""
     cores, limits = core_count(), tuning.encoding
-    rounds = -(-rows // (cores * limits.largest_piece))
+    largest = max(limits.largest_piece, distinct * limits.piece_rows_an_entry)
+    rounds = -(-rows // (cores * largest))
     return max(limits.least_piece, -(-rows // max(cores * rounds, 1)))
 
 

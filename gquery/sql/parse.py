@@ -264,7 +264,7 @@ def _numbers(token: Token, tokens: Lexed, n: int) -> list[Token]:
 
 
 def nodes_of(tree: exp.Expr, closed: tuple[type[exp.Expr], ...] = ()) -> list[exp.Expr]:
-    """The tree's nodes, breadth first, but none below one of a ``closed`` class: sqlglot's own walk is three generators a node."""
+    """The tree's nodes, breadth first, none below one of a ``closed`` class: sqlglot's own walk is three generators a node."""
     queue = [tree]
     for node in queue:  # which grows meanwhile
         if closed and isinstance(node, closed):

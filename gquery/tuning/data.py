@@ -10,6 +10,7 @@ _SORTED = "2026-11-22: a sorted Parquet file asked for little"
 _PARQUET = "2026-11-21: columns of the 22 queries from Parquet"
 _NARROWED = "2026-11-24: integers narrowed in one pass"
 _ZONES = "2026-11-22: blocks of rows that cannot match"
+_UNITED = "2026-11-24: dictionaries of longer pieces"
 _FIRST_RUNS = "2026-11-22: first runs of ClickBench on a GPU"
 _BATCHES = "2026-11-23: batches of Parquet on 16 cores"
 _FROZEN = "2026-11-23: the end of a process, and cold files"
@@ -42,6 +43,12 @@ class Encoding(Record):
     least_piece: int = number(1 << 17, "texts", "that a thread gives a dictionary of their own, at least", _FIRST_RUNS)
     largest_piece: int = number(
         1 << 19, "texts", "of them at most, about: their dictionary is to stay in cache", _FIRST_RUNS
+    )
+    piece_rows_an_entry: int = number(
+        16,
+        "rows an entry",
+        "of a piece that has a dictionary of its own, if cores have so many: what is joined stays few",
+        _UNITED,
     )
     union_part: int = number(
         1 << 16, "entries", "of many dictionaries that are joined as one range, at least", _FIRST_RUNS

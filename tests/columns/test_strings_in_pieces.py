@@ -7,8 +7,9 @@ import pyarrow as pa
 import pytest
 
 from gquery import tuning
+from gquery.columns import encode_strings
 from gquery.columns.arrow import export_column
-from gquery.columns.encode_strings import import_strings, import_strings_in_phases
+from gquery.columns.encode_strings import import_strings, import_strings_in_phases, piece_rows
 from gquery.columns.table import Dictionary
 from gquery.runtime.threads import run_phases
 from tests.support.tuned import Tune
@@ -54,7 +55,7 @@ def _texts(kind: str) -> pa.Array:
 def test_pieces_give_what_the_whole_gives(kind: str, type_: pa.DataType, tune: Tune) -> None:
     array = pa.chunked_array([_texts(kind)]).cast(type_)
     whole = import_strings(array)
-    tune(tuning.encoding, least_piece=100, largest_piece=100)
+    tune(tuning.encoding, least_piece=100, largest_piece=100, piece_rows_an_entry=0)
     made = run_phases([import_strings_in_phases(array)], 3)[0]
     assert export_column(made).equals(export_column(whole))
     assert made.statistics == whole.statistics and made.physical_type is whole.physical_type
@@ -62,3 +63,21 @@ def test_pieces_give_what_the_whole_gives(kind: str, type_: pa.DataType, tune: T
         assert isinstance(made.dictionary, Dictionary) and made.dictionary.values.equals(whole.dictionary.values)
     else:
         assert made.dictionary is None
+
+
+@pytest.mark.parametrize("cores", [1, 2, 16, 96])
+@pytest.mark.parametrize("rows", [1, 200_000, 5_000_000, 100_000_000])
+@pytest.mark.parametrize("distinct", [1, 10_000, 200_000, 1_000_000])
+def test_dictionaries_that_are_joined_have_few_entries(
+    cores: int, rows: int, distinct: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every core has a piece, and beyond that no piece is so short that joining what it holds takes as long as reading it."""
+    monkeypatch.setattr(encode_strings, "core_count", lambda: cores)
+    size, limits = piece_rows(rows, distinct), tuning.encoding
+    pieces = -(-rows // size)
+    assert size >= limits.least_piece
+    assert pieces >= min(cores, rows // limits.least_piece)
+    assert pieces <= cores or 2 * size >= min(distinct * limits.piece_rows_an_entry, rows // cores)
+    assert pieces <= cores or size <= max(
+        limits.largest_piece, limits.least_piece, distinct * limits.piece_rows_an_entry
+    )

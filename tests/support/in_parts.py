@@ -10,14 +10,12 @@ import pytest
 
 from gquery.device.device import cpu_device
 from gquery.errors import OutOfMemoryError
-from gquery.execution import held, partition_parts, relief, sort_parts, sorted_rows
+from gquery.execution import held, relief, sort_parts
 from gquery.execution.part_runs import can_have_parts
 from gquery.execution.window_slices import can_be_sliced
 from gquery.operators.ordered_groups import OF_FEW_ROWS
 from gquery.planner.partition_keys import partition_keys
 from gquery.planner.physical import Build, DistinctRows, Group, OrderedGroups, Pipeline, Sink, SortRows, WindowRows
-
-_BEFORE = (partition_parts, sorted_rows)  # imported before the account is another one: parts do find room
 
 
 class Refused:

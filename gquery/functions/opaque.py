@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from gquery.errors import NotSupportedError
 from gquery.expression.expr import Column, Expr
 
-CARRYING = frozenset({"coalesce", "ifnull", "nvl", "if", "typeof"})  # that pass a value on, and do not look
+CARRYING = frozenset({"coalesce", "ifnull", "nvl", "if", "typeof", "strptime", "try_strptime"})
+"""Functions that pass a value on, and do not look, or look into a list themselves."""
 
 
 def refuse_opaque(exprs: Iterable[Expr], what: str) -> None:

@@ -8,10 +8,12 @@ from functools import lru_cache
 import pyarrow as pa
 
 from gquery.errors import ConversionError, NotSupportedError
+from gquery.expression.expr import Call, Expr, Literal
 from gquery.expression.types import TIMESTAMP, VARCHAR
 from gquery.functions.calendar import DAY_MICROS, days_from_civil, month_length
-from gquery.functions.registry import host_scalar
-from gquery.functions.vectors import Vector, by_parameters
+from gquery.functions.casts import cast
+from gquery.functions.registry import host_scalar, is_null_literal, make, resolver
+from gquery.functions.vectors import Vector, by_parameters, each_row
 
 _MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
            "december")  # fmt: skip
@@ -104,3 +106,47 @@ def strptime(text: Vector, pattern: Vector) -> Vector:
 def try_strptime(text: Vector, pattern: Vector) -> Vector:
     """As strptime, and NULL where the text is not of the format."""
     return by_parameters(_stamps, text, pattern, gives=pa.timestamp("us"))
+
+
+# ---- several formats -------------------------------------------------------------------------------------------------
+
+
+def _first_of(text: Vector, *patterns: Vector) -> Vector:
+    """By the first of some formats that a text is of."""
+
+    def stamp(text: str, *patterns: str) -> int | None:
+        return next((made for p in patterns if (made := _parsed(text, p)) is not None), None)
+
+    return each_row(stamp, pa.int64(), text, *patterns).view(pa.timestamp("us"))
+
+
+_SEVERAL = ((VARCHAR, VARCHAR), TIMESTAMP)
+
+
+@host_scalar("_strptime_any", _SEVERAL, fails=(ConversionError, "strptime: a text is of none of its formats"))
+def strptime_any(text: Vector, *patterns: Vector) -> Vector:
+    """`strptime` with a list of formats."""
+    return _first_of(text, *patterns)
+
+
+@host_scalar("_try_strptime_any", _SEVERAL, nullable=True)
+def try_strptime_any(text: Vector, *patterns: Vector) -> Vector:
+    """`try_strptime` with a list of formats."""
+    return _first_of(text, *patterns)
+
+
+def _of_formats(name: str, example: tuple[str, str]) -> None:
+    @resolver(name, "$(VARCHAR, VARCHAR[]) -> TIMESTAMP", example=example)
+    def resolve(text: Expr, patterns: Expr) -> Expr | None:
+        if not (isinstance(patterns, Call) and patterns.function == "list_value" and patterns.dtype.element == VARCHAR):
+            return None
+        formats = [p for p in patterns.args if not (isinstance(p, Literal) and p.is_null)]
+        if text.dtype != VARCHAR and not is_null_literal(text):
+            return None
+        if not formats:
+            return Literal(None, TIMESTAMP)
+        return make(f"_{name}_any", (cast(text, VARCHAR), *(cast(p, VARCHAR) for p in formats)), TIMESTAMP)
+
+
+_of_formats("strptime", ("strptime('2020', ['%d', '%Y'])", "2020-01-01 00:00:00"))
+_of_formats("try_strptime", ("try_strptime('x', ['%d', '%Y'])", "None"))

@@ -400,6 +400,9 @@ class Grammar:
                     lambda: f"{tape.one(('levenshtein', 'damerau_levenshtein'))}({sub(STR)}, {sub(STR)})",
                     lambda: f"extract({tape.one(('day', 'hour', 'second'))} FROM {sub(TIME)} - {sub(TIME)})",
                     lambda: f"({self.column(INT, tuple(n for n in names if not n.made), ())} {tape.one('&|')} 3)",
+                    lambda: f"((TRY_CAST({sub()} AS TINYINT)::BIGINT & 255) << {tape.count(0, 9)})",
+                    lambda: f"(TRY_CAST({sub()} AS INTEGER) >> {tape.count(0, 33)})",
+                    lambda: f"date_sub('{tape.one(('month', 'day', 'hour', 'year'))}', {sub(TIME)}, {sub(TIME)})",
                 ]
             case "dec":
                 exact += [lambda: f"round({small()}, 1)"]
@@ -411,6 +414,7 @@ class Grammar:
                     lambda: f"(- {sub()})",
                     lambda: f"({sub(INT)} / 4)",
                     lambda: f"{tape.one(('abs', 'floor', 'ceil'))}({sub()})",
+                    lambda: f"{tape.one(('jaro_similarity', 'jaro_winkler_similarity'))}({sub(STR)}, {sub(STR)})",
                 ]
         return tape.one(exact)()
 
@@ -431,6 +435,8 @@ class Grammar:
                 lambda: f"split_part({sub()}, {self.literal(STR)}, {tape.count(1, 3)})",
                 lambda: f"translate({sub()}, {self.literal(STR)}, {self.literal(STR)})",
                 lambda: f"hex({sub()})",
+                lambda: f"format('{{}}|{{:>4}}', TRY_CAST({sub(INT)} AS BIGINT), {sub()})",
+                lambda: f"printf('%03d/%-3s.', TRY_CAST({sub(INT)} AS BIGINT), {sub()})",
             ]
         return tape.one(shapes)()
 
@@ -520,6 +526,9 @@ class Grammar:
                 return f"({a} {tape.one(('', 'NOT '))}IN ({other()}, {self.literal(kind)}, {self.literal(kind)}))"
             case 6:
                 return f"({a} {tape.one(('', 'NOT '))}BETWEEN {other()} AND {other()})"
+            case 7 if tape.chance(15):
+                pattern = tape.one(("*a*", "a?", "[a-c]*", "*", "[!a]*", "?*b", ""))
+                return f"({self.value(STR, names, outer, size, 0)} GLOB '{pattern}')"
             case 7:
                 pattern = tape.one(("%a%", "a%", "%b", "_", "%ä%", "a_%", "", "%日%"))
                 how = f"{tape.one(('', 'NOT '))}{tape.one(('LIKE', 'ILIKE'))}"

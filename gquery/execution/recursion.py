@@ -1,7 +1,9 @@
 """Recursion: the program of a round is run until it makes no row.
 
-What in it does not depend on the round (tables that are joined, their join tables) is made once. The frames of all rounds are put
-together at the end; for a step that asks for all rows so far, after each round.
+What in it does not depend on the round (tables that are joined, their join tables) is made once. UNION without ALL looks each new
+row up in all rows seen, which lie in a few *levels*, the oldest in the last and largest: a round's rows go into the first, and a
+level that has grown to a share of the next one becomes part of it. So a round makes join tables of few rows, however many have
+been seen; those of levels that did not change stay.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from gquery import tuning
 from gquery.columns.table import ColumnData
 from gquery.device.device import Device
 from gquery.device.recording import CannotRecordError
@@ -16,12 +19,13 @@ from gquery.execution.speculation import Speculation
 from gquery.execution.state import Run, StageReport
 from gquery.operators.base import Frame
 from gquery.operators.breakers import concatenate
-from gquery.planner.physical import Program, RecursiveRows, Stage, Stored
+from gquery.operators.prefix import prefix
+from gquery.planner.physical import Program, RecursiveRows, RoundRows, Stage
 from gquery.planner.stage_inputs import stage_inputs
 from gquery.runtime.interrupt import check
 
 RunStage = Callable[[Run, Stage, StageReport], None]
-_ROUND, _ALL = 0, 1  # the stages of a round's program that it is given
+_ROUND, _FIRST_LEVEL = 0, 1  # stages of a round's program that are given
 
 
 def run_recursion(
@@ -35,70 +39,111 @@ def run_recursion(
     feedback = state.feedback.nested(stage.number)
     inner = replace(state.context, meter=None, ranks=())
     run = Run(work.program, inner, feedback, Speculation(feedback, device, True))
-    rounds = _Rounds(work, device, _columns(frames[work.stage], [s.column.id for s in work.inputs]))
-    once, each = _parts(work.program)
-    asks_all = any(_ALL in stage_inputs(s.work) for s in work.program.stages)
-    run.frames[_ROUND] = run.frames[_ALL] = rounds.last
-    for s in once:
+    parts = _Parts(work.program)
+    rounds = _Rounds(work, device, parts.read_levels)
+    rounds.add(_columns(frames[work.stage], [s.column.id for s in work.inputs]))
+    run.frames |= rounds.given()
+
+    def make(s: Stage) -> None:
+        for made in (run.frames, run.joins, run.matched):
+            made.pop(s.number, None)
         run_stage(run, s, StageReport(s.number, s.label, "", 0, 0.0))
+
+    for s in parts.once + parts.of_levels:
+        make(s)
+    changed: frozenset[int] = frozenset()
     outputs = [s.column.id for s in work.program.outputs]
     while rounds.last.rows and (work.enough is None or rounds.rows < work.enough):
         check()
-        run.frames[_ROUND] = rounds.last
-        if asks_all:
-            run.frames[_ALL] = rounds.together()
-        for s in each:
-            run_stage(run, s, StageReport(s.number, s.label, "", 0, 0.0))
-        rounds.add(_columns(run.frames[each[-1].number], outputs))
-        for s in each:
-            run.frames.pop(s.number, None)
-            run.joins.pop(s.number, None)
-            run.matched.pop(s.number, None)
+        run.frames |= rounds.given()
+        for s in parts.of_levels:
+            if not changed.isdisjoint(parts.levels[s.number]):
+                make(s)
+        for s in parts.each:
+            make(s)
+        changed = rounds.add(_columns(run.frames[parts.each[-1].number], outputs))
     run.forget()
     return rounds.together()
 
 
+class _Parts:
+    """The stages of a round's program: those that depend on no round, those on levels alone, and those on the round before."""
+
+    def __init__(self, program: Program) -> None:
+        self.levels: dict[int, frozenset[int]] = {}  # by stage: the given stages that it depends on
+        self.once: list[Stage] = []
+        self.of_levels: list[Stage] = []
+        self.each: list[Stage] = []
+        for s in program.stages:
+            if isinstance(s.work, RoundRows):
+                self.levels[s.number] = frozenset((s.number,))
+                continue
+            depends = frozenset(n for i in stage_inputs(s.work) for n in self.levels[i])
+            self.levels[s.number] = depends
+            if _ROUND in depends or s is program.stages[-1]:
+                self.each.append(s)
+            elif depends:
+                self.of_levels.append(s)
+            else:
+                self.once.append(s)
+
+    @property
+    def read_levels(self) -> bool:
+        """Whether a stage reads the rows of levels."""
+        return any(d - {_ROUND} for n, d in self.levels.items() if n not in d)
+
+
 class _Rounds:
-    """What rounds have made, as frames with the recursion's columns. Those that were put together once are one."""
+    """What rounds have made, as frames with the recursion's columns, in levels by the stage that has them. The frames of a level
+    are put together where stages read it; where none does, there is one level."""
 
-    def __init__(self, work: RecursiveRows, device: Device, first: Sequence[ColumnData]) -> None:
-        self._columns, self._device = work.columns, device
-        self._frames: list[Frame] = []
+    def __init__(self, work: RecursiveRows, device: Device, are_read: bool) -> None:
+        self._columns, self._device, self._are_read = work.columns, device, are_read
+        self._levels: list[list[Frame]] = [[] for _ in range(tuning.recursion.levels if are_read else 1)]
+        self._sizes = [0] * len(self._levels)
         self.rows = 0
-        self.add(first)
 
-    def add(self, columns: Sequence[ColumnData]) -> None:
-        """The rows of one more round."""
+    def add(self, columns: Sequence[ColumnData]) -> frozenset[int]:
+        """Take the rows of one more round. Gives the levels that are others now."""
         ids = [s.column.id for s in self._columns]
         self.last = Frame(dict(zip(ids, columns, strict=True)), columns[0].length)
+        if not self.rows:
+            self._none = prefix(self.last, 0, self._device)
+        if not self.last.rows:
+            return frozenset()
         self.rows += self.last.rows
-        if self.last.rows or not self._frames:
-            self._frames.append(self.last)
+        before = list(self._sizes)
+        at, rows = 0, self._sizes[0] + self.last.rows
+        while at + 1 < len(self._sizes) and rows * tuning.recursion.ratio > self._sizes[at + 1]:
+            at += 1
+            rows += self._sizes[at]
+        for younger in reversed(range(at)):
+            self._levels[at] += self._levels[younger]
+            self._levels[younger], self._sizes[younger] = [], 0
+        self._levels[at].append(self.last)
+        self._sizes[at] = rows
+        return frozenset(_FIRST_LEVEL + n for n, size in enumerate(self._sizes) if size != before[n])
+
+    def given(self) -> dict[int, Frame]:
+        """The frames that a round is given, by stage."""
+        if self._are_read:
+            self._levels = [[self._one(frames)] if frames else [] for frames in self._levels]
+        levels = {_FIRST_LEVEL + n: frames[0] if frames else self._none for n, frames in enumerate(self._levels)}
+        return {_ROUND: self.last, **levels}
 
     def together(self) -> Frame:
-        """The rows of all rounds."""
-        if len(self._frames) > 1:
-            made = {s.column.id: self._joined(s) for s in self._columns}
-            self._frames = [Frame(made, self.rows)]
-        return self._frames[0]
+        """The rows of all rounds, in their order."""
+        frames = [f for level in reversed(self._levels) for f in level]
+        return self._one(frames) if frames else self._none
 
-    def _joined(self, stored: Stored) -> ColumnData:
-        return concatenate([f.columns[stored.column.id] for f in self._frames], stored, self.rows, self._device)
+    def _one(self, frames: Sequence[Frame]) -> Frame:
+        if len(frames) == 1:
+            return frames[0]
+        rows = sum(f.rows for f in frames)
+        ids = {s.column.id: s for s in self._columns}
+        made = {i: concatenate([f.columns[i] for f in frames], s, rows, self._device) for i, s in ids.items()}
+        return Frame(made, rows)
 
 
 def _columns(frame: Frame, ids: Sequence[int]) -> list[ColumnData]:
     return [frame.columns[i] for i in ids]
-
-
-def _parts(program: Program) -> tuple[list[Stage], list[Stage]]:
-    """The stages that depend on no round, and those that do; both in their order."""
-    depends = {_ROUND, _ALL}
-    once: list[Stage] = []
-    each: list[Stage] = []
-    for s in program.stages[_ALL + 1 :]:
-        if s is program.stages[-1] or not depends.isdisjoint(stage_inputs(s.work)):
-            depends.add(s.number)
-            each.append(s)
-        else:
-            once.append(s)
-    return once, each

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from gquery import tuning
 from gquery.device.profile import DeviceProfile, profile_for
 from gquery.errors import NotSupportedError
 from gquery.expression.expr import Column, Expr
@@ -60,17 +61,14 @@ from gquery.planner.verify_program import verify_program
 from gquery.runtime.interrupt import check
 from gquery.runtime.records import replace
 
-_ROUND = ((False, "rows of the round before"), (True, "all rows so far"))
-
 
 class PlanLowering(Lowering):
     """Takes a plan node by node, each to the module that lowers it."""
 
     def __init__(self, target: str, profile: DeviceProfile) -> None:
         super().__init__(target, profile)
-        self.working: dict[
-            tuple[int, bool], tuple[int, tuple[Stored, ...]]
-        ] = {}  # stages by recursion and kind of rows
+        # stages by recursion and level; the rows of the round before have none
+        self.working: dict[tuple[int, int | None], tuple[int, tuple[Stored, ...]]] = {}
 
     def query(self, query: Query) -> Program:
         self.load(query.plan)
@@ -92,7 +90,9 @@ class PlanLowering(Lowering):
 
     def round_program(self, step: Query, number: int, columns: tuple[Stored, ...]) -> Program:
         inner = PlanLowering(self.target, self.profile)
-        inner.working = {(number, kind): (inner.stage(RoundRows(columns), label), columns) for kind, label in _ROUND}
+        given = ["rows of the round before", *(f"level {n} of all rows" for n in range(tuning.recursion.levels))]
+        for level, label in zip((None, *range(tuning.recursion.levels)), given, strict=True):
+            inner.working[number, level] = inner.stage(RoundRows(columns), label), columns
         inner.load(step.plan)
         for d in definitions(step.plan):
             inner.shared[d.number] = inner.materialized(
@@ -104,7 +104,7 @@ class PlanLowering(Lowering):
 
     def _working(self, plan: WorkingTable) -> Stream:
         """The rows that a round is given, under the names of one use."""
-        found = self.working.get((plan.number, plan.is_all))
+        found = self.working.get((plan.number, plan.level))
         if found is None:
             raise NotSupportedError("a recursive query whose recursive part has another one that reads its rows")
         stage, stored = found

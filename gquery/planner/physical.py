@@ -365,7 +365,8 @@ class RoundRows:
 @frozen_open
 class RecursiveRows:
     """The rows of a frame, and those that a program makes of each round's rows, until it makes none. The program's first stage
-    has the rows of the round before, its second all rows so far. ``inputs`` are the frame's columns; ``enough`` rows will do."""
+    has the rows of the round before, those behind it the levels of all rows so far (`RoundRows`). ``inputs`` are the frame's
+    columns; ``enough`` rows will do."""
 
     stage: int
     inputs: tuple[Stored, ...]

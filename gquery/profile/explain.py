@@ -184,8 +184,9 @@ class Printer:
                 return f"Sort{top}{skip} by {', '.join(self.key(k) for k in sort_keys)}"
             case Limit(limit=limit, offset=offset):
                 return f"Limit {'all' if limit is None else limit}" + (f" after {offset}" if offset else "")
-            case WorkingTable(is_all=is_all):
-                return f"Working {'all rows' if is_all else 'rows'} ({', '.join(self.column(c) for c in plan.columns)})"
+            case WorkingTable(level=level):
+                which = "rows" if level is None else f"level {level} of all rows"
+                return f"Working {which} ({', '.join(self.column(c) for c in plan.columns)})"
             case Fixpoint(enough=enough):
                 most = "" if enough is None else f", {enough} rows will do"
                 return f"Fixpoint {', '.join(self.column(c) for c in plan.columns)}{most}"

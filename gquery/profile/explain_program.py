@@ -329,7 +329,7 @@ def _breaker(work: PipelineBreaker, printer: Printer) -> str:
         case RoundRows(columns):
             return f"rows of a round ({_names((s.column for s in columns), printer)})"
         case RecursiveRows(stage, _, program, columns):
-            steps = "; ".join(f"{s.number}: {s.label}" for s in program.stages[2:])
+            steps = "; ".join(f"{s.number}: {s.label}" for s in program.stages if not isinstance(s.work, RoundRows))
             return (
                 f"recursion from stage {stage} to ({_names((s.column for s in columns), printer)}), each round {steps}"
             )

@@ -10,6 +10,7 @@ from itertools import count
 
 from sqlglot import exp
 
+from gquery import tuning
 from gquery.errors import BindError, NotSupportedError, ParseError
 from gquery.expression.expr import Column, Expr, Literal, new_column
 from gquery.expression.types import INTEGER, DType, Kind
@@ -54,9 +55,11 @@ def recursive_query(queries: Queries, cte: Cte) -> Query:
     if node.args.get("distinct"):
         check_key(columns, "UNION without ALL", node, sql)
         first = distinct(first)
-        seen = tuple(new_column(c.name, c.dtype, True) for c in columns)
-        all_rows = WorkingTable(number, seen, tuple(range(len(seen))), is_all=True)
-        step = common(distinct(step), Query(all_rows, seen, first.names), JoinKind.ANTI)
+        step = distinct(step)
+        for level in range(tuning.recursion.levels):
+            seen = tuple(new_column(c.name, c.dtype, True) for c in columns)
+            rows_seen = WorkingTable(number, seen, tuple(range(len(seen))), level)
+            step = common(step, Query(rows_seen, seen, first.names), JoinKind.ANTI)
     step = Query(separate(step.plan), step.outputs, first.names)
     if free_columns(step.plan) or free_columns(first.plan):
         raise located(

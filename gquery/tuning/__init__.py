@@ -45,6 +45,7 @@ from gquery.tuning.running import (
     Materialization,
     Measuring,
     Prefixes,
+    Recursion,
     Replay,
     Speculation,
     Spilling,
@@ -74,6 +75,7 @@ loops = Loops()
 host_functions = HostFunctions()
 prefixes = Prefixes()
 interpreting = Interpreting()
+recursion = Recursion()
 speculation = Speculation()
 replay = Replay()
 measuring = Measuring()

@@ -16,6 +16,7 @@ _LOOKUPS = "2026-11-23: rows looked up together"
 _HOISTED = "2026-11-21: columns loaded ahead"
 _OPERATIONS = "2026-11-21: single operations on an H200"
 _TWO_GPUS = "2026-11-23: two H200s"
+_ROUNDS = "2026-11-24: rows that a recursion has seen"
 _INTERPRETED = "2026-11-21: what is interpreted, and for how long"
 
 
@@ -208,6 +209,25 @@ class Interpreting(Record):
     loop_steps: int = number(2**20, "row-steps", "of an interpreted nested loop between two looks at an interrupt")
     loop_steps_cpu: int = number(2**25, "row-steps", "of a compiled nested loop on a CPU between two looks")
     loop_steps_gpu: int = number(2**38, "row-steps", "of a nested loop on a GPU between two looks")
+
+
+@dataclass(init=False, eq=False, repr=False)
+class Recursion(Record):
+    """What the rounds of a recursion have made."""
+
+    levels: int = number(
+        3,
+        "levels",
+        "of rows seen, each in a join table of its own: a round's new rows are looked up in all of them",
+        _ROUNDS,
+    )
+    ratio: int = number(
+        16,
+        "times",
+        "as many rows as one level has the next: where it has more, both become one. A row is put into tables some 16 times "
+        "a level, however many rounds there are",
+        _ROUNDS,
+    )
 
 
 @dataclass(init=False, eq=False, repr=False)

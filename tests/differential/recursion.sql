@@ -49,3 +49,20 @@ with recursive t(n) as (select 1 union all select n + 1 from t where n < 5), w a
 with recursive t(id, parent) as (select id, k from l where id = 7 union select l.id, l.k from t join l on l.id = t.parent) select * from t
 
 with recursive t(n) as (select 1 union all select n + 1 from t anti join u on t.n = u.id where n < 50) select n from t
+
+with recursive t(a, b) as (select k, v from l union select t.b, t.a from t) select a, b from t
+
+with recursive t(n) as (select null::integer union select r.k from t join r on t.n is not distinct from r.v) select n from t
+
+with recursive t(n) as (select k from e union select r.v from t join r on t.n = r.k) select n from t
+
+with recursive t(n) as (select 1 from l union select 1 from t) select n from t
+
+with recursive t(s, n) as (select s, 0 from l union select t.s || r.s, t.n + 1 from t join r on t.n = r.k where t.n < 3) select s, n from t
+
+with recursive t(d) as (select d::double from l union select case when d > 0 then -d else 'nan'::double end from t) select d from t
+
+with recursive t(n) as (select 0 union select (n * 7 + 3) % 50 from t) select count(*), min(n), max(n), sum(n) from t
+
+-- cpu
+with recursive t(n, m) as (select 0, 1 union select (n + m) % 20, (n * m + 1) % 20 from t join range(3) g(m2) on m2 <= n + 5) select n, m from t

@@ -171,3 +171,5 @@ select x.id from same x where exists (select 1 from same y where y.k = x.k and y
 select l.id from l where exists (select 1 from r where r.k = l.k and r.v <> l.v) and not exists (select 1 from r where r.k = l.k and r.v <> l.v and r.s > 'b')
 
 select l.id from l where not exists (select 1 from r where r.k = l.k and r.d < l.d and r.v > 0) and not exists (select 1 from r where r.k = l.k and r.day > l.day and r.s <= 'c')
+
+select l.id, (select x.id from l x full join r y on (x.k = y.k or y.v > 3) where l.v <= y.v and x.v < l.v order by x.id desc nulls last limit 1) m from l

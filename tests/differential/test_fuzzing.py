@@ -14,6 +14,7 @@ import pytest
 
 from gquery.planner.optimizer import RULES
 from tests.fuzzing.check import DATA_ERRORS, KINDS, Engine, fault, make, of_seed, run
+from tests.fuzzing.constructs import CONSTRUCTS
 from tests.fuzzing.data import INT, tables
 from tests.fuzzing.grammar import Grammar
 from tests.fuzzing.names import Name
@@ -89,11 +90,21 @@ def test_most_queries_are_sql_and_find_rows() -> None:
     assert outcomes["rows"] >= 0.5 * outcomes.total()
 
 
+def test_every_construct_comes_up() -> None:
+    """In what is said to be random queries of them: a pattern that finds nothing would count for nothing."""
+    missing = set(CONSTRUCTS)
+    for seed in range(6_000):
+        missing.difference_update([c for c in missing if any(CONSTRUCTS[c].search(text) for text in of_seed(seed).sql)])
+        if not missing:
+            break
+    assert not missing
+
+
 def test_a_seed_makes_the_same_query() -> None:
     assert of_seed(5) == of_seed(5)
     case = of_seed(8)
     assert make(case.kind, case.sets, Tape(numbers=case.tape)) == case, "and its tape too"
-    assert set(KINDS) == {"query", "flat", "tlp", "norec"}
+    assert set(KINDS) == {"query", "flat", "tlp", "norec", "groups", "windows", "sets"}
     assert all(table.num_columns > 20 for table in tables(1).values())
 
 

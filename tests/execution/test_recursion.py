@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import gquery
+from gquery import tuning
 from gquery.errors import BindError, InterruptError, NotSupportedError, OutOfMemoryError, OutOfRangeError, ParseError
+from gquery.operators.base import JoinIndex
+from gquery.operators.join_table import BuildRun
 from tests.support.harness import Tables, assert_error, assert_same, compare, expect
+from tests.support.tuned import Tune
 
 REACHED = "WITH RECURSIVE t(n) AS (SELECT 0 UNION SELECT b FROM t JOIN g ON t.n = g.a) SELECT n FROM t"
 COUNT = "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 300) SELECT sum(n), count(*) FROM t"
@@ -34,6 +39,55 @@ def _connection(tables: Tables, **settings: object) -> gquery.Connection:
 @pytest.mark.parametrize("seed", range(4))
 def test_what_is_reached_in_a_random_graph(seed: int) -> None:
     assert_same(REACHED, _graph(seed, 300, 250 * (seed + 1)), targets=("python", "cpu"))
+
+
+def _edges(*pairs: tuple[int | None, int | None]) -> Tables:
+    return {
+        "g": pa.table(
+            {"a": pa.array([a for a, _ in pairs], pa.int64()), "b": pa.array([b for _, b in pairs], pa.int32())}
+        )
+    }
+
+
+GRAPHS = {
+    "a chain": _edges(*[(n, n + 1) for n in range(200)]),
+    "a cycle": _edges(*[(n, (n + 1) % 97) for n in range(97)]),
+    "a star": _edges(*[(0, n) for n in range(1, 300)], *[(n, 0) for n in range(1, 300)]),
+    "many edges alike": _edges(*[(n // 30, n // 30 + 1) for n in range(3_000)]),
+    "nulls": _edges((0, None), (None, 5), (0, 1), (1, None), (1, 2)),
+    "none": _edges(),
+    "out of reach": _edges((5, 6), (6, 5)),
+}
+
+
+@pytest.mark.parametrize("ratio", [1, 16])
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_graphs(graph: str, ratio: int, tune: Tune) -> None:
+    """Whatever the levels of rows seen are like: with a ratio of 1 most are in use."""
+    tune(tuning.recursion, ratio=ratio)
+    assert_same(REACHED, GRAPHS[graph], targets=("python",), ranks=(1, 3) if ratio == 1 else (1,))
+
+
+@pytest.mark.parametrize("width", [1, 7])
+def test_a_round_takes_what_is_new(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables over what no round changes are made once, and a row comes into few tables of rows seen, however many rounds there
+    are; looking new rows up in a table of all rows, made anew in each round, would be 150 times as many."""
+    built: Counter[str] = Counter()
+    make = BuildRun.finalize
+
+    def counted(self: BuildRun) -> JoinIndex:
+        built["edges" if self.launch.rows == rounds * width else "seen"] += self.launch.rows
+        return make(self)
+
+    monkeypatch.setattr(BuildRun, "finalize", counted)
+    rounds = 300
+    starts = np.arange(rounds * width)
+    connection = _connection({"g": pa.table({"a": starts, "b": starts + width})})
+    first = f"SELECT a FROM g WHERE a < {width}"
+    sql = f"WITH RECURSIVE t(n) AS ({first} UNION SELECT b FROM t JOIN g ON t.n = g.a) SELECT count(*) FROM t"
+    assert connection.sql(sql).fetchall() == [((rounds + 1) * width,)]
+    assert built["edges"] == rounds * width
+    assert built["seen"] < 25 * rounds * width
 
 
 def test_all_pairs_that_are_reached() -> None:

@@ -20,8 +20,20 @@ from tests.fuzzing.grammar import Grammar
 from tests.fuzzing.tape import Tape
 from tests.support.harness import Row, compare, connect, expect, oracle
 
-Kind = Literal["query", "flat", "tlp", "norec"]
-KINDS: tuple[Kind, ...] = ("query", "query", "query", "query", "flat", "tlp", "norec")
+Kind = Literal["query", "flat", "tlp", "norec", "groups", "windows", "sets"]
+KINDS: tuple[Kind, ...] = (
+    "query",
+    "query",
+    "query",
+    "query",
+    "flat",
+    "tlp",
+    "norec",
+    "groups",
+    "windows",
+    "groups",
+    "sets",
+)
 Verdict = Literal["same", "both fail", "one fails", "invalid", "different"]
 _MAY_BE_NULL = re.compile(r"nullif\(|CASE|TRY_CAST")  # of constants, which are the NULL that loses its type
 DATA_ERRORS = (duckdb.ConversionException, duckdb.OutOfRangeException, duckdb.InvalidInputException)
@@ -52,15 +64,16 @@ class Engine:
     ranks: int = 1
     disabled: str = ""
     compiler: str = "auto"
+    in_parts: bool = False  # within `tests.support.in_parts.all_in_parts`
 
 
 def make(kind: Kind, sets: int, tape: Tape) -> Case:
     """The case that a tape stands for."""
     grammar = Grammar(tape)
-    if kind == "query":
-        sql: tuple[str, ...] = (grammar.statement(),)
-    elif kind == "flat":
-        sql = (grammar.flat(),)
+    whole = {"query": grammar.statement, "flat": grammar.flat, "groups": grammar.grouped, "windows": grammar.windowed,
+             "sets": grammar.set_operations}  # fmt: skip
+    if kind in whole:
+        sql: tuple[str, ...] = (whole[kind](),)
     else:
         source, names, _ = grammar.source(1)
         p = grammar.predicate(names, (), 2, 1)
@@ -163,6 +176,8 @@ def _connection(case: Case, engine: Engine) -> gquery.Connection:
     settings = {"disabled_rules": engine.disabled} if engine.disabled else {}
     if engine.compiler != "auto":
         settings["compiler"] = engine.compiler
+    if engine.in_parts:
+        settings["memory_limit"] = "1GB"
     return connect(engine.target, engine.ranks, tables(case.sets), settings)
 
 

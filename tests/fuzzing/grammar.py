@@ -13,8 +13,10 @@ from tests.fuzzing import aggregates as more_aggregates
 from tests.fuzzing import pivots
 from tests.fuzzing.data import BOOL, COLUMNS, DATE, DBL, DEC, EDGES, INT, KINDS, STR, TABLES, TIME
 from tests.fuzzing.names import Name, Names
+from tests.fuzzing.places import among_rows, exists_of_groups, first_of, of_rows
+from tests.fuzzing.relations import relation as other_relation
 from tests.fuzzing.tape import Tape
-from tests.fuzzing.windows import qualified, window, window_of_groups
+from tests.fuzzing.windows import named, qualified, window, window_of_groups
 
 _TEXTS = ("''", "'a'", "'b'", "'ab'", "'ä'", "'A'", "'12'", "'%'", "'日'")
 _COMPARE = ("=", "<", ">=", "<>", ">", "<=")
@@ -62,7 +64,7 @@ class Grammar:
         if tape.chance(25):
             text = self._with()
         elif tape.chance(12):
-            text = self._set_operations()
+            text = self.set_operations()
         elif tape.chance(4):
             text = pivots.statement(self)
         else:
@@ -79,7 +81,8 @@ class Grammar:
                 parts.append(self._recursive(name))
                 continue
             body, kinds = self.select((), 1)
-            parts.append(f"{name} AS ({body})")
+            how = self.tape.one(("", "", "", "MATERIALIZED ", "NOT MATERIALIZED "))
+            parts.append(f"{name} AS {how}({body})")
             self.ctes.append((name, tuple(Name(f"c{n}", kind) for n, kind in enumerate(kinds))))
         main, _ = self.select((), 2)
         return f"WITH {recursive}{', '.join(parts)} {main}"
@@ -92,8 +95,10 @@ class Grammar:
         first = f"SELECT {self.value(kind, names, (), 1, 0)} AS c0, 0 AS c1 FROM {source}"
         right, more = self.relation(0, None)
         own = (Name(f"{inner}.c0", kind, made=True),)
-        value, on = self.column(kind, more, ()), self.condition(own, more)
-        step = f"SELECT {value}, {inner}.c1 + 1 FROM {name} AS {inner} JOIN {right} ON {on}"
+        on = self.condition(own, more)
+        join = tape.one(("JOIN", "JOIN", "JOIN", "LEFT JOIN", "SEMI JOIN", "ANTI JOIN"))
+        value = self.column(kind, own if join.startswith(("SEMI", "ANTI")) else more, ())
+        step = f"SELECT {value}, {inner}.c1 + 1 FROM {name} AS {inner} {join} {right} ON {on}"
         self.fails = True  # a step's values are cast to the types of the first part
         where = f" WHERE {' AND '.join(terms)}" if terms else ""
         self.ctes.append((name, (Name("c0", kind, made=True), Name("c1", INT, made=True))))
@@ -101,12 +106,18 @@ class Grammar:
         most = tape.count(1, 2) if how == "UNION ALL" else tape.count(1, 4)
         return f"{name}(c0, c1) AS ({first}{where} {how} {step} WHERE {inner}.c1 < {most})"
 
-    def _set_operations(self) -> str:
-        kinds = [self.tape.one(KINDS) for _ in range(self.tape.count(1, 3))]
-        sides = [self.select((), 1, kinds)[0] for _ in range(self.tape.count(2, 3))]
-        text = sides[0]
-        for side in sides[1:]:
-            text += f" {self.tape.one(_SETS)} {side}"
+    def set_operations(self) -> str:
+        """Selects one after another, with a set operation between each two."""
+        tape = self.tape
+        kinds = [tape.one(KINDS) for _ in range(tape.count(1, 3))]
+        text = self.select((), 1, kinds)[0]
+        left = tape.count(1, 2)
+        while left:
+            left -= 1
+            how, own = tape.one(_SETS), kinds
+            if how.endswith("BY NAME") and not left and tape.chance(60):  # each side may lack columns of the other
+                own = kinds[: tape.count(1, len(kinds))] if tape.chance(50) else [*kinds, tape.one(KINDS)]
+            text += f" {how} {self.select((), 1, own)[0]}"
         return text
 
     def flat(self) -> str:
@@ -115,6 +126,32 @@ class Grammar:
         items = [self.value(self.tape.one(KINDS), names, (), 3, 0) for _ in range(self.tape.count(1, 3))]
         return f"SELECT {', '.join(f'{e} AS c{n}' for n, e in enumerate(items))} FROM {self.tape.one(TABLES)} AS x"
 
+    def grouped(self) -> str:
+        """Many aggregates over the same groups."""
+        tape = self.tape
+        source, names, terms = self.source(tape.below(2))
+        keys = [self.value(tape.one(KINDS), names, (), 1, 0) for _ in range(tape.below(3))]
+        items = keys + [self.aggregate(tape.one((DBL, DBL, DBL, *KINDS)), names) for _ in range(tape.count(2, 7))]
+        listed = ", ".join(str(n + 1) for n in range(len(keys)))
+        group = f" GROUP BY {listed}" if keys else ""
+        if keys and tape.chance(40):
+            group = f" GROUP BY {self._grouping_sets(listed)}"
+            items.append(f"{tape.one(('grouping', 'grouping_id'))}({', '.join(keys[: tape.count(1, len(keys))])})")
+        where = f" WHERE {' AND '.join(terms)}" if terms else ""
+        return f"SELECT {', '.join(f'{item} AS c{n}' for n, item in enumerate(items))} FROM {source}{where}{group}"
+
+    def windowed(self) -> str:
+        """Several window functions over the same rows."""
+        tape = self.tape
+        source, names, terms = self.source(0)
+        items = [window(self, kind, names) for kind in (tape.one((INT, *KINDS)) for _ in range(tape.count(2, 4)))]
+        clause = ""
+        if tape.chance(30):
+            items, clause = named(items)
+        qualify = f" QUALIFY {qualified(self, names)}" if tape.chance(20) else ""
+        where = f" WHERE {' AND '.join(terms)}" if terms else ""
+        return f"SELECT {', '.join(f'{item} AS c{n}' for n, item in enumerate(items))} FROM {source}{where}{clause}{qualify}"
+
     def select(self, outer: Names, depth: int, want: list[str] | None = None) -> tuple[str, list[str]]:
         """A SELECT, and the kinds of its columns ``c0``, ``c1``, ...; of those kinds if told. Subqueries nest ``depth`` deep."""
         tape = self.tape
@@ -122,7 +159,7 @@ class Grammar:
         if tape.chance(45):
             terms.append(self.predicate(names, outer, 2, depth))
         kinds = want or [tape.one(KINDS) for _ in range(tape.count(1, 4))]
-        group, having = "", ""
+        group, having, qualify = "", "", ""
         if tape.chance(35):
             keys = tape.count(0, min(2, len(kinds) - 1)) if want is None or len(kinds) > 1 else 0
             items = [self.value(kind, names, (), 1, 0) for kind in kinds[:keys]]
@@ -135,7 +172,13 @@ class Grammar:
             ]
             if keys:
                 listed = ", ".join(str(n + 1) for n in range(keys))
-                group = f" GROUP BY {listed if not tape.chance(20) else self._grouping_sets(listed)}"
+                if tape.chance(20):
+                    group = f" GROUP BY {self._grouping_sets(listed)}"
+                    if kinds[-1] == INT and len(kinds) > keys and tape.chance(40):
+                        some = items[: tape.count(1, keys)]
+                        items[-1] = f"{tape.one(('grouping', 'grouping_id'))}({', '.join(some)})"
+                else:
+                    group = f" GROUP BY {listed if not tape.chance(15) else 'ALL'}"
             if tape.chance(25):
                 having = f" HAVING {self.aggregate(INT, names)} {tape.one(_COMPARE)} {tape.count(0, 5)}"
         else:
@@ -145,17 +188,23 @@ class Grammar:
                 for kind in kinds
             ]
             if not outer and tape.chance(6):
-                having = f" QUALIFY {qualified(self, names)}"
+                qualify = f" QUALIFY {qualified(self, names)}"
+        clause = ""
+        if tape.chance(20):
+            items, clause = named(items)
         listed = ", ".join(f"{item} AS c{n}" for n, item in enumerate(items))
         where = f" WHERE {' AND '.join(terms)}" if terms else ""
         ordered = want is None and tape.chance(15)
         distinct = "DISTINCT " if tape.chance(12) else ""
         if ordered and distinct and tape.chance(60):  # of rows that are equal in all columns any is the first
             distinct = f"DISTINCT ON ({tape.count(1, len(items))}) "
-        text = f"SELECT {distinct}{listed} FROM {source}{where}{group}{having}"
+        text = f"SELECT {distinct}{listed} FROM {source}{where}{group}{having}{clause}{qualify}"
         if ordered:
             ends = ("", " DESC", " NULLS FIRST", " DESC NULLS LAST")
-            text += " ORDER BY " + ", ".join(f"{n + 1}{tape.one(ends)}" for n in range(len(items)))
+            if tape.chance(15) and not distinct.endswith(") "):
+                text += f" ORDER BY ALL{tape.one(ends)}"
+            else:
+                text += " ORDER BY " + ", ".join(f"{n + 1}{tape.one(ends)}" for n in range(len(items)))
             if tape.chance(60):
                 most = tape.count(0, 9)
                 text += f" LIMIT {tape.one((most, most, f'{most} + 1', f'{most}0%', f'least({most}, 3)'))}"
@@ -215,6 +264,9 @@ class Grammar:
         else:
             items = [self.value(kind, names, left, 1, 0) for kind in kinds]
         where = f" WHERE {' AND '.join(terms)}" if terms else ""
+        if tape.chance(30):
+            offset = f" OFFSET {tape.count(1, 2)}" if tape.chance(30) else ""
+            where += f" ORDER BY ALL{tape.one(('', ' DESC'))} LIMIT {tape.count(1, 3)}{offset}"
         listed = ", ".join(f"{item} AS c{n}" for n, item in enumerate(items))
         made = _under(alias, tuple(Name(f"c{n}", kind) for n, kind in enumerate(kinds)))
         how = tape.one(("CROSS JOIN", "LEFT JOIN", "JOIN"))
@@ -239,6 +291,9 @@ class Grammar:
         if depth and tape.chance(4):
             body, columns = pivots.table(self)
             return f"({body}) AS {alias}", _under(alias, columns)
+        if tape.chance(10):
+            body, columns = other_relation(self)
+            return f"{body} AS {alias}", _under(alias, columns)
         return f"{tape.one(TABLES)} AS {alias}", self.columns(alias)
 
     def condition(self, left: Names, right: Names) -> str:
@@ -463,12 +518,14 @@ class Grammar:
         if self.tape.chance(70):
             terms.append(self.condition(outer, names))
         where = f" WHERE {' AND '.join(terms)}" if terms else ""
+        if self.tape.chance(30):
+            return first_of(self, kind, source, names, where)
         return f"(SELECT {self.aggregate(kind, names)} FROM {source}{where})"
 
     def aggregate(self, kind: str, names: Names) -> str:
         tape = self.tape
         keep = f" FILTER (WHERE {self.predicate(names, (), 0, 0)})" if tape.chance(12) else ""
-        if tape.chance(35) and (made := more_aggregates.aggregate(self, kind, names, keep)) is not None:
+        if tape.chance(50) and (made := more_aggregates.aggregate(self, kind, names, keep)) is not None:
             return made
         argument = self.value(kind, names, (), 1, 0)
         any_kind = self.value(tape.one(KINDS), names, (), 1, 0)
@@ -517,7 +574,7 @@ class Grammar:
         def other() -> str:
             return self.literal(kind) if tape.chance(50) else self.value(kind, names, outer, size, 0)
 
-        match tape.below(10):
+        match tape.below(11):
             case 0 | 1 | 2 | 3:
                 return f"({a} {tape.one(_COMPARE)} {other()})"
             case 4:
@@ -535,6 +592,8 @@ class Grammar:
                 return f"({self.value(STR, names, outer, size, 0)} {how} '{pattern}')"
             case 8:
                 return f"({a} IS {tape.one(('', 'NOT '))}DISTINCT FROM {other()})"
+            case 9:
+                return of_rows(self, names, outer)
             case _:
                 return f"({self.column(BOOL, names, outer)} IS {tape.one(('', 'NOT '))}{tape.one(('TRUE', 'FALSE'))})"
 
@@ -542,10 +601,13 @@ class Grammar:
         """EXISTS, IN, a comparison with ANY or ALL or with a scalar, correlated or not."""
         tape, around = self.tape, names + outer
         source, inner, terms = self.source(depth - 1)
+        if tape.chance(8):
+            where = f" WHERE {' AND '.join(terms)}" if terms else ""
+            return among_rows(self, names, outer, source, inner, where)
         if tape.chance(60):
             terms.append(self.condition(around, inner))
         where = f" WHERE {' AND '.join(terms)}" if terms else ""
-        match tape.below(4):
+        match tape.below(6):
             case 0:
                 return f"({tape.one(('', 'NOT '))}EXISTS (SELECT 1 FROM {source}{where}))"
             case 1:
@@ -556,6 +618,12 @@ class Grammar:
                 kind = tape.one((INT, STR, DEC, DATE))
                 chosen = f"SELECT {self.aggregate(kind, inner)} FROM {source}{where}"
                 return f"({self.column(kind, names, outer)} {tape.one(_COMPARE)} ({chosen}))"
+            case 3:
+                kind = tape.one((INT, STR, DEC, DATE, TIME))
+                chosen = first_of(self, kind, source, inner, where)
+                return f"({self.column(kind, names, outer)} {tape.one(_COMPARE)} {chosen})"
+            case 4:
+                return exists_of_groups(self, source, inner, where)
             case _:
                 kind = tape.one((INT, DEC, DATE))
                 chosen = f"SELECT {self.column(kind, inner, ())} FROM {source}{where}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from tests.fuzzing.data import BOOL, DATE, DBL, DEC, INT, KINDS, STR
+from tests.fuzzing.data import BOOL, DATE, DBL, DEC, INT, KINDS, STR, TIME
 from tests.fuzzing.names import Names
 from tests.fuzzing.tape import Tape
 
@@ -58,6 +58,22 @@ def window_of_groups(write: Writer, keys: Sequence[str], names: Names) -> str:
         return f"{tape.one(('rank()', 'dense_rank()'))} OVER ({by}ORDER BY {write.aggregate(tape.one(KINDS), names)})"
     order = f"ORDER BY {write.aggregate(INT, names)}" if tape.chance(50) else ""
     return f"CAST({tape.one(('sum(count(*))', 'max(count(*))', 'count(*)'))} OVER ({by}{order}) AS BIGINT)"
+
+
+def named(items: Sequence[str]) -> tuple[list[str], str]:
+    """The items with the window of the first that has one in a WINDOW clause, shared by all that have the same; the clause."""
+    for item in items:
+        start = item.find(" OVER (")
+        if start < 0 or "SELECT" in item:
+            continue
+        start += len(" OVER (")
+        depth, end = 1, start
+        while depth:
+            depth += {"(": 1, ")": -1}.get(item[end], 0)
+            end += 1
+        text = item[start : end - 1]
+        return [i.replace(f" OVER ({text})", " OVER w") for i in items], f" WINDOW w AS ({text})"
+    return list(items), ""
 
 
 def qualified(write: Writer, names: Names) -> str:
@@ -114,9 +130,21 @@ def _of_group(write: Writer, kind: str, names: Names) -> str:
 def _of_peers(write: Writer, names: Names) -> str:
     """An order and a frame that take peers together."""
     tape = write.tape
-    match tape.below(4):
+    ends: tuple[str, ...]
+    match tape.below(6):
         case 0:
             return _order(tape, [write.value(tape.one(KINDS), names, (), 1, 0) for _ in range(tape.count(1, 2))])
+        case 4:
+            order = _order(tape, [write.column(tape.one((DBL, DEC)), names, (), small=True)])
+            ends = ("UNBOUNDED PRECEDING", "1.5 PRECEDING", "CURRENT ROW", "0.25 FOLLOWING", "UNBOUNDED FOLLOWING")
+            return order + _between(tape, "RANGE", ends)
+        case 5:
+            order = _order(tape, [write.column(TIME, names, (), small=True)])
+            ends = (
+                "UNBOUNDED PRECEDING", "INTERVAL 1 MONTH PRECEDING", "INTERVAL 3 SECOND PRECEDING", "CURRENT ROW",
+                "INTERVAL 10 MINUTE FOLLOWING", "UNBOUNDED FOLLOWING",
+            )  # fmt: skip
+            return order + _between(tape, "RANGE", ends)
         case 1:
             order = _order(tape, [write.column(tape.one(KINDS), names, ())])
             ends = (
@@ -149,7 +177,10 @@ def _of_peers(write: Writer, names: Names) -> str:
 
 
 def _rows(tape: Tape) -> str:
-    ends = ("UNBOUNDED PRECEDING", "3 PRECEDING", "1 PRECEDING", "CURRENT ROW", "2 FOLLOWING", "UNBOUNDED FOLLOWING")
+    ends = (
+        "UNBOUNDED PRECEDING", "3 PRECEDING", "1 PRECEDING", "CURRENT ROW", f"{tape.one(('2', '1 + 1'))} FOLLOWING",
+        "UNBOUNDED FOLLOWING",
+    )  # fmt: skip
     return _between(tape, "ROWS", ends, ("", "", " EXCLUDE CURRENT ROW"))
 
 
@@ -164,8 +195,8 @@ def _between(tape: Tape, unit: str, ends: Sequence[str], excluded: Sequence[str]
 def _of_row(write: Writer, kind: str, names: Names) -> str:
     """A function that takes the value of one row, or its number."""
     tape = write.tape
-    if kind == INT and tape.chance(40):
-        return tape.one(("row_number()", "ntile(3)", "ntile(100)"))
+    if kind == INT and tape.chance(60):
+        return tape.one(("row_number()", "row_number()", "ntile(3)", "ntile(100)"))
     argument = write.value(kind, names, (), 1, 0) if kind in (STR, INT, BOOL) else write.column(kind, names, ())
     nulls = tape.one(("", "", " IGNORE NULLS", " RESPECT NULLS"))
     match tape.below(4):
@@ -178,4 +209,4 @@ def _of_row(write: Writer, kind: str, names: Names) -> str:
         case 2:
             return f"nth_value({argument}, {tape.count(1, 3)}{nulls})"
         case _:
-            return f"{tape.one(('first_value', 'last_value', 'first', 'last'))}({argument}{nulls})"
+            return f"{tape.one(('first_value', 'last_value', 'first_value', 'last_value', 'first', 'last'))}({argument}{nulls})"

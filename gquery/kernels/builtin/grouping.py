@@ -171,7 +171,8 @@ def rows_by_sorting(slots: Array, counts: Array) -> tuple[Array, Array]:
 def accumulate_at(total: Array, slots: Array, values: Array, op: Literal["add", "min", "max"]) -> None:
     """Accumulate each value into its slot of ``total`` (both int64, or both float64 and added)."""
     if namespace(total) is np:
-        {"add": np.add, "min": np.minimum, "max": np.maximum}[op].at(total, slots, values)
+        with np.errstate(invalid="ignore", over="ignore"):  # infinities of both signs are NaN
+            {"add": np.add, "min": np.minimum, "max": np.maximum}[op].at(total, slots, values)
         return
     word = "f64" if total.dtype == np.float64 else "i64"  # CuPy has no such minimum of 64-bit integers
     kernel = builtin_kernel(

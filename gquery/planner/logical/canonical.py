@@ -102,7 +102,7 @@ class _Canonical:
             case Unnest():
                 own = (len(p.lists), p.ordinal is None, p.kept)
             case WorkingTable():
-                own = (p.number, p.fields, p.is_all)
+                own = (p.number, p.fields, p.level)
             case Fixpoint():
                 own = (p.number, tuple(self.column(c) for c in p.inputs), p.enough)
             case Filter() | Project():

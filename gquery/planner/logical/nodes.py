@@ -281,13 +281,14 @@ class Shared:
 
 @frozen_open
 class WorkingTable:
-    """Within the recursive part of the `Fixpoint` of that number: the rows of the round before, or all rows so far (``is_all``).
+    """Within the recursive part of the `Fixpoint` of that number: the rows of the round before; with a ``level``, that level
+    of all rows so far, which are in one level each (see `execution.recursion`).
     ``fields[i]`` is the position of ``columns[i]`` in the recursion's columns."""
 
     number: int
     columns: tuple[Column, ...]
     fields: tuple[int, ...]
-    is_all: bool = False
+    level: int | None = None
     sources: ClassVar[tuple[Plan, ...]] = ()
 
 

@@ -362,10 +362,13 @@ def remap_node(node: Plan, columns: dict[int, Column]) -> Plan:
 
 
 def fresh_copy(plan: Plan) -> tuple[Plan, dict[int, Column]]:
-    """The same plan making columns with new ids, and the new column for every old id."""
+    """The same plan making columns with new ids, and the new column for every old id: nullable as the plan gives it, where an
+    outer join inside has made it so."""
     columns: dict[int, Column] = {}
     _mint(plan, columns)
-    return _remap_all(plan, columns), columns
+    made = _remap_all(plan, columns)
+    given = {c.id: columns[c.id] for c in plan.columns if c.nullable and c.id in columns}
+    return made, columns | {i: Column(c.id, c.name, c.dtype, True) for i, c in given.items()}
 
 
 def _mint(plan: Plan, columns: dict[int, Column]) -> None:

@@ -24,9 +24,9 @@ from gquery import tuning
 from gquery.expression.expr import Expr
 from gquery.expression.traverse import conjunction, conjuncts
 from gquery.planner.logical.cardinality import Estimator
-from gquery.planner.logical.nodes import Filter, Join, JoinKind, Plan, sources
+from gquery.planner.logical.nodes import Filter, Join, JoinKind, Plan, WorkingTable, sources
 from gquery.planner.logical.selectivity import weight
-from gquery.planner.logical.tree import column_ids, used_columns, with_sources
+from gquery.planner.logical.tree import cached, column_ids, used_columns, with_sources
 from gquery.planner.rules.join_cost import raw_rows
 from gquery.planner.rules.join_graph import JoinGraph
 from gquery.planner.rules.semi_join_reduction import reduced_build_side
@@ -49,6 +49,13 @@ def _reorder(plan: Plan, estimator: Estimator) -> Plan:
         group = _Group(estimator, barrier=True)
         group.take(plan)
     return group.build()
+
+
+def _reads_round(plan: Plan) -> bool:
+    """Whether a plan within a recursion reads the rows of the round before."""
+    if isinstance(plan, WorkingTable):
+        return plan.level is None
+    return cached(plan, "_reads_round", lambda: any(_reads_round(s) for s in sources(plan)))
 
 
 @dataclass(frozen=True)
@@ -126,9 +133,10 @@ class _Group:
         return plan if not waiting else Filter(plan, conjunction(tuple(waiting)))
 
     def _probe_side(self, rows: list[float]) -> int:
-        """The relation to stream: the heaviest one, or the one of most rows below its filters if that chain is cheaper."""
+        """The relation to stream: the heaviest one, or the one of most rows below its filters if that chain is cheaper. In a
+        recursion one that has the rows of a round: tables over the others are built once."""
         raw = [raw_rows(r, n) for r, n in zip(self.relations, rows, strict=True)]
-        numbers = range(len(rows))
+        numbers = [i for i, r in enumerate(self.relations) if _reads_round(r)] or range(len(rows))
         heaviest = max(numbers, key=lambda i: weight(raw[i], rows[i]))
         longest = max(numbers, key=lambda i: raw[i])
         if raw[longest] <= raw[heaviest]:

@@ -143,7 +143,7 @@ class Shapes:
             case Limit():
                 return plan.limit, plan.offset
             case WorkingTable():
-                return plan.number, plan.is_all
+                return plan.number, plan.level
             case Fixpoint():
                 return plan.number, plan.enough, tuple(below[0].origins[c.id] for c in plan.inputs)
             case UnionAll(inputs=inputs):

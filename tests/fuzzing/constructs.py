@@ -1,0 +1,162 @@
+"""Which constructs of SQL a random query has, told from its text: for the table that says how often each has run.
+
+A pattern is of the text that the grammar writes, with its capitals and blanks. What is named here has to come up: a test
+looks for every construct in the first few thousand seeds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+_JOINS = {
+    "join": r" JOIN ",
+    "LEFT JOIN": r" LEFT JOIN ",
+    "RIGHT JOIN": r" RIGHT JOIN ",
+    "FULL JOIN": r" FULL JOIN ",
+    "CROSS JOIN": r" CROSS JOIN ",
+    "SEMI JOIN": r" SEMI JOIN ",
+    "ANTI JOIN": r" ANTI JOIN ",
+    "NATURAL JOIN": r" NATURAL ",
+    "JOIN USING": r" USING \(k\)",
+    "ASOF JOIN": r" ASOF JOIN",
+    "ASOF LEFT JOIN": r" ASOF LEFT JOIN",
+    "ASOF RIGHT JOIN": r" ASOF RIGHT JOIN",
+    "ASOF FULL JOIN": r" ASOF FULL JOIN",
+    "PIVOT": r"\bPIVOT\b",
+    "UNPIVOT": r"\bUNPIVOT\b",
+    "POSITIONAL JOIN": r" POSITIONAL JOIN",
+    "LATERAL": r" LATERAL \(",
+    "LATERAL with LIMIT": r" LATERAL \((?:(?! LATERAL ).)*ORDER BY ALL(?: DESC)? LIMIT",
+    "join by a range": r" (?:ON|WHERE) x\d+\.\w+ BETWEEN x\d+\.\w+ AND x\d+",
+    "join by an inequality": r" ON x\d+\.\w+ (?:<|<=|>|>=|<>) x\d+",
+    "join by IS NOT DISTINCT FROM": r" ON x\d+\.\w+ IS NOT DISTINCT FROM x\d+",
+}
+_ROWS = {
+    "DISTINCT": r"SELECT DISTINCT (?!ON)",
+    "DISTINCT ON": r"SELECT DISTINCT ON ",
+    "ORDER BY ALL": r"ORDER BY ALL",
+    "LIMIT": r" LIMIT \d",
+    "LIMIT by an expression": r" LIMIT (?:\d+ \+|least)",
+    "LIMIT with a percentage": r" LIMIT \d+%",
+    "OFFSET": r" OFFSET \d",
+    "VALUES": r"\(VALUES ",
+    "range and generate_series": r"FROM (?:range|generate_series)\(",
+    "star with EXCLUDE, REPLACE, RENAME": r"\* EXCLUDE ",
+    "COLUMNS": r"COLUMNS\(",
+    "FROM first": r"\(FROM ",
+    "sample": r"USING SAMPLE|TABLESAMPLE",
+    "CTE": r"^WITH ",
+    "CTE AS MATERIALIZED": r"AS MATERIALIZED",
+    "CTE AS NOT MATERIALIZED": r"AS NOT MATERIALIZED",
+    "recursion with UNION": r"\(c0, c1\) AS \(.* UNION SELECT .* AS x",
+    "recursion with UNION ALL": r"\(c0, c1\) AS \(.* UNION ALL SELECT .* AS x",
+}
+_SETS = {
+    f"{name}{all_}": rf" {name}{all_} (?!ALL|BY)SELECT"
+    for name in ("UNION", "INTERSECT", "EXCEPT")
+    for all_ in ("", " ALL")
+} | {"UNION BY NAME": r" UNION BY NAME ", "UNION ALL BY NAME": r" UNION ALL BY NAME "}
+_GROUPS = {
+    "GROUP BY": r" GROUP BY \d",
+    "GROUP BY ALL": r" GROUP BY ALL",
+    "ROLLUP": r"ROLLUP \(",
+    "CUBE": r"CUBE \(",
+    "GROUPING SETS": r"GROUPING SETS \(",
+    "GROUPING()": r"grouping(?:_id)?\(",
+    "HAVING": r" HAVING ",
+    "FILTER": r"\) FILTER \(WHERE",
+    "DISTINCT in an aggregate": r"\w\(DISTINCT ",
+    "ORDER BY in an aggregate": r"\b(?:first|last|any_value|mode|string_agg|arg_\w+)\([^()]*ORDER BY",
+    "WITHIN GROUP": r"WITHIN GROUP",
+}
+_AGGREGATES = (
+    "count", "sum", "avg", "min", "max", "any_value", "first", "last", "count_if", "bool_and", "bool_or", "arg_min", "arg_max",
+    "arg_min_null", "arg_max_null", "median", "quantile_cont", "quantile_disc", "mode", "mad", "string_agg", "entropy",
+    "bit_and", "bit_or", "bit_xor", "product", "fsum", "favg", "stddev", "stddev_pop", "variance", "var_pop", "sem", "skewness",
+    "kurtosis", "kurtosis_pop", "geomean", "covar_samp", "covar_pop", "corr", "regr_count", "regr_avgx", "regr_avgy",
+    "regr_sxx", "regr_sxy", "regr_syy", "regr_slope", "regr_intercept", "regr_r2", "percentile_cont", "percentile_disc",
+)  # fmt: skip
+_WINDOWS = {
+    "window": r" OVER ",
+    "PARTITION BY": r"PARTITION BY",
+    "WINDOW clause": r" WINDOW w AS ",
+    "QUALIFY": r" QUALIFY ",
+    "ROWS": r" ROWS BETWEEN",
+    "RANGE": r" RANGE BETWEEN",
+    "RANGE by an interval": r" RANGE BETWEEN [^()]*INTERVAL",
+    "RANGE by a fraction": r" RANGE BETWEEN [^()]*\d\.\d",
+    "GROUPS": r" GROUPS BETWEEN",
+    "frame by an expression": r" ROWS BETWEEN [^()]*1 \+ 1",
+    "EXCLUDE CURRENT ROW": r"EXCLUDE CURRENT ROW",
+    "EXCLUDE GROUP": r"EXCLUDE GROUP",
+    "EXCLUDE TIES": r"EXCLUDE TIES",
+    "EXCLUDE NO OTHERS": r"EXCLUDE NO OTHERS",
+    "IGNORE NULLS": r"IGNORE NULLS",
+    "RESPECT NULLS": r"RESPECT NULLS",
+    "FILTER in a window": r"FILTER \(WHERE (?:(?! OVER ).)*\) OVER ",
+    "window over groups": r"OVER \((?:PARTITION BY [^()]*)?ORDER BY (?:count|min|max|sum|avg)\(|\(count\(\*\)\) OVER",
+    **{
+        f"{name}()": rf"\b{name}\("
+        for name in (
+            "row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead", "first_value", "last_value",
+            "nth_value",
+        )
+    },
+}  # fmt: skip
+_VALUE = r"(?:[^()]|\((?:[^()]|\([^()]*\))*\))*"  # what stands between two parentheses, two deep
+_SUBQUERIES = {
+    "scalar subquery": r"\(SELECT \w+\(",
+    "subquery with ORDER BY and LIMIT": r" LIMIT 1(?: OFFSET \d)?\)",
+    "EXISTS": r"EXISTS \(SELECT",
+    "EXISTS of groups": r"EXISTS \(SELECT .* GROUP BY .* HAVING",
+    "IN of a subquery": r"\w IN \(SELECT",
+    "NOT IN of a subquery": r" NOT IN \(SELECT",
+    "IN of rows with a subquery": rf"\({_VALUE},{_VALUE}\) (?:NOT )?IN \(SELECT",
+    "ANY": r" ANY \(SELECT",
+    "ALL": r" ALL \(SELECT",
+    "row in rows": rf"\({_VALUE},{_VALUE}\) (?:NOT )?IN \(\(",
+    "row compared": r", [^()]*\)+ (?:=|<>|<|<=|>|>=|IS (?:NOT )?DISTINCT FROM) \((?:[^()]|\([^()]*\))*, ",
+}
+_EXPRESSIONS = {
+    "CASE": r"CASE WHEN",
+    "CAST": r"(?<!TRY_)CAST\(",
+    "TRY_CAST": r"TRY_CAST\(",
+    "coalesce": r"coalesce\(",
+    "nullif": r"nullif\(",
+    "greatest, least": r"greatest\(|least\(",
+    "LIKE": r" LIKE '",
+    "ILIKE": r" ILIKE '",
+    "BETWEEN": r"\) ?BETWEEN|\w BETWEEN ",
+    "IS DISTINCT FROM": r"IS DISTINCT FROM",
+    "IS NOT DISTINCT FROM": r"IS NOT DISTINCT FROM",
+    "interval": r"INTERVAL \d",
+    "computed interval": r"to_days|to_months|INTERVAL \(",
+    "time_bucket": r"time_bucket",
+    "date_trunc": r"date_trunc",
+    "extract": r"extract\(",
+    "regexp_replace": r"regexp_replace",
+    "levenshtein": r"levenshtein",
+    "split_part, translate, hex": r"split_part|translate\(|hex\(",
+}
+CONSTRUCTS: dict[str, re.Pattern[str]] = {
+    name: re.compile(pattern, re.DOTALL)
+    for group in (
+        _JOINS,
+        _ROWS,
+        _SETS,
+        _GROUPS,
+        {f"{name}(...)": rf"\b{name}\(" for name in _AGGREGATES},
+        _WINDOWS,
+        _SUBQUERIES,
+        _EXPRESSIONS,
+    )
+    for name, pattern in group.items()
+}
+
+
+def constructs_of(*texts: str) -> Iterator[str]:
+    """The constructs that stand in any of some texts."""
+    for name, pattern in CONSTRUCTS.items():
+        if any(pattern.search(text) is not None for text in texts):
+            yield name

@@ -250,3 +250,9 @@ select (select median(b.i16) from t b where b.n = a.n), (select string_agg(s, ',
 select n, arg_max_nulls_last(i8, i32), arg_min_nulls_last(s, i16), wavg(i8, i16), weighted_avg(f64, u8), reservoir_quantile(i8, 0.5) from nulls group by n
 
 select id, arg_max_nulls_last(i8, i16) over (partition by n order by id rows 2 preceding) from nulls
+
+select count(distinct (0, 0)), count(distinct (n, 1)), string_agg(distinct 'x', ',') from t where id < 0
+
+select n, count(distinct (0, 0)), string_agg(distinct 'x', ','), count(distinct 'x') filter (where id > 90) from t group by n
+
+select min(n) from t where id < 0 having count(distinct (0, 0)) <> 0

@@ -59,10 +59,10 @@ def _two_groups(plan: Aggregate, calls: Calls) -> Aggregate:
     if where is not None and not all(declaration(a).skips_null and len(a.args) == 1 for _, a in calls):
         passes, where = new_column("passes", BOOLEAN, where.nullable), None
         values.append((passes, calls[0][1].filter or TRUE))
-    for a in args:
-        if not isinstance(a, Literal) or len(args) == 1:
-            made[a] = new_column("value", a.dtype, a.nullable or where is not None)
-            values.append((made[a], _where(a, where)))
+    differing = tuple([a for a in args if not isinstance(a, Literal)])
+    for a in differing or args[:1]:  # a key at least: of no rows there is no group
+        made[a] = new_column("value", a.dtype, a.nullable or where is not None)
+        values.append((made[a], _where(a, where)))
     inner = Aggregate(plan.source, (*keys, *values), ())
     outer = tuple((c, k) for (c, _), (k, _) in zip(plan.keys, keys, strict=True))
     over = tuple((c, replace(a.mapped(lambda e: made.get(e, e)), distinct=False, filter=passes)) for c, a in calls)

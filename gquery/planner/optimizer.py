@@ -96,7 +96,7 @@ RULES: tuple[Rule, ...] = (
     Rule("refresh_nullability", lambda query, _: refresh_nullability(query)),
     # subqueries become joins, and names that hide plans from each other go
     Rule("unnest_subqueries", _on_plan(unnest_subqueries), required=True),
-    Rule("decorrelate", _on_plan(decorrelate), required=True),
+    Rule("decorrelate", _on_plan(decorrelate), required=True, makes_uses=True),
     Rule("fix_moment", lambda query, _: fix_moment(query), required=True, whole=True),
     Rule("inline_renames", lambda query, _: inline_renames(query)),
     Rule("simplify", _simplify),

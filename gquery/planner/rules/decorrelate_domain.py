@@ -31,6 +31,7 @@ from gquery.planner.logical.nodes import (
     Limit,
     Plan,
     Project,
+    Query,
     Range,
     Scan,
     Shared,
@@ -41,6 +42,7 @@ from gquery.planner.logical.nodes import (
     Window,
     WorkingTable,
 )
+from gquery.planner.logical.shared import new_definition
 from gquery.planner.logical.tree import (
     column_ids,
     free_columns,
@@ -54,11 +56,15 @@ from gquery.runtime.records import replace
 
 
 def by_domain(plan: Apply, right: Plan, outer: frozenset[int]) -> Plan:
-    """Apply(left, right) as a join of left with the right side computed for all distinct outer values."""
-    domain = _Domain(plan.left, outer)
+    """Apply(left, right) as a join of left with the right side computed for all distinct outer values; where some of these are
+    lists, which are no keys, for each row of the left side."""
+    is_by_row = any(c.dtype.is_opaque for c in plan.left.columns if c.id in outer)
+    domain = _Rows(plan.left, outer) if is_by_row else _Domain(plan.left, outer)
     dependent, names = domain.push(right)
-    matches = tuple(_same(c, names[c.id]) for c in domain.columns)
-    return Join(plan.left, dependent, plan.kind, conjunction((*conjuncts(plan.condition), *matches)), plan.mark)
+    matches = tuple(_same(c, names[c.id]) for c in domain.columns if domain.is_key(c))
+    condition = conjunction((*conjuncts(plan.condition), *matches))
+    joined = Join(domain.left, dependent, plan.kind, condition, plan.mark)
+    return joined if not is_by_row else Project(joined, tuple((c, c) for c in plan.columns))
 
 
 def _same(a: Expr, b: Expr) -> Expr:
@@ -74,22 +80,31 @@ class _Domain:
     def __init__(self, left: Plan, outer: frozenset[int]) -> None:
         self.outer = outer
         self.columns = tuple(c for c in left.columns if c.id in outer)
-        for c in self.columns:
-            if c.dtype.is_opaque:
-                raise NotSupportedError(f'not supported: column "{c.name}" of type {c.dtype} in a subquery of this shape')
-        # a part of the left side that makes all these columns will do: D may hold more values than are asked for
+        self.left = left
+
+    @property
+    def _source(self) -> Plan:
+        """A part of the left side that makes all these columns will do: D may hold more values than are asked for."""
+        left = self.left
         while isinstance(left, Join):
-            if outer <= column_ids(left.left) and left.kind is not JoinKind.FULL:
+            if self.outer <= column_ids(left.left) and left.kind is not JoinKind.FULL:
                 left = left.left
-            elif outer <= column_ids(left.right) and left.kind is JoinKind.INNER:
+            elif self.outer <= column_ids(left.right) and left.kind is JoinKind.INNER:
                 left = left.right
             else:
                 break
-        self.left = left
+        return left
+
+    def is_key(self, c: Column) -> bool:
+        """Whether an outer column tells the rows of D apart, with others."""
+        return True
+
+    def _keys(self, names: dict[int, Column]) -> dict[int, Column]:
+        return {c.id: names[c.id] for c in self.columns if self.is_key(c)}
 
     def make(self) -> tuple[Plan, dict[int, Column]]:
         """A new D, and its column for every outer column."""
-        copy, columns = fresh_copy(self.left)
+        copy, columns = fresh_copy(self._source)
         names = {c.id: new_column(c.name, c.dtype, c.nullable) for c in self.columns}
         # as nullable as the left side gives them: a join in the copy may fill them with NULLs
         keys = tuple((names[c.id], Column(columns[c.id].id, c.name, c.dtype, c.nullable)) for c in self.columns)
@@ -118,7 +133,7 @@ class _Domain:
                 new, names = self.push(s)
                 plan = map_expressions(with_sources(plan, (new,)), lambda e: remap_expr(e, names))
                 assert isinstance(plan, Window)
-                return replace(plan, partition=(*plan.partition, *names.values())), names
+                return replace(plan, partition=(*plan.partition, *self._keys(names).values())), names
             case Unnest(source=s):
                 new, names = self.push(s)
                 return map_expressions(with_sources(plan, (new,)), lambda e: remap_expr(e, names)), names
@@ -138,16 +153,19 @@ class _Domain:
     def _aggregate(self, plan: Aggregate) -> tuple[Plan, dict[int, Column]]:
         new, below = self.push(plan.source)
         names = {i: new_column(c.name, c.dtype, c.nullable) for i, c in below.items()}
-        by = tuple((names[i], below[i]) for i in below)
+        by = tuple((names[i], c) for i, c in self._keys(below).items())
+        others = [(names[i], below[i]) for i in below if all(c is not names[i] for c, _ in by)]
+        passed = tuple((c, AggregateCall("dependent_value", (e,), e.dtype)) for c, e in others)
         keys = tuple((c, remap_expr(e, below)) for c, e in plan.keys)
         calls = tuple((c, moved(a, below)) for c, a in plan.aggregates)
         if keys:
-            return Aggregate(new, keys + by, calls), names
+            return Aggregate(new, keys + by, calls + passed), names
         # without keys there is a row for every row of D, also where the group is empty
         inner = {c.id: inner_column(c, a) for c, a in calls}
         grouped = Aggregate(new, by, tuple((inner[c.id], a) for c, a in calls))
         d, outer = self.make()
-        join = Join(d, grouped, JoinKind.LEFT, conjunction(tuple(_same(outer[i], names[i]) for i in outer)))
+        matches = tuple(_same(c, names[i]) for i, c in self._keys(outer).items())
+        join = Join(d, grouped, JoinKind.LEFT, conjunction(matches))
         out = tuple((c, empty_group(inner[c.id], a)) for c, a in calls)
         return Project(join, out + tuple((c, c) for c in outer.values())), outer
 
@@ -166,7 +184,7 @@ class _Domain:
         if not in_right and plan.kind is not JoinKind.FULL:
             return replace(plan, left=left, condition=remap_expr(plan.condition, names)), names
         right, others = self.push(plan.right)
-        same = tuple(_same(names[i], others[i]) for i in names)
+        same = tuple(_same(c, others[i]) for i, c in self._keys(names).items())
         condition = conjunction((*conjuncts(remap_expr(plan.condition, names)), *same))
         join = replace(plan, left=left, right=right, condition=condition)
         if plan.kind is not JoinKind.FULL:
@@ -211,7 +229,7 @@ class _Domain:
             return Filter(pushed, Literal(0, BOOLEAN)), outer
         keys = plan.keys if isinstance(plan, Sort) else ()
         values = [c for c in plan.columns if not any(k.expr == c for k in keys)]
-        if plan.limit != 1 or plan.offset or len(values) > 1 or len(keys) > 1 or any(_nulls_lead(k) for k in keys):
+        if isinstance(self, _Rows) or plan.limit != 1 or plan.offset or len(values) > 1 or len(keys) > 1 or any(_nulls_lead(k) for k in keys):
             return self._numbered(plan, pushed, outer), outer
         rows, columns = fresh_copy(pushed)
         names = {i: new_column(c.name, c.dtype, c.nullable) for i, c in outer.items()}
@@ -238,12 +256,36 @@ class _Domain:
         order = tuple(SortKey(remap_expr(k.expr, outer), k.descending, k.nulls_first) for k in keys)
         number = new_column("row_number", BIGINT, False)
         call = WindowCall("row_number", (), BIGINT, False)
-        rows = Window(pushed, tuple(outer.values()), order, ((number, call),))
+        rows = Window(pushed, tuple(self._keys(outer).values()), order, ((number, call),))
         terms = [Call("gt", (number, Literal(plan.offset, BIGINT)), BOOLEAN, False)]
         if plan.limit is not None:
             terms.append(Call("le", (number, Literal(plan.offset + plan.limit, BIGINT)), BOOLEAN, False))
         kept = (*plan.columns, *outer.values())
         return Project(Filter(rows, conjunction(tuple(terms))), tuple((c, c) for c in kept))
+
+
+class _Rows(_Domain):
+    """D as the rows of the left side themselves, which are numbered and computed once: numbers are the keys."""
+
+    def __init__(self, left: Plan, outer: frozenset[int]) -> None:
+        if free_columns(left):
+            raise NotSupportedError("not supported: lists in a subquery within a subquery that uses columns around it")
+        copy, columns = fresh_copy(left)
+        number = new_column("row_number", BIGINT, False)
+        rows = Window(copy, (), (), ((number, WindowCall("row_number", (), BIGINT, False)),))
+        outputs = (*(replace(columns[c.id], nullable=c.nullable) for c in left.columns), number)
+        self._definition = new_definition(Query(rows, outputs, tuple(c.name for c in outputs)), "rows", True)
+        self._number = new_column("row_number", BIGINT, False)
+        made = (*left.columns, self._number)
+        super().__init__(Shared(self._definition, made, tuple(range(len(made)))), outer | {self._number.id})
+
+    def is_key(self, c: Column) -> bool:
+        return c.id == self._number.id
+
+    def make(self) -> tuple[Plan, dict[int, Column]]:
+        names = {c.id: new_column(c.name, c.dtype, c.nullable) for c in self.columns}
+        fields = tuple(n for n, c in enumerate(self.left.columns) if c.id in names)
+        return Shared(self._definition, tuple(names[c.id] for c in self.columns), fields), names
 
 
 def _nulls_lead(key: SortKey) -> bool:

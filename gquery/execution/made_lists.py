@@ -20,9 +20,16 @@ def resolve_lists(state: Run, stage: Stage) -> None:
     """The columns of a stage that has run have what the run has made."""
     if not makes_lists(state.program):
         return
-    frame = state.frames.get(stage.number)
-    if frame is None or not any(_is_pending(c.dictionary) for c in frame.columns.values()):
-        return
+    frame, index = state.frames.get(stage.number), state.joins.get(stage.number)
+    if frame is not None:
+        state.frames[stage.number] = _resolved(frame, state)
+    if index is not None:
+        index.frame = _resolved(index.frame, state)
+
+
+def _resolved(frame: Frame, state: Run) -> Frame:
+    if not any(_is_pending(c.dictionary) for c in frame.columns.values()):
+        return frame
     made = _made(_frames(state))
     columns = {
         i: replace(c, dictionary=c.dictionary.resolved(made))
@@ -30,7 +37,7 @@ def resolve_lists(state: Run, stage: Stage) -> None:
         else c
         for i, c in frame.columns.items()
     }
-    state.frames[stage.number] = replace(frame, columns=columns)
+    return replace(frame, columns=columns)
 
 
 def makes_lists(program: Program) -> bool:

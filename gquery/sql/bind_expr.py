@@ -33,6 +33,7 @@ from gquery.functions.certain import never_null
 from gquery.functions.registry import no_match
 from gquery.runtime.interrupt import check
 from gquery.sql.bind_columns import column_of
+from gquery.sql.bind_lambda import LAMBDAS, over_elements
 from gquery.sql.bind_lists import of_list
 from gquery.sql.bind_subquery import QUANTIFIED, ROWS, QueryBinder, SubqueryBinder, listed
 from gquery.sql.bind_unnest import CALLS, list_to_unnest
@@ -41,7 +42,7 @@ from gquery.sql.calls import GROUPINGS, VALUES, function_call, is_call, names_ag
 from gquery.sql.collation import collated
 from gquery.sql.order_keys import sort_key
 from gquery.sql.parse import located
-from gquery.sql.scope import Scope
+from gquery.sql.scope import Scope, ScopeRelation
 from gquery.sql.types import integer_literal, interval, is_cut, number, parameter, sql_type
 
 BINARY: dict[type[exp.Expr], str] = {
@@ -181,6 +182,8 @@ class ExprBinder(SubqueryBinder):
                 return self._grouping(args)
             if name in CALLS:
                 return self._unnest(name, args, node)
+            if name in LAMBDAS and len(args) == 2 and isinstance(args[1], exp.Lambda):
+                return over_elements(name, self.bind(args[0]), args[1], self._body)
             if is_aggregate(name):
                 return self._aggregate(node)
             function = self.query.function(name) if name not in RESOLVERS else None
@@ -189,6 +192,10 @@ class ExprBinder(SubqueryBinder):
             bound = [self.bind(a) for a in args]
             return function.call(*bound) if function is not None else call(_NAMES.get(name, name), *bound)
         raise NotSupportedError(f"not supported: {node.sql('duckdb')}")
+
+    def _body(self, node: exp.Expr, parameters: ScopeRelation, is_condition: bool) -> Expr:
+        binder = ExprBinder(self.query, Scope(self.scope, [parameters]), "a lambda function")
+        return binder.condition(node) if is_condition else binder.bind(node)
 
     def _unnest(self, name: str, args: Sequence[exp.Expr], node: exp.Expr) -> Expr:
         if self.windows is None or self.clause not in ("SELECT", "ORDER BY"):

@@ -67,6 +67,7 @@ _READ: dict[type[exp.Expr], frozenset[str]] = {
     exp.Struct: _LIST,
     exp.Anonymous: frozenset(("this", "expressions")),
     exp.Filter: _SIDES,
+    exp.Lambda: frozenset(("this", "expressions", "colon")),
     exp.WithinGroup: _SIDES,
     exp.Cast: frozenset(("this", "to")),
     exp.TryCast: frozenset(("this", "to", "safe")),

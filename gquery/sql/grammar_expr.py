@@ -364,6 +364,13 @@ class ExpressionReader(FormReader):
             raise self.unexpected("OVER, which IGNORE NULLS and RESPECT NULLS need")
 
     def _argument(self, named: bool) -> None:
+        if self.word == "lambda":
+            self.next()
+            self.names()
+            self.expect(":")
+        elif self.kind == WORD and self.peek(1) == "->":
+            self.name(leaf=True)
+            self.next()
         if named and self.peek(1) in (":=", "=>", "="):
             self.label()
             self.next()

@@ -8,6 +8,7 @@ from sqlglot import exp
 from gquery.errors import NotSupportedError, point_at
 from gquery.functions import is_aggregate
 from gquery.sql.bind_files import is_option
+from gquery.sql.bind_lambda import LAMBDAS
 from gquery.sql.calls import function_call, is_call
 from gquery.sql.parse import position
 
@@ -15,7 +16,6 @@ _NODES: dict[type[exp.Expr], str] = {
     exp.Struct: "structs",
     exp.Map: "maps",
     exp.Unnest: "UNNEST",
-    exp.Lambda: "lambda functions",
     exp.Insert: "INSERT",
     exp.Update: "UPDATE",
     exp.Delete: "DELETE",
@@ -30,7 +30,7 @@ _NODES: dict[type[exp.Expr], str] = {
 }
 # what `_reason` has a case for
 _LOOKED_AT = (
-    exp.Struct, exp.Unnest, exp.Order, exp.Join, exp.CTE, exp.Create, exp.Drop,
+    exp.Lambda, exp.Struct, exp.Unnest, exp.Order, exp.Join, exp.CTE, exp.Create, exp.Drop,
 )  # fmt: skip
 _CALLS = (exp.Anonymous, exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
 
@@ -91,6 +91,8 @@ def _is_of_aggregate(node: exp.Expr) -> bool:
 
 def _reason(node: exp.Expr) -> str | None:
     match node:
+        case exp.Lambda() if not (isinstance(node.parent, exp.Anonymous) and node.parent.name.lower() in LAMBDAS):
+            return "lambda functions"
         case exp.Struct() if is_option(node):  # of a table function that reads files
             return None
         case exp.Unnest() if isinstance(node.parent, exp.In):

@@ -106,6 +106,8 @@ SURFACE: dict[str, tuple[Construct, ...]] = {
         Construct("Functions over lists", "SELECT list_sum([a, 2]), list_contains([1, 2], a), list_sort([3, a]) FROM t"),
         Construct("Aggregates into lists", "SELECT s, list(a ORDER BY a), len(list(b)) FROM t GROUP BY s"),
         Construct("Casts", "SELECT [a]::DOUBLE[], [1, 2]::VARCHAR FROM t"),
+        Construct("Lambda functions",
+                  "SELECT list_transform([1, a], lambda x: x + a), list_filter([1, 2], lambda x: x > 1) FROM t"),
         Construct("UNNEST", "SELECT a, unnest([a, 2]), unnest(['x']) FROM t"),
         Construct("UNNEST in FROM, WITH ORDINALITY", "SELECT a, x, i FROM t, unnest([a, 2]) WITH ORDINALITY AS v(x, i)"),
     ),

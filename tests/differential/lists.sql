@@ -167,3 +167,23 @@ select part, count(*) from (select unnest(string_split(s, ',')) as part from l) 
 with w as (select unnest(xs) as y, k from l) select a.y, b.k from w a left join w b on a.y = b.k
 
 select row_number() over (order by y desc nulls last, k) as r, y from l, unnest(xs) as u(y)
+
+-- cpu
+select k, (select sum(y) from unnest(xs) u(y)), exists (select 1 from unnest(xs) u(y) where y > 2) from l
+
+select k, 4 in (select unnest(xs)), (select list(y + k order by y) from unnest(xs) u(y)) from l
+
+select k, (select y from unnest(xs) u(y) order by y desc nulls last limit 1) from l where exists (select 1 from unnest(ss) u(s))
+
+-- cpu
+select list_transform(xs, lambda y: y + k), list_filter(xs, lambda y: y > 1), list_transform(ss, lambda w: upper(w)) from l
+
+select list_transform(xs, lambda y, i: y * i), list_filter(xs, lambda y, i: i > 1) from l
+
+select k from l where len(list_filter(xs, lambda y: y > 1)) = 2
+
+select k % 2, list_transform(list(k order by k), lambda y: y + 1) from l group by 1
+
+select list_transform(list_filter(xs, lambda y: y is not null), lambda z: [z, k]) from l
+
+select list_transform([[1, 2], [3], []], lambda a: list_transform(a, lambda b: b + 1)), list_filter([], lambda a: true)

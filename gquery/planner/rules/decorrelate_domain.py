@@ -229,7 +229,8 @@ class _Domain:
             return Filter(pushed, Literal(0, BOOLEAN)), outer
         keys = plan.keys if isinstance(plan, Sort) else ()
         values = [c for c in plan.columns if not any(k.expr == c for k in keys)]
-        if isinstance(self, _Rows) or plan.limit != 1 or plan.offset or len(values) > 1 or len(keys) > 1 or any(_nulls_lead(k) for k in keys):
+        is_plain = not isinstance(self, _Rows) and plan.limit == 1 and not plan.offset
+        if not is_plain or len(values) > 1 or len(keys) > 1 or any(_nulls_lead(k) for k in keys):
             return self._numbered(plan, pushed, outer), outer
         rows, columns = fresh_copy(pushed)
         names = {i: new_column(c.name, c.dtype, c.nullable) for i, c in outer.items()}

@@ -1,0 +1,56 @@
+"""Lambda functions over lists: ``list_transform(xs, lambda x: x + 1)`` and ``list_filter(xs, lambda x, i: i > 1)``.
+
+They stand for a subquery over the elements, so that the body is an expression as any other, of columns around it too:
+
+    list_transform(xs, lambda x: x + a)   =>   (SELECT list(x + a ORDER BY i) FROM unnest(xs) WITH ORDINALITY u(x, i))
+
+with an empty list where there is no element, and NULL for NULL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from gquery.errors import BindError
+from gquery.expression.expr import Expr, IsNull, Not, ScalarSubquery, SortKey, new_column
+from gquery.functions import aggregate, call, case, cast
+from gquery.planner.logical.nodes import Aggregate, Filter, Plan, Project
+from gquery.sql.bind_unnest import list_to_unnest, unnest_table
+from gquery.sql.scope import ScopeRelation
+
+_TRANSFORMS = ("list_transform", "array_transform", "list_apply", "array_apply", "apply")
+_FILTERS = ("list_filter", "array_filter", "filter")
+LAMBDAS = frozenset((*_TRANSFORMS, *_FILTERS))
+BindBody = Callable[[exp.Expr, ScopeRelation, bool], Expr]  # of a body over some columns; whether it is a condition
+
+
+def over_elements(name: str, xs: Expr, node: exp.Lambda, bind: BindBody) -> Expr:
+    """The list that a lambda function makes of the elements of another."""
+    names = tuple(p.name for p in node.expressions)
+    if not 1 <= len(names) <= 2:
+        raise BindError(
+            f"{name}: a lambda function has the element, and its place if you like, not {len(names)} parameters"
+        )
+    rows = unnest_table(list_to_unnest("unnest", [xs]), True)
+    element, place = rows.made
+    body = _with_columns(node.this, frozenset(n.lower() for n in names))
+    bound = bind(body, ScopeRelation("", names, (element, place)[: len(names)]), name in _FILTERS)
+    source: Plan = Filter(rows, bound) if name in _FILTERS else rows
+    value = element if name in _FILTERS else bound
+    made = aggregate("list", [value], order=[SortKey(place)])
+    some, column = new_column("list", made.dtype, True), new_column("list", made.dtype, True)
+    filled = call("coalesce", some, cast(call("list_value"), made.dtype))
+    query = Project(Aggregate(source, (), ((some, made),)), ((column, filled),))
+    return case([(Not(IsNull(xs)), ScalarSubquery(query))], None)
+
+
+def _with_columns(body: exp.Expr, names: frozenset[str]) -> exp.Expr:
+    """A body in which its parameters are columns: sqlglot leaves them as names."""
+
+    def column(node: exp.Expr) -> exp.Expr:
+        is_name = isinstance(node, exp.Identifier) and not isinstance(node.parent, exp.Column)
+        return exp.Column(this=node.copy()) if is_name and node.name.lower() in names else node
+
+    return body.copy().transform(column)

@@ -38,7 +38,7 @@ from gquery.operators.joined_text import joins_text
 from gquery.operators.merge_groups import merged_sink
 from gquery.operators.reduce_run import as_group
 from gquery.planner.later import pattern_of
-from gquery.planner.physical import Group, HostRows, Pipeline, PipelineBreaker, Program, Reduce
+from gquery.planner.physical import Group, HostRows, Pipeline, PipelineBreaker, Program, Reduce, UnnestRows
 
 
 class Way(Protocol):
@@ -171,6 +171,8 @@ def _is_on_host(work: Pipeline | PipelineBreaker) -> bool:
             return not joins_text(work)
         case Pipeline(host=host):
             return host is not None
+        case UnnestRows():
+            return True
         case _:
             return False
 
@@ -180,9 +182,9 @@ def _next(program: Program, feedback: RunFeedback, way: Way, arena: Arena) -> Ta
     progress = feedback.replay
     recorded = progress.recorded
     if recorded is None:
-        if progress.rehearsed is None:
-            return _rehearse(feedback, way)
         try:
+            if progress.rehearsed is None:
+                return _rehearse(feedback, way)
             recorded = progress.recorded = way.record(progress.rehearsed)
         except CannotRecordError as reason:
             progress.refused = str(reason)

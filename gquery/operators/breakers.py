@@ -134,8 +134,8 @@ def _sort_candidates(
     rows, count = scans.counted_compact(flags, varies=True)
     if device.stays:
         sorted_rows = counted_order.counted_order(keys, count, rows)
-        if sorted_rows is None:
-            raise CannotRecordError("the keys of a sort have too many bits for so many rows")
+        if sorted_rows is None:  # of keys of too many bits: in a recording that counts on the number after all
+            sorted_rows = order.sort_order(keys, scans.compact(flags))
         rows = sorted_rows[work.offset : min(work.limit + work.offset, frame.rows)]
         made = {s.column.id: gathers.take(frame.columns[s.column.id], rows, device) for s in work.columns}
         return Frame(made, int(rows.size))

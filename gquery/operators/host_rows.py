@@ -21,7 +21,7 @@ from gquery.columns.arrow_buffers import bits_of, numpy_name, values_of
 from gquery.columns.table import ColumnData, Dictionary
 from gquery.device.array import Array
 from gquery.device.buffer import Buffer
-from gquery.device.device import Device
+from gquery.device.device import Device, cpu_device
 from gquery.errors import OutOfMemoryError
 from gquery.expression.expr import Expr
 from gquery.expression.facts import INT64_BITS
@@ -316,7 +316,8 @@ class _Run:
 
 
 def column_of(stored: Stored, values: pa.Array, device: Device, label: str) -> ColumnData:
-    """A column of an array's values, as a stage stores it."""
+    """A column of an array's values, as a stage stores it: on the host, where the device is a GPU."""
+    device = device if device.is_cpu else cpu_device()
     room = _Room(device, label)
     made: _Made
     if stored.properties.dtype.is_list:

@@ -11,7 +11,6 @@ import pytest
 
 import gquery
 from gquery import errors
-from gquery.device.device import Device
 from gquery.kernels.builtin import order
 
 SORT = "SELECT a FROM t ORDER BY b"
@@ -22,10 +21,7 @@ alone = pytest.mark.skipif("PYTEST_XDIST_WORKER" in os.environ, reason="fills th
 
 
 def connect(device: str, memory_limit: int | None = None) -> gquery.Connection:
-    """A connection that may take so many bytes more than the process has on the device already."""
-    if memory_limit is not None and device == "cuda":
-        gc.collect()
-        memory_limit += Device("cuda").used_bytes
+    """A connection; under a limit it has a pool of its own on a GPU."""
     connection = gquery.connect(device=device, memory_limit=memory_limit)
     connection.sql("SET interpret_limit = 0")
     return connection.register("t", {"a": np.arange(3000), "b": -np.arange(3000)})

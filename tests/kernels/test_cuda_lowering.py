@@ -97,20 +97,20 @@ def test_the_rows_of_a_thread() -> None:
     assert ir.printed(grid_body(made)) == [
         "hi = uint32(min_i64(i64(row_end), row_limit[0]))",
         "if eq_i64(abort[0], 0):",
-        "    step = uint32(thread_count())",
+        "    row_step = uint32(thread_count())",
         "    i = lo + uint32(thread_index())",
-        "    while i64(i | uint32(31)) + 1 * step < i64(hi):",
+        "    while i64(i | uint32(31)) + 1 * row_step < i64(hi):",
         "        i0 = i",
-        "        i1 = i + uint32(1) * step",
+        "        i1 = i + uint32(1) * row_step",
         "        v0_0 = i64(c0[i0])",
         "        v0_1 = i64(c0[i1])",
         "        store_i64(s0, i64(i0), v0_0)",
         "        store_i64(s0, i64(i1), v0_1)",
-        "        i = i + uint32(2) * step",
+        "        i = i + uint32(2) * row_step",
         "    while i < hi:",
         "        v0 = i64(c0[i])",
         "        store_i64(s0, i64(i), v0)",
-        "        i = i + step",
+        "        i = i + row_step",
     ]
 
 

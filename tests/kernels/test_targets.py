@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from gquery.errors import DeviceError, InternalError
+from gquery.kernels.builtin.define import builtin_kernel
 from gquery.kernels.ir.read import read_lines
 from gquery.kernels.kernel import Kernel, Parameter
 from gquery.kernels.targets import compile_many, get_target
@@ -306,3 +307,10 @@ def test_constants_share_a_kernel() -> None:
     target = get_target("cpu")
     assert target.compile(filtered_sum()) is target.compile(filtered_sum())
     assert [c.kernel for c in compile_many(target, [filtered_sum()])] == [filtered_sum()]
+
+
+def test_a_kernel_sets_no_name_of_the_loop_over_its_rows() -> None:
+    """One that did went through some rows twice on a GPU, where the loop's step is a variable beside its own."""
+    for line in ("row_step = mul_i64(i64(i), 2)", "hi = i64(0)", "if eq_i64(i64(i), 0):\n    i = i64(1)"):
+        with pytest.raises(AssertionError, match="loop over its rows"):
+            _ = builtin_kernel("made:*i64", *line.split("\n")).kernel

@@ -20,6 +20,7 @@ from gquery.device.host import address_of
 from gquery.kernels import ir
 from gquery.kernels.bindings import Argument
 from gquery.kernels.ir.read import read_lines
+from gquery.kernels.ir.walk import assigned
 from gquery.kernels.kernel import ElementType, Kernel, Parameter
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.base import AbortableTarget, arguments_of
@@ -84,6 +85,10 @@ def is_interpreted(kernel: Kernel, rows: int) -> bool:
     return True
 
 
+LOOP_NAMES = frozenset({"i", "lo", "hi", "row_step", "row_end", "row_limit", "abort"})
+"""What the loop over the rows calls its own, on some target: a kernel's lines may read but the first three, and set none."""
+
+
 def builtin_kernel(
     parameters: str,
     *body: str,
@@ -104,6 +109,8 @@ def builtin_kernel(
         loaded = {ir.Name(name, "row") for name in hoisted}
         unrolled_rows = unrolled(block, tuning.loops.unrolled_rows, loaded) if hoisted else None
         before, behind = read_lines(*prologue), read_lines(*epilogue)
+        taken = LOOP_NAMES & {n.id for n in assigned((*before, *block, *behind))}
+        assert not taken, f"a kernel sets {taken}, which the loop over its rows has for itself"
         return Kernel(tuple(parsed), before, block, behind, frozenset(), unrolled=unrolled_rows, uses_block=uses_block)
 
     return BuiltinKernel(make)

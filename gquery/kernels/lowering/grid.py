@@ -17,7 +17,7 @@ ABORT = Name("abort")
 END, LIMIT = Name("row_end"), Name("row_limit")
 """The parameters for the end of the rows, and for where the number lies (int64) of which the lesser one counts."""
 
-_STEP = Name("step")
+_STEP = Name("row_step")
 _WARP = 31  # or'ed to a row's index: that of the last lane of its warp
 
 

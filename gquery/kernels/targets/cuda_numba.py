@@ -27,19 +27,19 @@ def module_text(kernel: Kernel) -> str:
         f"def kernel({', '.join(['lo', 'row_end', 'abort', 'row_limit', *(p.name for p in kernel.parameters)])}):"
     )
     lines += [f"    hi = {index}(min_i64(i64(row_end), row_limit[0]))", "    if abort[0] != 0:", "        return"]
-    lines += [f"    step = {index}(thread_count())", f"    i = {index}(lo + thread_index())"]
+    lines += [f"    row_step = {index}(thread_count())", f"    i = {index}(lo + thread_index())"]
     lines += printed(kernel.prologue, 1)
     unrolled, body = kernel.unrolled, kernel.body
     functions = functions_text(kernel, "@device\n", "@device\n")
     if unrolled is not None:
         # the last of a warp's rows decides, so that all its lanes take the same loop
-        lines.append(f"    while (i | 31) + {unrolled.rows - 1} * step < hi:")
-        lines += [f"        i{k} = {index}(i + {k} * step)" for k in range(unrolled.rows)]
-        lines += [*printed(unrolled.body, 2), f"        i = {index}(i + {unrolled.rows} * step)"]
+        lines.append(f"    while (i | 31) + {unrolled.rows - 1} * row_step < hi:")
+        lines += [f"        i{k} = {index}(i + {k} * row_step)" for k in range(unrolled.rows)]
+        lines += [*printed(unrolled.body, 2), f"        i = {index}(i + {unrolled.rows} * row_step)"]
         body = unrolled.single or body
         if unrolled.function is not None:
             functions += "\n".join(["@inlined", *unrolled.function.text]) + "\n\n\n"
-    lines += ["    while i < hi:", *printed_body(body, 2), f"        i = {index}(i + step)"]
+    lines += ["    while i < hi:", *printed_body(body, 2), f"        i = {index}(i + row_step)"]
     lines += printed(kernel.epilogue, 1)
     text = functions + "\n".join(lines) + "\n"
     imported = "".join(f"    {name},\n" for name in sorted(free_names(text)))

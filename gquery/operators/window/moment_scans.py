@@ -21,8 +21,8 @@ from gquery.operators.window.segment_scans import tile_rows
 def _position(backward: bool) -> tuple[str, str]:
     """The position that a scan is at, and whether a segment begins there: backward, where it ends forward."""
     if not backward:
-        return "step", "ne_i64(i64(flags[row_index(at)]), 0)"
-    return "sub_i64(last, step)", "eq_i64(at, last) or ne_i64(i64(flags[row_index(add_i64(at, 1))]), 0)"
+        return "place", "ne_i64(i64(flags[row_index(at)]), 0)"
+    return "sub_i64(last, place)", "eq_i64(at, last) or ne_i64(i64(flags[row_index(add_i64(at, 1))]), 0)"
 
 
 def _stored(shape: Shape, to: str, at: str) -> list[str]:
@@ -39,13 +39,13 @@ def _scanning(shape: Shape, of_values: bool, masked: bool, backward: bool) -> Bu
     lines += [*(leaf(shape, masked) if of_values else node(shape)), *merge(shape), *_stored(shape, "made", "at")]
     return builtin_kernel(
         f"{value_names(shape)} nodes:*f64 base:i64 flags:*u8 tile:i64 last:i64 made:*f64 carries:*f64 begun:*u8",
-        "step = mul_i64(i64(i), tile)",
-        "behind = min_i64(add_i64(step, tile), add_i64(last, 1))",
+        "place = mul_i64(i64(i), tile)",
+        "behind = min_i64(add_i64(place, tile), add_i64(last, 1))",
         *nothing(shape),
         "has_begun = False",
-        "while lt_i64(step, behind):",
+        "while lt_i64(place, behind):",
         *("    " + line for line in lines),
-        "    step = add_i64(step, 1)",
+        "    place = add_i64(place, 1)",
         *_stored(shape, "carries", "i64(i)"),
         "store_bool(begun, i64(i), has_begun)",
     )
@@ -56,18 +56,18 @@ def _completing(shape: Shape, backward: bool) -> BuiltinKernel:
     """The kernel that merges what a tile's first positions have with what the tiles before it carry over."""
     position, begins = _position(backward)
     words = list(enumerate(shape.words))
-    lines = [f"at = {position}", f"if {begins}:", "    step = behind", "else:"]
+    lines = [f"at = {position}", f"if {begins}:", "    place = behind", "else:"]
     lines += [f"    slot = mul_i64(at, {len(words)})"]
     lines += [f"    {w} = f64(made[row_index(add_i64(slot, {k}))])" for k, w in words]
-    lines += ["    " + line for line in (*merge(shape), *_stored(shape, "made", "at"), "step = add_i64(step, 1)")]
+    lines += ["    " + line for line in (*merge(shape), *_stored(shape, "made", "at"), "place = add_i64(place, 1)")]
     return builtin_kernel(
         "flags:*u8 tile:i64 last:i64 totals:*f64 made:*f64",
         "if gt_i64(i64(i), 0):",
         f"    slot = mul_i64(sub_i64(i64(i), 1), {len(words)})",
         *[f"    {w}_ = f64(totals[row_index(add_i64(slot, {k}))])" for k, w in words],
-        "    step = mul_i64(i64(i), tile)",
-        "    behind = min_i64(add_i64(step, tile), add_i64(last, 1))",
-        "    while lt_i64(step, behind):",
+        "    place = mul_i64(i64(i), tile)",
+        "    behind = min_i64(add_i64(place, tile), add_i64(last, 1))",
+        "    while lt_i64(place, behind):",
         *("        " + line for line in lines),
     )
 

@@ -18,7 +18,6 @@ from gquery.planner.logical.nodes import (
     Plan,
     Query,
     Sort,
-    Values,
 )
 from gquery.sql.bind_expr import ExprBinder
 from gquery.sql.bind_limits import limited, sampled
@@ -32,6 +31,7 @@ from gquery.sql.ctes import Cte, Ctes
 from gquery.sql.cut import TextSlots
 from gquery.sql.order_keys import ordinal, sort_key
 from gquery.sql.parse import located
+from gquery.sql.reshaped_rows import value_rows
 from gquery.sql.scope import Scope
 from gquery.sql.types import Parameters
 
@@ -159,7 +159,7 @@ class QueryScopes:
             new_column(n, values[0].dtype, any(v.nullable for v in values))
             for n, values in zip(names, by_column, strict=True)
         )
-        return Query(Values(columns, tuple(zip(*by_column, strict=True))), columns, names)
+        return Query(value_rows(columns, list(zip(*by_column, strict=True))), columns, names)
 
     # ---- ORDER BY and LIMIT of a query that is no SELECT -------------------------------------------------------------
 

@@ -120,6 +120,14 @@ class Reader(StatementReader):
             self.say("select", marked("tables"))
             self.say()
             return
+        if self.word == "show" and (self.peek(1), self.peek(2)) == ("all", "tables"):
+            self.say("select", marked("all_tables"))
+            self.say()
+            self.say()
+            return
+        if form == "describe" and self.word != "show" and (self.at + 1 == self.behind or self.peek(1) == ")"):
+            self.say("select", marked("all_tables"))
+            return
         what = self.at
         self.next()
         is_query = self.starts_query()

@@ -71,6 +71,10 @@ def column_name(node: exp.Expr) -> str:
 def _predicate(node: exp.Expr) -> str | None:
     """The name of a test, or of another operator between two operands."""
     match node:
+        case exp.Is(expression=exp.Boolean()):
+            return (
+                f"(CAST({column_name(node.this)} AS BOOLEAN) IS NOT DISTINCT FROM {str(node.expression.this).lower()})"
+            )
         case exp.Is():
             null = isinstance(node.expression, exp.Null)
             return f"({column_name(node.this)} IS {'NULL' if null else node.expression.sql('duckdb')})"
@@ -164,6 +168,8 @@ def _negation(node: exp.Expr) -> str:
     match node:
         case exp.Is(expression=exp.Null()):
             return f"({column_name(node.this)} IS NOT NULL)"
+        case exp.Is(expression=exp.Boolean()):
+            return column_name(node).replace(" IS NOT DISTINCT FROM ", " IS DISTINCT FROM ")
         case exp.In() if node.expressions:
             return column_name(node).replace(" IN (", " NOT IN (", 1)
     inner = _bare(node)

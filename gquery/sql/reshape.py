@@ -8,17 +8,19 @@ table of numbers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from sqlglot import exp
 
-from gquery.expression.expr import Literal, new_column
-from gquery.expression.types import VARCHAR
+from gquery.expression.expr import FALSE, Expr, Literal, new_column
+from gquery.expression.list_types import list_of
+from gquery.expression.types import BOOLEAN, VARCHAR
 from gquery.planner.logical.nodes import Plan, Values
-from gquery.sql.ctes import Queries
+from gquery.sql.bind_expr import ExprBinder
+from gquery.sql.ctes import Ctes, Queries
 from gquery.sql.grammar_tokens import mark_of
 from gquery.sql.names import unique_names
-from gquery.sql.reshaped_rows import Part, Relation
+from gquery.sql.reshaped_rows import Part, Relation, value_rows
 from gquery.sql.scope import Scope, ScopeRelation
 
 _KEPT = ("order", "limit", "offset")
@@ -52,6 +54,8 @@ def reshaped(query: Queries, node: exp.Select, plan: Plan, scope: Scope) -> tupl
             made = described(scope)
         case "tables":
             made = _tables(query)
+        case "all_tables":
+            made = _all_tables(query)
         case _:
             raise AssertionError(form)
     plan, names, columns = made
@@ -62,6 +66,24 @@ def reshaped(query: Queries, node: exp.Select, plan: Plan, scope: Scope) -> tupl
 def _parts(nodes: Sequence[exp.Expr]) -> list[Part]:
     """What stands behind the marks of the list, with their names."""
     return [(mark_of(mark.name), node) for mark, node in zip(nodes[::2], nodes[1::2], strict=True)]
+
+
+def _all_tables(query: Queries) -> Relation:
+    """Tables and views with the names and types of their columns."""
+    binder = ExprBinder(query, Scope(), "SHOW ALL TABLES")
+
+    def texts(values: Iterable[str]) -> Expr:
+        return binder.bind(exp.Array(expressions=[exp.Literal.string(v) for v in values]))
+
+    rows: list[tuple[Expr, ...]] = []
+    for name in query.catalog.names():
+        found = query.query(exp.select("*").from_(exp.Table(this=exp.to_identifier(name, quoted=True))), None, Ctes())
+        types = texts(str(c.dtype) for c in found.outputs)
+        rows.append((*(Literal(t, VARCHAR) for t in ("memory", "main", name)), texts(found.names), types, FALSE))
+    kinds = (VARCHAR, VARCHAR, VARCHAR, list_of(VARCHAR), list_of(VARCHAR), BOOLEAN)
+    names = ("database", "schema", "name", "column_names", "column_types", "temporary")
+    columns = tuple(new_column(n, kind, False) for n, kind in zip(names, kinds, strict=True))
+    return value_rows(columns, rows), names, columns
 
 
 def _tables(query: Queries) -> Relation:

@@ -9,7 +9,7 @@ from sqlglot import exp
 from gquery.expression.expr import TRUE, Case, Column, Expr, Literal, new_column
 from gquery.expression.types import INTEGER, VARCHAR
 from gquery.functions import call
-from gquery.planner.logical.nodes import Join, JoinKind, Plan, Project, Values
+from gquery.planner.logical.nodes import Join, JoinKind, Plan, Project, UnionAll, Values
 
 Part = tuple[str, exp.Expr]  # of a form: what it is, and its node
 Relation = tuple[Plan, tuple[str, ...], tuple[Column, ...]]  # with the names of its columns
@@ -32,3 +32,13 @@ def stacked(
         values.append((new_column("value", e.dtype, e.nullable), e))
     made = Project(pairs, (*((c, c) for c in kept), (label, label), *values))
     return made, label, [c for c, _ in values]
+
+
+def value_rows(columns: tuple[Column, ...], rows: Sequence[tuple[Expr, ...]]) -> Plan:
+    """Constant rows. Lists are made by functions, so that rows with such are one query each."""
+    if len(rows) < 2 or not any(c.dtype.is_opaque for c in columns):
+        return Values(columns, tuple(rows))
+    inputs = [tuple(new_column(c.name, c.dtype, c.nullable) for c in columns) for _ in rows]
+    one_row = Values((), ((),))
+    parts = [Project(one_row, tuple(zip(made, row, strict=True))) for made, row in zip(inputs, rows, strict=True)]
+    return UnionAll(tuple(parts), tuple(inputs), columns)

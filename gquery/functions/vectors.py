@@ -49,7 +49,9 @@ def size_of(*args: Vector) -> int:
 
 def array_of(x: Vector, rows: int) -> pa.Array:
     """A vector as an array."""
-    return x if isinstance(x, pa.Array) else pa.repeat(x, rows)
+    if isinstance(x, pa.Array):
+        return x
+    return pa.repeat(x, rows) if rows else pa.array([], x.type)  # Arrow repeats no list 0 times
 
 
 def from_numpy(values: Any, ok: Any = None) -> pa.Array:

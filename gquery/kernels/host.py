@@ -27,7 +27,7 @@ from gquery.errors import DatabaseError
 from gquery.expression.expr import Column, Expr, Literal
 from gquery.expression.traverse import pinned, transform, walk
 from gquery.expression.types import BOOLEAN, Bounds, Field, PhysicalType, Register, physical_type_for
-from gquery.functions.vectors import characters_of, offsets_of
+from gquery.functions.vectors import array_of, characters_of, offsets_of
 from gquery.kernels import checks, ir
 from gquery.kernels.bindings import ColumnPart, Constant, Content, ErrorSite, StatePart
 from gquery.kernels.code import Code
@@ -167,7 +167,7 @@ class _Evaluation:
                 made = vectorised(x, self.arrays, failures)
                 for f in failures:
                     self._note(np.broadcast_to(f.rows, self.rows), (f.error, f.message))
-                self._add(column, made if isinstance(made, pa.Array) else pa.repeat(made, self.rows))
+                self._add(column, array_of(made, self.rows))
         return left[0]
 
     def interpreted(self, e: Expr) -> tuple[list[Any], ValueProperties]:

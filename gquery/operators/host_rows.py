@@ -26,7 +26,7 @@ from gquery.errors import OutOfMemoryError
 from gquery.expression.expr import Expr
 from gquery.expression.facts import INT64_BITS
 from gquery.expression.types import Kind, PhysicalType
-from gquery.functions.vectors import characters_of, from_numpy, offsets_of, reserving_room
+from gquery.functions.vectors import array_of, characters_of, from_numpy, offsets_of, reserving_room
 from gquery.kernels.host_calls import Failure, vectorised
 from gquery.operators.base import Frame, make_column, words_a_row
 from gquery.operators.made_lists import list_column
@@ -293,9 +293,7 @@ class _Run:
                 made = vectorised(call.expr, arrays, failures)
             for failure in failures:
                 raise failure.error(failure.message)
-            if not isinstance(made, pa.Array):
-                made = pa.repeat(made, high - low)
-            call.made.put(number, low, made)
+            call.made.put(number, low, array_of(made, high - low))
 
     def _is_read_by_rows(self, column: int) -> bool:
         return any(column in c.reads and c.dictionary is None for c in self.calls)

@@ -65,3 +65,11 @@ SELECT * FROM generate_series((SELECT min(d) FROM dd), (SELECT max(d) FROM dd), 
 SELECT * FROM range(DATE '2020-01-01', NULL, INTERVAL 1 DAY)
 
 SELECT day::DATE AS day, v FROM range(DATE '2020-01-30', DATE '2020-02-03', INTERVAL 1 DAY) r(day) LEFT JOIN dd ON dd.d = day
+
+SELECT * FROM (VALUES (1, ['a', 'b']), (2, ['c']), (3, NULL), (4, [])) v(n, xs)
+
+SELECT ['a'] AS xs FROM t WHERE g > 100
+
+SELECT * FROM (SELECT 'a' AS name, ['x'] AS xs UNION ALL SELECT 'b', ['y']) WHERE name = 'b'
+
+SELECT list_concat(['a'], [a]), list_contains(['a'], a), ['a'] = [a], ['a'][g] FROM t WHERE g > 100

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -13,10 +15,13 @@ from gquery.device.buffer import Buffer
 from gquery.device.device import cpu_device
 from gquery.expression.expr import SortKey, new_column
 from gquery.expression.types import BIGINT, PhysicalType
+from gquery.kernels.builtin import order_bits
 from gquery.kernels.builtin.leading import Slots, Values, bounds_of, flags_within
 from gquery.operators.base import Frame
 from gquery.operators.leading_rows import first_rows, leading_rows
+from tests.operators.test_order import text_column
 from tests.support.harness import assert_same
+from tests.support.lanes import Lanes
 from tests.support.tuned import Tune
 
 BEGINNINGS = ("", "a", "an address of which the first bytes are ", "z\0", "ä")
@@ -178,3 +183,31 @@ def test_on_a_gpu() -> None:
         assert_same(sql, tables, targets=["cuda"], ranks=[1])
     assert_same("SELECT g, min(s), max(s), min(w), sum(i) FROM t GROUP BY g", tables, targets=["cuda"], ranks=[1])
     assert_same("SELECT g, min(s) FROM t GROUP BY g", tables, targets=["cuda"], ranks=[1])
+
+
+def test_on_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a GPU's kernels do, and what those of a CPU do."""
+    device, rows, first = cpu_device(), 300, 2
+    rng = np.random.default_rng(6)
+    texts = text_column([BEGINNINGS[n % 5] + str(m) for n, m in rng.integers(0, 40, (rows, 2))])
+    numbers = ColumnData(BIGINT, PhysicalType.I64, rows, Buffer(rng.integers(-99, 99, rows), device))
+    slots = Slots(rng.integers(0, 7, rows).astype(np.uint8), 0, 7)
+    there = (rng.random(rows) < 0.8).astype(np.uint8)
+    words = [order_bits.Piece(numbers.data.host, -1, -100, 0, 9), order_bits.Piece(there, 0, 0, 0, 1)]
+
+    def all_of_it() -> list[list[int]]:
+        found: list[np.ndarray[Any, Any]] = []
+        for column in (texts, numbers):
+            values = Values(column, device, descending=True, there=there)
+            bounds = bounds_of(values, slots, first)
+            found += [
+                bounds,
+                flags_within(values, slots, first, bounds),
+                values.integers(np.arange(5, dtype=np.uint32)),
+            ]
+        placed = np.sort(order_bits.placed_words(words, 9, 1))
+        return [f.tolist() for f in (*found, placed, *order_bits.starts_of(placed, 9, 1, 1))]
+
+    wanted, lanes = all_of_it(), Lanes()
+    monkeypatch.setattr("gquery.kernels.builtin.define.get_target", lambda name: lanes)
+    assert all_of_it() == wanted

@@ -21,6 +21,7 @@ from gquery.device.device import Device
 from gquery.expression.types import INT64, PhysicalType
 from gquery.kernels.bindings import Argument
 from gquery.kernels.builtin.define import BuiltinKernel, address, builtin_kernel, element_word, fill, launch
+from gquery.kernels.builtin.gathers import gather
 from gquery.runtime.records import dataclass
 
 _TEXT = f"xor_i64(text_word({{text}}, word), {INT64.low})"  # unsigned words in the order of signed ones
@@ -58,7 +59,7 @@ class Slots:
 
     def of(self, rows: Array) -> Slots:
         """Those of some rows."""
-        return self if self.array is None else Slots(self.array[rows], self.low, self.count)
+        return self if self.array is None else Slots(gather(self.array, rows), self.low, self.count)
 
 
 @dataclass(frozen=True, eq=False)

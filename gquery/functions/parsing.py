@@ -141,6 +141,8 @@ def _of_formats(name: str, example: tuple[str, str]) -> None:
         if not (isinstance(patterns, Call) and patterns.function == "list_value" and patterns.dtype.element == VARCHAR):
             return None
         formats = [p for p in patterns.args if not (isinstance(p, Literal) and p.is_null)]
+        if not all(isinstance(p, Literal) for p in formats):
+            return None
         if text.dtype != VARCHAR and not is_null_literal(text):
             return None
         if not formats:

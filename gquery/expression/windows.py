@@ -24,11 +24,13 @@ Exclusion = Literal["no others", "current row", "group", "ties"]
 class FrameBound:
     """One end of a frame, which it includes. ``amount`` is that of *preceding* and *following*: so many rows or groups of
     peers (BIGINT), or, of RANGE, a distance in the value of the only ORDER BY key: of that key's type, an INTERVAL constant for
-    dates and times, or days for dates. It may differ from row to row, and a negative or NULL one is an error. *current row* of
-    RANGE and GROUPS is the first or last of the row's peers."""
+    dates and times, or days for dates. It may differ from row to row, and a negative or NULL one is an error. ``is_value``: in
+    place of the distance it is the key that lies so far away, for keys to which no distance is added while they are searched.
+    *current row* of RANGE and GROUPS is the first or last of the row's peers."""
 
     kind: BoundKind
     amount: Expr | None = None
+    is_value: bool = False
 
 
 @frozen
@@ -77,9 +79,7 @@ def with_parts(call: WindowCall, parts: Iterator[Expr]) -> WindowCall:
     args = tuple([next(parts) for _ in call.args])
     kept = None if call.filter is None else next(parts)
     order = tuple([SortKey(next(parts), k.descending, k.nulls_first) for k in call.order])
-    start, end = (
-        b if b.amount is None else FrameBound(b.kind, next(parts)) for b in (call.frame.start, call.frame.end)
-    )
+    start, end = (b if b.amount is None else replace(b, amount=next(parts)) for b in (call.frame.start, call.frame.end))
     frame = replace(call.frame, start=start, end=end)
     return replace(call, args=args, filter=kept, order=order, frame=frame)
 
@@ -87,7 +87,7 @@ def with_parts(call: WindowCall, parts: Iterator[Expr]) -> WindowCall:
 def shape(call: WindowCall) -> Hashable:
     """All of a call but its expressions: two calls with one shape and equal expressions compute the same."""
     start, end = call.frame.start, call.frame.end
-    frame = (call.frame.unit, start.kind, end.kind, call.frame.exclude)
+    frame = (call.frame.unit, start.kind, end.kind, start.is_value, end.is_value, call.frame.exclude)
     order = tuple((k.descending, k.nulls_first) for k in call.order)
     return (
         call.function,

@@ -11,7 +11,7 @@ from typing import cast as as_type
 
 from sqlglot import exp
 
-from gquery.errors import BindError, NotSupportedError
+from gquery.errors import BindError
 from gquery.expression.expr import Expr, Literal, SortKey
 from gquery.expression.interval import Interval
 from gquery.expression.types import BIGINT, Kind
@@ -118,6 +118,20 @@ def _counted(frame: WindowFrame) -> WindowFrame:
     return replace(frame, start=start, end=end)
 
 
+def _of_values(frame: WindowFrame, key: SortKey) -> tuple[WindowFrame, Keys]:
+    """The frame with the keys that lie a distance away, in place of the distance; and the key in their type."""
+
+    def value(b: FrameBound) -> FrameBound:
+        if b.amount is None:
+            return b
+        is_less = (b.kind == "preceding") is not key.descending
+        return FrameBound(b.kind, call("subtract" if is_less else "add", key.expr, b.amount), is_value=True)
+
+    start, end = value(frame.start), value(frame.end)
+    dtype = next(b.amount.dtype for b in (start, end) if b.amount is not None)
+    return replace(frame, start=start, end=end), (SortKey(cast(key.expr, dtype), key.descending, key.nulls_first),)
+
+
 def _range(frame: WindowFrame, order: Keys) -> tuple[WindowFrame, Keys]:
     """The frame with distances of the type of the only key, or an interval, and the key."""
     if len(order) != 1:
@@ -126,9 +140,8 @@ def _range(frame: WindowFrame, order: Keys) -> tuple[WindowFrame, Keys]:
     amounts = [b.amount for b in (frame.start, frame.end) if b.amount is not None]
     moved = [call("subtract", key.expr, amount) for amount in amounts]
     if not key.expr.dtype.is_numeric:
-        if any(a.dtype.kind is Kind.INTERVAL and not isinstance(a, Literal) for a in amounts):
-            raise NotSupportedError("not supported: a RANGE whose distance is an INTERVAL that is no constant")
-        return frame, order
+        computed = any(a.dtype.kind is Kind.INTERVAL and not isinstance(a, Literal) for a in amounts)
+        return _of_values(frame, key) if computed or key.expr.dtype.kind is Kind.INTERVAL else (frame, order)
     dtype = unified([key.expr, *moved, *amounts], "RANGE", comparing=True, ordering=True)[0].dtype
     start, end = (
         b if b.amount is None else FrameBound(b.kind, cast(b.amount, dtype)) for b in (frame.start, frame.end)

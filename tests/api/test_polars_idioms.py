@@ -133,6 +133,11 @@ ORDERED: dict[str, Idiom] = {
         y=p.col("d").dt.year(), q=p.col("d").dt.quarter(), m=p.col("d").dt.month(), w=p.col("d").dt.week(),
         d=p.col("d").dt.day(), o=p.col("d").dt.ordinal_day(), n=p.col("d").dt.weekday()),
     "dt time": lambda f, o, p: f.select(h=p.col("z").dt.hour(), m=p.col("z").dt.minute(), s=p.col("z").dt.second()),
+    "dt difference": lambda f, o, p: f.select(x=p.col("z") - p.col("d"), y=p.col("d") - p.col("z")),
+    "dt total": lambda f, o, p: f.select(
+        d=(p.col("d") - p.col("z")).dt.total_days(), h=(p.col("z") - p.col("d")).dt.total_hours(),
+        m=(p.col("z") - p.col("d")).dt.total_minutes(), s=(p.col("z") - p.col("d")).dt.total_seconds(),
+        ms=(p.col("z") - p.col("d")).dt.total_milliseconds(), us=(p.col("z") - p.col("d")).dt.total_microseconds()),
     "dt date": lambda f, o, p: f.select(p.col("z").dt.date()),
     "dt truncate": lambda f, o, p: f.select(x=p.col("z").dt.truncate("1h"), y=p.col("z").dt.truncate("1d")),
     "dt month_end": lambda f, o, p: f.select(p.col("d").dt.month_end()),

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import gquery
-from gquery.errors import ConversionError, InterfaceError, NotSupportedError
+from gquery.errors import ConversionError, InterfaceError, NotSupportedError, OutOfRangeError
 from gquery.expression.interval import LEAST_DAYS, LEAST_MONTHS, MOST_PART, Interval, comparison_key, interval_text
 from gquery.functions.interval_texts import parse_interval
 from tests.support.harness import connect
@@ -183,3 +183,21 @@ def test_other_constants_of_one_text() -> None:
                     f"time_bucket(INTERVAL '{length.split()[0].lstrip('-')} day', ts) FROM t ORDER BY id"
                 )
                 assert connection.sql(sql).fetchall() == oracle.execute(sql).fetchall()
+
+
+@pytest.mark.parametrize("amount", ["to_days(id - 3)", "CASE WHEN id > 3 THEN to_days(1) END"])
+def test_a_range_by_an_amount_that_is_none(amount: str) -> None:
+    with gquery.connect(device="python") as connection:
+        connection.register("t", intervals()["t"])
+        sql = f"SELECT count(*) OVER (ORDER BY day RANGE BETWEEN {amount} PRECEDING AND CURRENT ROW) FROM t"
+        with pytest.raises(OutOfRangeError, match="negative or NULL"):
+            connection.sql(sql).fetchall()
+        assert connection.sql("SELECT 1").fetchall() == [(1,)]
+
+
+@pytest.mark.parametrize("sql", ["SELECT [INTERVAL 1 DAY]", "SELECT list(x) FROM t", "SELECT NULL::INTERVAL[]"])
+def test_lists_are_refused(sql: str) -> None:
+    with gquery.connect(device="python") as connection:
+        connection.register("t", intervals()["t"])
+        with pytest.raises(NotSupportedError, match="lists of INTERVAL"):
+            connection.sql(sql).fetchall()

@@ -125,3 +125,8 @@ select typeof(x), typeof(d), typeof(x * 2), typeof(x / 2), typeof(ts - ts), type
 select try_cast(g as interval), (id || ' days')::interval, ('-' || id || ' hours')::interval::varchar from t
 
 select id, median(d) over (order by id rows 3 preceding), hash(x) = hash(x + interval 0 day) from t
+
+-- cpu
+select id, count(*) over (order by x range between interval 1 day preceding and interval 30 day following), sum(id) over (partition by g order by x desc nulls first range between current row and interval 1 month following) from t
+
+select id, count(*) over (order by d range between unbounded preceding and interval 1 hour following), count(*) over (order by day range between to_days(id * 20) preceding and interval 400 day following), count(*) over (partition by g order by ts desc range between to_months(id) preceding and d following) from t where d is not null and d >= interval 0 day

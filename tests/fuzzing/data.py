@@ -14,8 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 
-BOOL, INT, DEC, DBL, STR, DATE, TIME = "bool", "int", "dec", "dbl", "str", "date", "time"
-KINDS = (INT, STR, DEC, DBL, DATE, BOOL, TIME)
+BOOL, INT, DEC, DBL, STR, DATE, TIME, SPAN = "bool", "int", "dec", "dbl", "str", "date", "time", "span"
+KINDS = (INT, STR, DEC, DBL, DATE, BOOL, TIME, SPAN)
 EDGES = frozenset(
     {"e8", "e16", "e32", "e64", "eu8", "eu64", "edec", "ed18", "u16", "u32"}
 )  # where arithmetic may not fit: unsigned ones too
@@ -44,6 +44,8 @@ COLUMNS: dict[str, tuple[str, pa.DataType]] = {
     "day": (DATE, pa.date32()),
     "ts": (TIME, pa.timestamp("us")),
     "yes": (BOOL, pa.bool_()),
+    "span": (SPAN, pa.month_day_nano_interval()),
+    "dur": (SPAN, pa.duration("us")),
 }
 TABLES = ("r", "s", "t", "u")
 SETS = 60  # sets of tables that seeds share
@@ -141,5 +143,16 @@ def _value(name: str, rng: random.Random, width: int) -> Any:
             return rng.choice((*far_, near_, near_, near_, near_, near_))
         case "yes":
             return rng.random() < 0.5
+        case (
+            "span"
+        ):  # as it is normalised: what is equal is the same, so that it does not matter which one a group shows
+            parts = [
+                rng.choice((0, 0, 1, -1, 13)),
+                rng.choice((0, 0, 1, -1, 29, -29)),
+                rng.choice((0, 0, 1, -7200)) * 10**9,
+            ]
+            return pa.MonthDayNano(parts)
+        case "dur":
+            return datetime.timedelta(0, rng.choice((0, 0, 1, -7200, 86399)), rng.choice((0, 0, 1)))
         case _:
             return rng.randint(-3, width)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from tests.fuzzing import aggregates as more_aggregates
 from tests.fuzzing import pivots
-from tests.fuzzing.data import BOOL, COLUMNS, DATE, DBL, DEC, EDGES, INT, KINDS, STR, TABLES, TIME
+from tests.fuzzing.data import BOOL, COLUMNS, DATE, DBL, DEC, EDGES, INT, KINDS, SPAN, STR, TABLES, TIME
 from tests.fuzzing.names import Name, Names
 from tests.fuzzing.places import among_rows, exists_of_groups, first_of, of_rows
 from tests.fuzzing.relations import relation as other_relation
@@ -32,6 +32,7 @@ _CASTS = {
     DATE: ("DATE",),
     TIME: ("TIMESTAMP",),
     BOOL: ("BOOLEAN",),
+    SPAN: ("INTERVAL",),
 }
 _CASTABLE = {
     INT: (STR, DEC, DBL, BOOL),
@@ -41,6 +42,7 @@ _CASTABLE = {
     DATE: (STR, TIME),
     TIME: (DATE, STR),
     BOOL: (INT, STR),
+    SPAN: (),
 }
 
 
@@ -344,6 +346,8 @@ class Grammar:
                 return tape.one(_TEXTS)
             case "date":
                 return tape.one(("DATE '2001-01-01'", "DATE '2000-02-29'", "DATE '1969-12-31'", "DATE '0001-01-01'"))
+            case "span":
+                return tape.one(("INTERVAL '1 day'", "INTERVAL '1 month'", "INTERVAL '-2 hours'", "INTERVAL '0 day'"))
             case "time":
                 return tape.one(("TIMESTAMP '2001-01-01 00:00:00'", "TIMESTAMP '1970-01-01 00:00:00.000001'"))
             case _:
@@ -418,6 +422,8 @@ class Grammar:
                 return self._text(sub)
             case "date" | "time":
                 return self._moment(kind, sub)
+            case "span":
+                return self._span(sub, names, outer)
             case _:
                 return f"({self.predicate(names, outer, size - 1, 0)})"
 
@@ -449,6 +455,7 @@ class Grammar:
                     lambda: f"({signed()} // {tape.one((2, 3, 0, -2))})",
                     lambda: f"length({sub(STR)})",
                     lambda: f"extract({tape.one(('year', 'month', 'day', 'dow', 'doy'))} FROM {sub(DATE)})",
+                    lambda: f"extract({tape.one(('month', 'day', 'minute'))} FROM {self.column(SPAN, names, outer)})",
                     lambda: f"sign({small()})",
                     lambda: f"({signed()} & 3)",
                     lambda: f"(~{signed()})",
@@ -503,7 +510,13 @@ class Grammar:
                 return f"({sub()} + {tape.one((1, -1, 30, 365))})"
             if tape.chance(30):
                 amount = f"TRY_CAST({sub(INT)} AS TINYINT)"
-                by = (f"to_days({amount})", f"to_months({amount})", f"INTERVAL ({amount}) HOUR", f"({sub()} - {sub()})")
+                by = (
+                    self.literal(SPAN),
+                    f"to_days({amount})",
+                    f"to_months({amount})",
+                    f"INTERVAL ({amount}) HOUR",
+                    f"({sub()} - {sub()})",
+                )
                 return f"({sub()} {tape.one('+-')} {tape.one(by)})"
             return f"({sub()} + INTERVAL {tape.count(1, 40)} {tape.one(('DAY', 'HOUR', 'MONTH', 'YEAR'))})"
         if tape.chance(20):
@@ -511,6 +524,23 @@ class Grammar:
         if kind == DATE:
             return f"date_trunc('{tape.one(('month', 'year', 'day', 'week'))}', {sub()})::DATE"
         return f"date_trunc('{tape.one(('hour', 'day', 'month', 'year'))}', {sub()})"
+
+    def _span(self, sub: Callable[..., str], names: Names, outer: Names) -> str:
+        """An interval of others, of moments or of numbers."""
+        tape = self.tape
+        self.fails = True
+        few = f"TRY_CAST({sub(INT)} AS TINYINT)"
+        shapes: list[Callable[[], str]] = [
+            lambda: f"({sub()} {tape.one('+-')} {sub()})",
+            lambda: f"(- {sub()})",
+            lambda: f"({sub()} * {tape.one(('2', '-1', '0', '0.5e0', few))})",
+            lambda: f"({sub()} / {tape.one(('2', '3', '0'))})",
+            lambda: f"({sub(TIME)} - {sub(TIME)})",
+            lambda: f"age({sub(TIME)}, {sub(DATE)})",
+            lambda: f"to_{tape.one(('days', 'months', 'hours', 'seconds'))}({few})",
+            lambda: f"date_trunc('{tape.one(('month', 'day', 'hour'))}', {self.column(SPAN, names, outer)})",
+        ]
+        return tape.one(shapes)()
 
     def _scalar(self, kind: str, outer: Names, depth: int) -> str:
         """A subquery with one value, correlated or not."""
@@ -611,7 +641,7 @@ class Grammar:
             case 0:
                 return f"({tape.one(('', 'NOT '))}EXISTS (SELECT 1 FROM {source}{where}))"
             case 1:
-                kind = tape.one((INT, STR, DEC, DATE, DBL, TIME))
+                kind = tape.one((INT, STR, DEC, DATE, DBL, TIME, SPAN))
                 chosen = f"SELECT {self.column(kind, inner, ())} FROM {source}{where}"
                 return f"({self.column(kind, names, outer)} {tape.one(('', 'NOT '))}IN ({chosen}))"
             case 2:

@@ -142,7 +142,7 @@ class TextMethods(_Of):
 
 @checked
 class DateMethods(_Of):
-    """Methods of dates and timestamps."""
+    """Methods of dates, timestamps and intervals."""
 
     def year(self) -> Expression:
         """The year."""
@@ -214,6 +214,30 @@ class DateMethods(_Of):
 
         number, unit = _span(by)
         return self._of + Expression(exp.Interval(this=exp.Literal.string(f"{number} {unit}")))
+
+    def total_days(self) -> Expression:
+        """The whole days of an interval, a month being 30 of them."""
+        return self._call("epoch_us") // 86_400_000_000
+
+    def total_hours(self) -> Expression:
+        """The whole hours of an interval."""
+        return self._call("epoch_us") // 3_600_000_000
+
+    def total_minutes(self) -> Expression:
+        """The whole minutes of an interval."""
+        return self._call("epoch_us") // 60_000_000
+
+    def total_seconds(self) -> Expression:
+        """The whole seconds of an interval."""
+        return self._call("epoch_us") // 1_000_000
+
+    def total_milliseconds(self) -> Expression:
+        """The whole milliseconds of an interval."""
+        return self._call("epoch_us") // 1000
+
+    def total_microseconds(self) -> Expression:
+        """The microseconds of an interval."""
+        return self._call("epoch_us")
 
     def strftime(self, format: str) -> Expression:  # noqa: A002  (Polars' name)
         """As text by a format."""

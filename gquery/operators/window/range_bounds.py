@@ -21,6 +21,7 @@ from gquery.expression.types import INT64, DType, Kind, PhysicalType
 from gquery.expression.windows import FrameBound
 from gquery.kernels.bindings import Argument
 from gquery.kernels.builtin import wide_arrays
+from gquery.kernels.builtin.define import BuiltinKernel, builtin_kernel, launch
 from gquery.kernels.builtin.order import signed
 from gquery.operators.window.positions import (
     PARTITION,
@@ -44,6 +45,7 @@ class _Search(NamedTuple):
     following: bool
     is_end: bool
     by_row: bool
+    to_value: bool = False
 
 
 _WORDS: dict[Form, str] = {"i64": "i64", "f64": "f64", "i128": "i128", "days": "i64", "micros": "i64"}
@@ -98,6 +100,8 @@ def _key(form: Form, position: str) -> str:
 
 def _target(s: _Search, is_plus: bool) -> list[str]:
     """Lines that find the key which is looked for; one beyond 64 bits is the last there is."""
+    if s.to_value:
+        return ["target = load_i128(amounts, row)" if s.form == "i128" else "target = i64(amounts[row_index(row)])"]
     op = "add" if is_plus else "sub"
     match s.form:
         case "f64":
@@ -128,6 +132,8 @@ def range_bound(bound: FrameBound, is_end: bool, work: Work) -> Array:
     """The first position of each frame, or with ``is_end`` the one behind its last."""
     (key,) = work.order
     assert bound.amount is not None
+    if bound.is_value:
+        return _bound_at_value(bound, is_end, work)
     o, device, column = work.ordered, work.device, work.column(key.expr)
     constant = constant_of(bound.amount)
     if constant is not None and constant.dtype.kind is Kind.INTERVAL:
@@ -153,6 +159,52 @@ def range_bound(bound: FrameBound, is_end: bool, work: Work) -> Array:
     keys = _keys(column, form, work)
     _searching(search).run(o, work.workers, *numbers, keys, valid, amounts, *scalars, months, made)
     return made
+
+
+@cache
+def _turned(form: Form, is_less: bool) -> BuiltinKernel:
+    """The kernel that flags rows whose bound lies on the wrong side of their key, or is NULL."""
+    word, compare = _WORDS[form], "gt" if is_less else "lt"
+    value, key = ((f"load_i128({c}, i64(i))" if form == "i128" else f"i64({c}[i])") for c in ("values", "keys"))
+    return builtin_kernel(
+        "keys:*i64 valid:*u8 values:*i64 there:*u8 wrong:*u8",
+        f"is_wrong = ne_i64(i64(valid[i]), 0) and (eq_i64(i64(there[i]), 0) or {compare}_{word}({value}, {key}))",
+        "store_bool(wrong, i64(i), is_wrong)",
+    )
+
+
+def _bound_at_value(bound: FrameBound, is_end: bool, work: Work) -> Array:
+    """`range_bound` where the bound is the value of a column by row."""
+    (key,) = work.order
+    assert bound.amount is not None
+    o, device, rows = work.ordered, work.device, work.ordered.count
+    column, values = work.column(key.expr), work.column(bound.amount)
+    is_wide = PhysicalType.I128 in (column.physical_type, values.physical_type)
+    form: Form = "i128" if is_wide else "i64"
+    by_row = [_by_number(c, form, work) for c in (column, values)]
+    flags = [device.xp.ones(rows, np.uint8) if c.validity is None else c.validity.on(device) for c in (column, values)]
+    wrong = device.empty(rows, np.uint8)
+    is_following = bound.kind == "following"
+    turned = _turned(form, is_following is key.descending)
+    launch(turned, rows, wrong, by_row[0], flags[0], by_row[1], flags[1], wrong, workers=work.workers)
+    if bool(wrong.any()):
+        raise OutOfRangeError(f"The amount of RANGE ... {bound.kind.upper()} is negative or NULL in some row")
+    nullable = column.validity is not None
+    search = _Search(form, key.descending, key.nulls_first, nullable, is_following, is_end, True, True)
+    keys = by_row[0] if o.rows is None else o.take(by_row[0], 2 if is_wide else 1)
+    valid = o.take(flags[0]) if nullable else None
+    numbers = (o.partitions.numbers, o.partitions.starts, o.peers.numbers, o.peers.starts)
+    made = device.empty(rows, np.uint32)
+    _searching(search).run(o, work.workers, *numbers, keys, valid, by_row[1], 0, 0, 0, made)
+    return made
+
+
+def _by_number(column: ColumnData, form: Form, work: Work) -> Array:
+    """A column of exact values by row: int64, or pairs of words."""
+    data = column.data.on(work.device)
+    if column.physical_type is PhysicalType.I128:
+        return data
+    return wide_arrays.i128_from_i64(data).reshape(-1) if form == "i128" else data.astype(np.int64)
 
 
 def _words(amount: int) -> tuple[int, int]:

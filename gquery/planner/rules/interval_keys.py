@@ -19,7 +19,7 @@ from gquery.expression.expr import AggregateCall, Column, Expr, IsNull, Not, Sor
 from gquery.expression.traverse import conjunction
 from gquery.expression.traverse import transform as transform_expr
 from gquery.expression.types import INTERVAL
-from gquery.expression.windows import WHOLE_PARTITION, WindowCall
+from gquery.expression.windows import WHOLE_PARTITION, FrameBound, WindowCall, WindowFrame
 from gquery.functions import aggregate
 from gquery.functions.certain import guarded
 from gquery.functions.intervals import comparable
@@ -116,6 +116,15 @@ def _arguments(function: str, args: tuple[Expr, ...], distinct: bool) -> tuple[E
     return args
 
 
+def _frame(frame: WindowFrame) -> WindowFrame:
+    """A frame whose bounds are keys where they were intervals."""
+
+    def bound(b: FrameBound) -> FrameBound:
+        return replace(b, amount=comparable(b.amount)) if b.is_value and b.amount is not None else b
+
+    return replace(frame, start=bound(frame.start), end=bound(frame.end))
+
+
 def _first(call: WindowCall) -> WindowCall:
     """The least or greatest value of parts of partitions: the first one in that order that is there."""
     (value,) = call.args
@@ -129,7 +138,7 @@ def _first(call: WindowCall) -> WindowCall:
 
 
 def _window_call(call: WindowCall) -> WindowCall:
-    call = replace(call, order=_sort_keys(call.order))
+    call = replace(call, order=_sort_keys(call.order), frame=_frame(call.frame))
     if not call.args or INTERVAL not in [e.dtype for e in call.args]:
         return call
     if call.function in ("lag", "lead"):

@@ -138,7 +138,8 @@ class Grammar:
         group = f" GROUP BY {listed}" if keys else ""
         if keys and tape.chance(40):
             group = f" GROUP BY {self._grouping_sets(listed)}"
-            items.append(f"{tape.one(('grouping', 'grouping_id'))}({', '.join(keys[: tape.count(1, len(keys))])})")
+            if len(set(keys)) == len(keys):
+                items.append(f"{tape.one(('grouping', 'grouping_id'))}({', '.join(keys[: tape.count(1, len(keys))])})")
         where = f" WHERE {' AND '.join(terms)}" if terms else ""
         return f"SELECT {', '.join(f'{item} AS c{n}' for n, item in enumerate(items))} FROM {source}{where}{group}"
 
@@ -176,7 +177,8 @@ class Grammar:
                 listed = ", ".join(str(n + 1) for n in range(keys))
                 if tape.chance(20):
                     group = f" GROUP BY {self._grouping_sets(listed)}"
-                    if kinds[-1] == INT and len(kinds) > keys and tape.chance(40):
+                    # of one key twice DuckDB says which of the two is left out
+                    if kinds[-1] == INT and len(kinds) > keys == len(set(items[:keys])) and tape.chance(40):
                         some = items[: tape.count(1, keys)]
                         items[-1] = f"{tape.one(('grouping', 'grouping_id'))}({', '.join(some)})"
                 else:

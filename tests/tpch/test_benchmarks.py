@@ -106,8 +106,9 @@ def test_a_wrong_answer_and_a_failure_are_said(capsys: pytest.CaptureFixture[str
 
 def test_every_check_notices_lost_rows(capsys: pytest.CaptureFixture[str]) -> None:
     lossy = [
-        replace(c, sql=re.sub(r"FROM ([tp])\b", r"FROM (SELECT * FROM \1 LIMIT 100 OFFSET 100) AS \1", c.sql))
+        replace(c, sql=re.sub(r"FROM ([tpe])\b", r"FROM (SELECT * FROM \1 LIMIT 100 OFFSET 100) AS \1", c.sql))
         for c in cases(ROWS)
+        if c.name != "recursion/count"  # it reads no table
     ]
     assert run(lossy) == 1
     lines = capsys.readouterr().out.splitlines()[2:]

@@ -23,6 +23,7 @@ from gquery.distributed.cuts import Cuts, TableCut, located_by
 from gquery.distributed.placement import Parting, place
 from gquery.errors import NotSupportedError, OperationalError
 from gquery.execution.feedback import RankedFeedback, RunFeedback
+from gquery.execution.made_lists import makes_lists
 from gquery.execution.ranked import cuts_frame, measure, reports_of
 from gquery.execution.state import ExecutionContext, StageReport
 from gquery.io.parquet import ParquetSource
@@ -96,6 +97,8 @@ class Cluster:
         known = feedback.ranked
         if known is not None and known.program is program:
             return known
+        if makes_lists(program):
+            raise NotSupportedError("A cluster runs no query yet that makes lists")
         if any(isinstance(stage.work, RecursiveRows) for stage in program.stages):
             raise NotSupportedError("A cluster runs no recursive query yet")
         cuts: Cuts = {

@@ -41,6 +41,10 @@ def recursive_query(queries: Queries, cte: Cte) -> Query:
     visible = cte.visible.with_clause(node.args.get("with_"), cte.parent, sql)
     first = queries.query(node.this, cte.parent, visible)
     types = [INTEGER if c.dtype.kind is Kind.NULL else c.dtype for c in first.outputs]
+    for c, dtype in zip(first.outputs, types, strict=True):
+        if dtype.is_opaque:
+            text = f"not supported: column {c.name!r} of type {dtype} in a recursive query"
+            raise located(NotSupportedError(text), sql, node)
     first = _typed(first, types)
     number = next(_numbers)
     names = (*cte.columns, *first.names[len(cte.columns) :])

@@ -435,3 +435,12 @@ def test_unions_of_unions(connection: gquery.Connection) -> None:
     ).to_arrow_table()
     mine = FEW.column("items").to_pylist()
     assert found.column(0).to_pylist() == [*mine, *(v for v in [*mine[3:7], *mine] if v is not None)]
+
+
+def test_a_recursion_carries_none() -> None:
+    with gquery.connect(device="python") as connection:
+        connection.register("t", FEW)
+        for column, type_ in (("items", r"INTEGER\[\]"), ("record", "STRUCT"), ("[id]", r"BIGINT\[\]")):
+            sql = f"WITH RECURSIVE r(n, c) AS (SELECT id, {column} FROM t UNION ALL SELECT n + 1, c FROM r WHERE n < 9) FROM r"
+            with pytest.raises(NotSupportedError, match=f"of type {type_}.* in a recursive query"):
+                connection.sql(sql)

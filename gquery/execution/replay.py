@@ -38,7 +38,17 @@ from gquery.operators.joined_text import joins_text
 from gquery.operators.merge_groups import merged_sink
 from gquery.operators.reduce_run import as_group
 from gquery.planner.later import pattern_of
-from gquery.planner.physical import Group, HostRows, Pipeline, PipelineBreaker, Program, Reduce, UnnestRows
+from gquery.planner.physical import (
+    Group,
+    HostRows,
+    OrderedGroups,
+    Pipeline,
+    PipelineBreaker,
+    Program,
+    Reduce,
+    UnnestRows,
+    WindowRows,
+)
 
 
 class Way(Protocol):
@@ -173,6 +183,8 @@ def _is_on_host(work: Pipeline | PipelineBreaker) -> bool:
             return host is not None
         case UnnestRows():
             return True
+        case OrderedGroups(calls=calls) | WindowRows(calls=calls):
+            return any(stored.properties.dtype.is_list for stored, _ in calls)
         case _:
             return False
 

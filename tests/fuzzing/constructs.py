@@ -21,8 +21,6 @@ _JOINS = {
     "JOIN USING": r" USING \(k\)",
     "ASOF JOIN": r" ASOF JOIN",
     "ASOF LEFT JOIN": r" ASOF LEFT JOIN",
-    "ASOF RIGHT JOIN": r" ASOF RIGHT JOIN",
-    "ASOF FULL JOIN": r" ASOF FULL JOIN",
     "PIVOT": r"\bPIVOT\b",
     "UNPIVOT": r"\bUNPIVOT\b",
     "POSITIONAL JOIN": r" POSITIONAL JOIN",

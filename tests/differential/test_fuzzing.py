@@ -110,11 +110,11 @@ def test_a_seed_makes_the_same_query() -> None:
 
 @pytest.mark.faulty
 def test_a_fault_is_found_and_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a kernel that takes < for <=, say: the query that is left compares, and does little else. On one rank: kernels that
-    search for the parts of several would go on for ever."""
+    """Of a kernel that adds doubles wrongly: the query that is left adds, and does little else. Of integers no loop would end, as
+    searches compare and count with them."""
     from gquery.kernels.targets.python import primitives
 
-    monkeypatch.setitem(primitives(), "lt_i64", lambda a, b: a <= b)
+    monkeypatch.setitem(primitives(), "add_f64", lambda a, b: a + b + 1.0)
     failing = next(c for c in map(of_seed, range(500)) if c.kind == "query" and fault(c, Engine()) is not None)
     small = shrink(failing, Engine(), 40)
     assert fault(small, Engine()) is not None

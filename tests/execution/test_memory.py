@@ -31,11 +31,11 @@ def failing(monkeypatch: pytest.MonkeyPatch, times: int) -> list[int]:
     """Sorting fails for so many times, as it does where its own arrays find no room."""
     left, whole = [times], order.sort_order
 
-    def sort_order(*arguments: Any) -> Any:
+    def sort_order(*arguments: Any, **named: Any) -> Any:
         if left[0] > 0:
             left[0] -= 1
             raise MemoryError("Unable to allocate 1.00 TiB")
-        return whole(*arguments)
+        return whole(*arguments, **named)
 
     monkeypatch.setattr(order, "sort_order", sort_order)
     return left

@@ -11,7 +11,7 @@ import pytest
 import gquery
 from gquery.runtime.boundary import boundary
 
-STRANGE = ["SELECT interval 1 day", "SELECT '1 day'::interval", "SELECT CAST(1 AS DECIMAL(a,2)) FROM t"]
+STRANGE = ["SELECT interval 1 dayy", "SELECT '1 dayy'::interval", "SELECT CAST(1 AS DECIMAL(a,2)) FROM t"]
 STRANGE += ["\ud800", "SELECT '\ud800'"]
 STRANGE += ['SELECT "\ud800" FROM t', "SELECT " + "(" * 30_000 + "1" + ")" * 30_000]
 

@@ -90,24 +90,26 @@ def turns(total: int, most: int, rng: random.Random) -> list[int]:
 
 
 def survives(fault: Callable[[int], Any], target: str, sql: str, error: type[Exception], most: int) -> tuple[int, int]:
-    """Run a query under a fault at so many turns, on a new connection each; how many failed, and how many were tried."""
+    """Run a query under a fault at so many turns, on a new connection each; how many failed, and how many were tried that the
+    run came to: one that finds its kernels at hand has fewer."""
     want = answer(connect(target), sql)
     with fault(0) as count:
         assert answer(connect(target), sql) == want
-    failed, tried = 0, turns(count.seen, most, random.Random(sql))
+    failed, tried, reached = 0, turns(count.seen, most, random.Random(sql)), 0
     for at in tried:
-        with fault(at):
+        with fault(at) as count:
             try:
                 db = connect(target)
             except error:
-                failed += 1
+                failed, reached = failed + 1, reached + 1
                 continue
             try:
                 assert answer(db, sql) == want, f"turn {at} of {count.seen}: a wrong answer"
             except error:
                 failed += 1
+            reached += count.seen >= at
         assert answer(db, sql) == want, f"behind turn {at} of {count.seen}"
-    return failed, len(tried)
+    return failed, reached
 
 
 @pytest.mark.parametrize("target", ["python", "cpu"])
@@ -121,7 +123,7 @@ def test_failed_allocations(sql: str, target: str) -> None:
 @pytest.mark.parametrize("sql", QUERIES, ids=range(len(QUERIES)))
 def test_interrupts(sql: str, target: str) -> None:
     failed, tried = survives(interrupted, target, sql, gquery.InterruptError, COUNT // 10)
-    assert failed == tried, "nobody looks without minding"
+    assert failed == tried > 0, "nobody looks without minding"
 
 
 SHAPES = ("sum({})", "min({})", "count({})", "avg({})", "max({} + 1)", "sum({} % 7)", "count(DISTINCT {})")

@@ -370,7 +370,7 @@ def test_completion(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert completed(shell, "SEL") == ["SELECT"]
     assert completed(shell, "SELECT * FROM ") == ["trips", "zones"]
     assert completed(shell, "SELECT * FROM t") == ["trips"]
-    assert completed(shell, "SELECT fa| FROM trips") == ["fare", "favg(", "false"]
+    assert completed(shell, "SELECT fa| FROM trips") == ["fare", "factorial(", "favg(", "false"]
     assert completed(shell, "SELECT ti| FROM trips")[0] == '"tip amount"'
     assert completed(shell, "SELECT t.| FROM trips t JOIN zones z") == ["fare", '"tip amount"']
     assert completed(shell, "SELECT z.| FROM trips t JOIN zones z") == ["zone"]

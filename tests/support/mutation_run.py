@@ -31,6 +31,7 @@ from tests.support.mutation_pools import Pool, pools
 BATCH = 250  # seeds
 SECONDS = 2.0  # of CPU time for one statement in one engine
 MOST_SECONDS = 60.0  # by the clock
+_BY_CONSTANT = re.compile(r"\border\s+by\s+('[^']*'|\d+)\s+rows\b", re.I)  # a window's frames of rows in any order
 _ORDERED = re.compile(r"\border\s+by\b(?!.*[)])", re.I | re.S)
 _READS_FILES = re.compile(r"\b(copy|export|import|attach|install|load|read_\w+|pragma|set|checkpoint)\b", re.I)
 _DESCRIBES = re.compile(r"\s*(desc|describe|show|explain)\b", re.I)  # whose answers have other columns
@@ -163,6 +164,8 @@ class Judge:
         difference = compare(got, want, False, types)
         if difference is None and not (_ORDERED.search(sql) and _is_disordered(got, want)):
             return Outcome("same")
+        if _BY_CONSTANT.search(sql):
+            return Outcome("same", "not determined")
         for connection in self.shuffled:
             again = self._theirs(connection, sql)
             if again is None or isinstance(again, duckdb.Error):

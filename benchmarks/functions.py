@@ -42,7 +42,8 @@ TEXT = {
     "md5": "md5(s)", "LIKE": "s LIKE 'Item%7'", "LIKE (parts)": "s LIKE '%77% of %'", "LIKE (column)": "s LIKE p",
     "ILIKE": "s ILIKE '%ITEM%7'", "ILIKE (beyond ASCII)": "u ILIKE '%É%7'",
     "like_escape": "like_escape(s, 'Item%7', '$')", "not_like_escape": "not_like_escape(s, 'Item%7', '$')",
-    "ilike_escape": "ilike_escape(s, '%ITEM%7', '$')", "not_ilike_escape": "not_ilike_escape(s, '%ITEM%7', '$')", "min": "min(s)", "max": "max(s)",
+    "ilike_escape": "ilike_escape(s, '%ITEM%7', '$')", "not_ilike_escape": "not_ilike_escape(s, '%ITEM%7', '$')",
+    "min": "min(s)", "max": "max(s)",
     "any_value": "any_value(s)",
 }  # fmt: skip
 REGULAR = {

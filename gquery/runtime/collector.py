@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import sys
 import threading
+import weakref
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -64,13 +65,13 @@ def _can_track() -> bool:
 
 
 def _unfreeze(objects: list[object]) -> None:
-    """Give objects back to the collector, as new ones."""
+    """Give objects back to the collector, as new ones; not weak proxies, which stand for nothing once their object is gone."""
     import ctypes
 
     untrack, track = ctypes.pythonapi.PyObject_GC_UnTrack, ctypes.pythonapi.PyObject_GC_Track
     for call in (untrack, track):
         call.argtypes, call.restype = (ctypes.py_object,), None
-    tracked = list(filter(gc.is_tracked, objects))
+    tracked = [o for o in objects if gc.is_tracked(o) and type(o) not in weakref.ProxyTypes]
     # one after the other without a step of Python's between, as a dictionary that is changed tracks itself
     deque(zip(map(untrack, tracked), map(track, tracked), strict=True), maxlen=0)
 

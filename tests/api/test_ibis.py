@@ -111,7 +111,6 @@ def test_over_a_connection() -> None:
 
 
 def test_refusals_are_gquerys(backends: tuple[Any, Any]) -> None:
-    t = backends[0].table("t")
     with pytest.raises(gquery.NotSupportedError, match="histogram"):
         backends[0].sql("SELECT histogram(v) FROM t").execute()
     with pytest.raises(ibis.common.exceptions.TableNotFound):

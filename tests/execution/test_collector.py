@@ -139,3 +139,17 @@ def test_what_a_block_makes_is_permanent_and_a_circle_from_before_is_found(monke
     finally:
         gc.unfreeze()
         gc.freeze()  # what was there before the tests, and more
+
+
+def test_a_proxy_of_what_is_gone_does_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collector, "_others_run", lambda: False)
+
+    class Gone:
+        pass
+
+    gone = Gone()
+    proxy = weakref.proxy(gone)
+    del gone
+    with tuning.using(replace(tuning.startup, collected_before=10**9)), permanent():
+        made = [proxy]
+    assert len(made) == 1

@@ -10,8 +10,6 @@ from benchmarks.rules.workloads import Workload
 from gquery.planner.optimizer import RULES
 
 KEPT = {  # rules that no query of the workloads needs, with what they are for
-    "refresh_nullability": "NOT IN over files is an ANTI join, as footers tell that there are no NULLs; the tables of the "
-    "workloads are stored, where binding knows it",
     "recursive_steps": "it plans what a recursion does in each round, which none of the queries has",
     "draw_random": "it gives random() a row's own number, which none of the queries asks for",
     "interval_keys": "it compares intervals by what they amount to, and none of the queries has any",

@@ -226,29 +226,25 @@ def _batches(table: Table, schema: pa.Schema, size: int) -> Iterator[pa.RecordBa
         yield from (part if part.schema.types == schema.types else part.cast(schema)).to_batches()
 
 
-class writing:  # noqa: N801  (reads as a verb)
+@contextmanager
+def writing(path: str | os.PathLike[str]) -> Iterator[Any]:
     """A stream to write a file through; what goes wrong is a FileError that names the file."""
+    from pyarrow import fs
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.name = os.fspath(path)
-
-    def __enter__(self) -> Any:
-        from pyarrow import fs
-
-        try:
-            if "://" in self.name:
-                system, inner = fs.FileSystem.from_uri(self.name)
-            else:
-                system, inner = fs.LocalFileSystem(), os.path.expanduser(self.name)
-            self.stream = system.open_output_stream(inner, compression=None)
-        except (OSError, ValueError) as error:
-            raise FileError(f'Cannot write the file "{self.name}": {error}') from error
-        return self.stream
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        self.stream.close()
-        if isinstance(error, OSError):
-            raise FileError(f'Cannot write the file "{self.name}": {error}') from error
+    name = os.fspath(path)
+    try:
+        if "://" in name:
+            system, inner = fs.FileSystem.from_uri(name)
+        else:
+            system, inner = fs.LocalFileSystem(), os.path.expanduser(name)
+        stream = system.open_output_stream(inner, compression=None)
+    except (OSError, ValueError) as error:
+        raise FileError(f'Cannot write the file "{name}": {error}') from error
+    try:
+        with stream:
+            yield stream
+    except OSError as error:
+        raise FileError(f'Cannot write the file "{name}": {error}') from error
 
 
 def distinct_names(names: Sequence[str]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -29,8 +30,8 @@ def _graph(seed: int, nodes: int, edges: int) -> Tables:
     return {"g": pa.table({"a": pa.array(ends[0], mask=missing), "b": pa.array(ends[1].astype(np.int32))})}
 
 
-def _connection(tables: Tables, **settings: object) -> gquery.Connection:
-    connection = gquery.connect(**{"device": "python", **settings})  # type: ignore[arg-type]
+def _connection(tables: Tables, **settings: Any) -> gquery.Connection:
+    connection = gquery.connect(**{"device": "python", **settings})
     for name, table in tables.items():
         connection.register(name, table)
     return connection

@@ -12,7 +12,7 @@ import gquery
 from gquery import tuning
 from gquery.columns.table import ColumnData
 from gquery.device.buffer import Buffer
-from gquery.device.device import cpu_device
+from gquery.device.device import Device, cpu_device
 from gquery.expression.expr import SortKey, new_column
 from gquery.expression.types import BIGINT, PhysicalType
 from gquery.kernels.builtin import order_bits
@@ -119,9 +119,9 @@ def test_texts_that_begin_alike_are_few_before_they_are_ranked(monkeypatch: pyte
     ranked: list[int] = []
     rank = value_ranks.rank
 
-    def counting(column: ColumnData, device: object) -> object:
+    def counting(column: ColumnData, device: Device) -> object:
         ranked.append(column.length)
-        return rank(column, device)  # type: ignore[arg-type]
+        return rank(column, device)
 
     monkeypatch.setattr("gquery.operators.group_extremes.rank", counting)
     rng = np.random.default_rng(1)

@@ -26,9 +26,9 @@ from collections.abc import Sequence
 from gquery import tuning
 from gquery.expression.expr import TRUE, AggregateCall, Case, Cast, Column, Expr, Literal, new_column
 from gquery.expression.facts import MOST_PRECISION
-from gquery.expression.traverse import transform as transform_expr
 from gquery.expression.types import BIGINT, DOUBLE, decimal
 from gquery.functions import aggregate, call, cast, declaration
+from gquery.planner.logical.everywhere import transform_everywhere
 from gquery.planner.logical.nodes import (
     Aggregate,
     Definition,
@@ -43,15 +43,11 @@ from gquery.planner.logical.nodes import (
 )
 from gquery.planner.logical.shared import new_definition, use
 from gquery.planner.logical.tree import (
-    Subquery,
     free_columns,
     fresh_copy,
-    map_expressions,
-    own_subqueries,
     remap_expr,
-    transform_up,
 )
-from gquery.runtime.records import dataclass, replace
+from gquery.runtime.records import dataclass
 
 Set = tuple[int, ...]
 Calls = tuple[tuple[Column, AggregateCall], ...]
@@ -60,23 +56,12 @@ _Use = tuple[Plan, dict[int, Column], dict[int, Column]]
 
 def expand_grouping_sets(plan: Plan) -> Plan | None:
     """No aggregate has grouping sets any more."""
-    new = _expanded(plan)
+    new = transform_everywhere(plan, _expanded)
     return None if new is plan else new
 
 
-def _expanded(plan: Plan) -> Plan:
-    def inside(e: Expr) -> Expr:
-        if not isinstance(e, Subquery):
-            return e
-        made = _expanded(e.plan)
-        return e if made is e.plan else replace(e, plan=made)
-
-    def node(p: Plan) -> Plan:
-        if own_subqueries(p):
-            p = map_expressions(p, lambda e: transform_expr(e, inside))
-        return _Sets(p, p.sets).plan() if isinstance(p, Aggregate) and p.sets is not None else p
-
-    return transform_up(plan, node)
+def _expanded(p: Plan) -> Plan:
+    return _Sets(p, p.sets).plan() if isinstance(p, Aggregate) and p.sets is not None else p
 
 
 @dataclass(eq=False)

@@ -17,15 +17,14 @@ from collections.abc import Sequence
 
 from gquery.expression.expr import AggregateCall, Column, Expr, IsNull, Not, SortKey, new_column
 from gquery.expression.traverse import conjunction
-from gquery.expression.traverse import transform as transform_expr
 from gquery.expression.types import INTERVAL
 from gquery.expression.windows import WHOLE_PARTITION, FrameBound, WindowCall, WindowFrame
 from gquery.functions import aggregate
 from gquery.functions.certain import guarded
 from gquery.functions.intervals import comparable
 from gquery.functions.ordered_aggregates import HALF
+from gquery.planner.logical.everywhere import transform_everywhere
 from gquery.planner.logical.nodes import Aggregate, Plan, Sort, Window
-from gquery.planner.logical.tree import Subquery, map_expressions, own_subqueries, transform_up
 from gquery.runtime.records import replace
 
 _BY_ROW = {"min": "arg_min", "max": "arg_max"}
@@ -33,23 +32,8 @@ _BY_ROW = {"min": "arg_min", "max": "arg_max"}
 
 def interval_keys(plan: Plan) -> Plan | None:
     """No node groups or sorts by an INTERVAL any more."""
-    new = _with_keys(plan)
+    new = transform_everywhere(plan, _node)
     return None if new is plan else new
-
-
-def _with_keys(plan: Plan) -> Plan:
-    def inside(e: Expr) -> Expr:
-        if not isinstance(e, Subquery):
-            return e
-        made = _with_keys(e.plan)
-        return e if made is e.plan else replace(e, plan=made)
-
-    def node(p: Plan) -> Plan:
-        if own_subqueries(p):
-            p = map_expressions(p, lambda e: transform_expr(e, inside))
-        return _node(p)
-
-    return transform_up(plan, node)
 
 
 def _node(p: Plan) -> Plan:

@@ -188,11 +188,11 @@ class Connection(Plans, Frames, Files, Explains, Exceptions):
                     return message(self, {"Count": [0]})
                 if not or_replace and self._catalog.lookup(name) is not None:
                     raise CatalogError(f"table {name!r} already exists; CREATE OR REPLACE TABLE replaces it")
-                from gquery.columns.store import TableStore
+                from gquery.io.made_table import MadeTable
 
-                table = self._stored(self.run_plan(self._plan(query)))
-                self._catalog.register(name, TableStore(name, table))
-                return message(self, {"Count": [table.rows]})
+                made = MadeTable(name, self.run_plan(self._plan(query)), self._cache, self.settings.narrow)
+                self._catalog.register(name, made)
+                return message(self, {"Count": [made.rows]})
             case st.CreateView(name, sql, columns, or_replace, if_not_exists):
                 if not (if_not_exists and self._catalog.lookup(name) is not None):
                     self._catalog.register(name, View(name, sql, columns), replace=or_replace)
@@ -351,13 +351,6 @@ class Connection(Plans, Frames, Files, Explains, Exceptions):
             made = ExecutionContext(self.target, self.device, self.settings, ranks=ranks, remote=self._cluster)
             self._made_context = made
         return made
-
-    def _stored(self, table: Table) -> Table:
-        """A result as a table to scan: encoded anew, which narrows its columns and makes their statistics exact."""
-        from gquery.columns.arrow import export_table
-        from gquery.columns.import_arrow import import_table
-
-        return import_table(export_table(table), self.settings.narrow)
 
     def _read_variables(self, relation: Relation) -> None:
         """Take what a query uses of variables of the caller as they are now."""

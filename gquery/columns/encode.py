@@ -191,12 +191,12 @@ def _import_integers(array: pa.ChunkedArray, dtype: DType, validity: Any, nulls:
         if high_words is not None:
             high_words = zero_nulls(np.array(high_words), validity)
     if high_words is not None:
-        return _import_wide(concatenate(parts, np.int64), high_words, dtype, validity, nulls)
+        return wide_column(concatenate(parts, np.int64), high_words, dtype, validity, nulls)
     low, high = minimum_and_maximum(parts)
     bounds = Bounds(low, high)
     if not bounds.within(INT64):  # UBIGINT in its upper half
         words = concatenate(parts, np.uint64)
-        return _import_wide(words.view(np.int64), np.zeros(rows, np.int64), dtype, validity, nulls)
+        return wide_column(words.view(np.int64), np.zeros(rows, np.int64), dtype, validity, nulls)
     physical_type = physical_type_for(bounds if narrow else type_bounds(dtype) or bounds)
     if physical_type is PhysicalType.I128:
         physical_type = PhysicalType.I64
@@ -241,7 +241,7 @@ def _integer_column(
     return integer_column(dtype, integers, buffer_of(validity), nulls)
 
 
-def _import_wide(low_words: Any, high_words: Any, dtype: DType, validity: Any, nulls: int) -> ColumnData:
+def wide_column(low_words: Any, high_words: Any, dtype: DType, validity: Any, nulls: int) -> ColumnData:
     """128-bit integers: narrowed where every high word only repeats the sign, else two words a row."""
     rows = len(low_words)
     if rows == 0 or bool(np.array_equal(high_words, low_words >> 63)):

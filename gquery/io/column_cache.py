@@ -6,7 +6,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-from gquery.columns.table import ColumnData, Table, TableSource
+from gquery.columns.table import ColumnData, Dictionary, Table, TableSource
 from gquery.device.device import Device
 from gquery.device.spill import SpillError, is_spilled
 from gquery.errors import OutOfMemoryError
@@ -132,6 +132,16 @@ class ColumnCache:
         with self._lock:
             for key in [k for k in self._columns if k[0] == source]:
                 del self._columns[key]
+
+
+def count_column(device: Device, column: ColumnData, label: str) -> None:
+    """Have what a column takes on a CPU under a limit counted, where nobody has yet."""
+    for buffer in column.buffers:
+        device.count(buffer.on(device), buffer.nbytes, label)
+    if isinstance(column.dictionary, Dictionary):
+        device.count(column.dictionary, column.dictionary.values.nbytes, label)
+    elif column.dictionary is not None:
+        device.count(column.dictionary, column.dictionary.nbytes, label)
 
 
 def drop_mirrors(device: Device, wanted: int) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 
 from gquery import tuning
 from gquery.columns.domain import Restriction, ScanUse
+from gquery.columns.looked_over import bounds_and_order, sample_of
 from gquery.columns.numbered import NumberedTable
 from gquery.columns.statistics import estimate_distinct
 from gquery.columns.store import TableStore, check_names, new_version
@@ -35,7 +36,6 @@ from gquery.expression.types import (
     UINTEGER,
     USMALLINT,
     UTINYINT,
-    Bounds,
     DType,
     Field,
     PhysicalType,
@@ -374,15 +374,8 @@ def import_device_array(array: Any, dtype: DType) -> ColumnData:
         array = array.copy()
     if not dtype.is_exact:
         return ColumnData(dtype, physical_type, rows, Buffer(array), statistics=ColumnStatistics(null_count=0))
-    low, high = 0, 0
-    rising, never_falls = True, True
-    for at in range(0, rows, tuning.ownership.reduced_rows):
-        part = array[at : at + tuning.ownership.reduced_rows + 1]  # one row more, to compare across the border
-        smallest, largest = int(part.min()), int(part.max())
-        low, high = (smallest, largest) if at == 0 else (min(low, smallest), max(high, largest))
-        rising = rising and bool((part[1:] > part[:-1]).all())
-        never_falls = never_falls and (rising or bool((part[1:] >= part[:-1]).all()))
-    bounds = Bounds(low, high)
+    bounds, order = bounds_and_order(array)
+    high = bounds.high
     if high >= 2**63:  # UBIGINT in its upper half: two words a row
         words = array.view("int64").repeat(2)
         words[1::2] = 0
@@ -391,9 +384,6 @@ def import_device_array(array: Any, dtype: DType) -> ColumnData:
         array = array.view("uint8")
     elif str(array.dtype) == "uint64":
         array = array.view("int64")
-    sample = array[:: max(-(-rows // tuning.encoding.sample), 1)]
-    distinct = (
-        rows if rising else min(estimate_distinct(sample.get() if _is_cupy(sample) else sample, rows), bounds.width)
-    )
-    stats = ColumnStatistics(bounds, 0, distinct, never_falls, rising)
+    distinct = rows if order.rises else min(estimate_distinct(sample_of(array), rows), bounds.width)
+    stats = ColumnStatistics(bounds, 0, distinct, order.never_falls, order.rises)
     return ColumnData(dtype, physical_type, rows, Buffer(array), statistics=stats)

@@ -13,12 +13,12 @@ import pyarrow as pa
 
 from gquery import tuning
 from gquery.columns.encode import import_column
-from gquery.columns.table import ColumnData, ColumnStatistics, Dictionary, Table
+from gquery.columns.table import ColumnData, ColumnStatistics, Table
 from gquery.device.device import Device
 from gquery.device.host import trim_freed_memory
 from gquery.errors import FileError
 from gquery.expression.types import Bounds, Schema
-from gquery.io.column_cache import ColumnCache
+from gquery.io.column_cache import ColumnCache, count_column
 from gquery.io.parquet_files import ParquetFiles, RowGroup
 from gquery.io.parquet_reader import ParquetReader, Spent, Wanted
 from gquery.io.watched import Asked
@@ -209,16 +209,6 @@ def reading_room(device: Device | None, size: int, workers: int) -> Iterator[int
         device.spill.rest()
 
 
-def _count(device: Device, column: ColumnData) -> None:
-    """Have what Arrow has made of a column counted."""
-    for buffer in column.buffers:
-        device.count(buffer.on(device), buffer.nbytes, _READING)
-    if isinstance(column.dictionary, Dictionary):
-        device.count(column.dictionary, column.dictionary.values.nbytes, _READING)
-    elif column.dictionary is not None:
-        device.count(column.dictionary, column.dictionary.nbytes, _READING)
-
-
 class _Loading:
     """What a query asks of a source: the columns in the cache, and the reading of the others."""
 
@@ -254,7 +244,7 @@ class _Loading:
         device = source._cache.device
         if device is not None and device.keeps_columns:
             for column in found.values():
-                _count(device, column)
+                count_column(device, column, _READING)
         source._statistics |= {f: column.statistics for f, column in found.items()}
         source._cache.put(id(source), found, source.name)
         columns = tuple(found[f] for f in self._fields)

@@ -165,6 +165,9 @@ class Memory(Record):
     ordered_share: float = number(
         0.5, "share of a memory limit", "that columns and frames may fill, which lie in files beyond it", _LIMITS
     )
+    kept_slack: int = number(
+        2, "times", "its own bytes that the memory of a column of CREATE TABLE AS may have: else it is copied"
+    )
     least_spilled: int = number(1 << 16, "bytes", "of an array that is worth a file", _LIMITS)
     shared_file: int = number(1 << 20, "bytes", "of a file that small arrays share", _LIMITS)
     returned_bytes: int = number(

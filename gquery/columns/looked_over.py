@@ -1,0 +1,106 @@
+"""Statistics of columns that are made already, where they lie: what `encode` finds out while it writes a column."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from gquery import tuning
+from gquery.columns.arrow import export_column
+from gquery.columns.encode import Integers, boolean_column, float_column, import_column, integer_column, wide_column
+from gquery.columns.encode_strings import dictionary_limit
+from gquery.columns.statistics import Order, estimate_distinct, minimum_and_maximum, order_of
+from gquery.columns.table import ColumnData, ColumnStatistics, Dictionary
+from gquery.device.array import Array
+from gquery.device.buffer import Buffer
+from gquery.expression.types import Bounds, Field, Kind, PhysicalType, physical_type_for
+
+
+class Rising(NamedTuple):
+    """Whether the values of an array never fall, and whether each is greater than the one before."""
+
+    never_falls: bool
+    rises: bool
+
+
+def looked_over(column: ColumnData, field: Field, narrow: bool) -> ColumnData:
+    """The column with exact statistics, and without a validity where there is no NULL; integers in the narrowest type. What is
+    not of numbers or codes of a small dictionary is encoded anew, from Arrow."""
+    if _is_encoded_anew(column):
+        return import_column(export_column(column), field, narrow)
+    device, is_wide = column.data.devices[0], column.physical_type is PhysicalType.I128
+    if device.is_cuda and not is_wide:
+        with device.activate():
+            return _where_it_lies(column)
+    rows, nulls = column.length, 0
+    if column.validity is not None:
+        nulls = rows - int(np.count_nonzero(column.validity.host[:rows]))
+    validity = column.validity if nulls else None
+    if is_wide:
+        low, high = column.data.host[: 2 * rows].reshape(-1, 2).T
+        return wide_column(low, high, column.dtype, None if validity is None else validity.host[:rows], nulls)
+    data = column.data.host[:rows]
+    if column.dtype.is_float:
+        return float_column(Buffer(data), column.dtype, column.physical_type, validity, nulls)
+    bounds, order = Bounds(*minimum_and_maximum([data])), order_of(data, nulls)
+    if column.dtype.kind is Kind.BOOLEAN:
+        return boolean_column(Buffer(data), bounds, validity, nulls, order)
+    if isinstance(column.dictionary, Dictionary):
+        return replace(column, validity=validity, statistics=_of_codes(bounds, order, column, nulls))
+    physical_type = column.physical_type
+    if narrow and (narrowest := physical_type_for(bounds)).bytes < physical_type.bytes:
+        data, physical_type = data.astype(narrowest.numpy), narrowest
+    return integer_column(column.dtype, Integers(Buffer(data), physical_type, bounds, order), validity, nulls)
+
+
+def bounds_and_order(array: Array) -> tuple[Bounds, Rising]:
+    """The extremes of integers, of NumPy or CuPy, and their order; (0, 0) for none."""
+    low, high = 0, 0
+    rises, never_falls = True, True
+    for at in range(0, len(array), tuning.ownership.reduced_rows):
+        part = array[at : at + tuning.ownership.reduced_rows + 1]  # one row more, to compare across the border
+        smallest, largest = int(part.min()), int(part.max())
+        low, high = (smallest, largest) if at == 0 else (min(low, smallest), max(high, largest))
+        rises = rises and bool((part[1:] > part[:-1]).all())
+        never_falls = never_falls and (rises or bool((part[1:] >= part[:-1]).all()))
+    return Bounds(low, high), Rising(never_falls, rises)
+
+
+def sample_of(array: Array) -> Array:
+    """Some values of an array, on the host."""
+    sample = array[:: max(-(-len(array) // tuning.encoding.sample), 1)]
+    found: Array = sample if isinstance(sample, np.ndarray) else sample.get()
+    return found
+
+
+def _is_encoded_anew(column: ColumnData) -> bool:
+    if column.dtype.is_string:
+        known = column.dictionary
+        return not isinstance(known, Dictionary) or len(known) > dictionary_limit(column.length)
+    return column.dtype.is_opaque or column.dtype.kind is Kind.NULL
+
+
+def _of_codes(bounds: Bounds, order: Order, column: ColumnData, nulls: int) -> ColumnStatistics:
+    unique = order.is_sorted and order.runs == column.length
+    distinct = order.runs if order.is_sorted else min(bounds.width, column.length - nulls)
+    return ColumnStatistics(bounds, nulls, distinct, order.is_sorted, unique, longest_run=order.longest_run)
+
+
+def _where_it_lies(column: ColumnData) -> ColumnData:
+    """The same of a column on the current device, a GPU, by array functions there."""
+    nulls = 0
+    if column.validity is not None:
+        validity = column.validity.on(column.validity.devices[0])
+        nulls = column.length - int((validity[: column.length] != 0).sum())
+    if column.dtype.is_float:
+        known = ColumnStatistics(column.statistics.bounds, nulls)
+    else:
+        array = column.data.on(column.data.devices[0])[: column.length]
+        bounds, order = bounds_and_order(array)
+        values = column.length - nulls
+        distinct = values if order.rises else min(estimate_distinct(sample_of(array), values), bounds.width)
+        in_order = order if not nulls else Rising(False, False)
+        known = ColumnStatistics(bounds, nulls, distinct, in_order.never_falls, in_order.rises)
+    return replace(column, validity=column.validity if nulls else None, statistics=known)

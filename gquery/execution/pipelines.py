@@ -14,7 +14,6 @@ from gquery.operators import prefix
 from gquery.operators.base import DuplicateKeysError, FannedOutError, Frame, JoinIndex, OutgrownError
 from gquery.operators.scan_ranges import ScanRanges, scan_ranges, whole_scan
 from gquery.operators.specialize import specialize_for_tables
-from gquery.planner.later import pattern_of
 from gquery.planner.physical import Pipeline, ReadStage, Stage
 
 
@@ -83,8 +82,8 @@ def _run(state: Run, stage: Stage, pipeline: Pipeline, frame: Frame, report: Sta
     """A pipeline over all rows of a frame."""
     report.rows = frame.rows
     context = state.context
-    is_result = stage.number == pattern_of(state.program)[-1].number
-    lies = prefix.zero_copy(pipeline, frame, context.device, is_result, state.dataflow.readers[stage.number])
+    is_result, readers = state.makes_result(stage.number), state.dataflow.readers[stage.number]
+    lies = prefix.zero_copy(pipeline, frame, context.device, is_result, readers)
     if lies is not None and context.meter is None:
         report.target = "none"
         return lies

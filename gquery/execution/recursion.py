@@ -17,6 +17,7 @@ from gquery.device.device import Device
 from gquery.device.recording import CannotRecordError
 from gquery.execution.speculation import Speculation
 from gquery.execution.state import Run, StageReport
+from gquery.execution.verify_frame import verify_stage
 from gquery.operators.base import Frame
 from gquery.operators.breakers import concatenate
 from gquery.operators.prefix import prefix
@@ -38,7 +39,7 @@ def run_recursion(
     state.speculation.validate()
     feedback = state.feedback.nested(stage.number)
     inner = replace(state.context, meter=None, ranks=())
-    run = Run(work.program, inner, feedback, Speculation(feedback, device, True))
+    run = Run(work.program, inner, feedback, Speculation(feedback, device, True), is_round=True)
     parts = _Parts(work.program)
     rounds = _Rounds(work, device, parts.read_levels)
     rounds.add(_columns(frames[work.stage], [s.column.id for s in work.inputs]))
@@ -48,6 +49,7 @@ def run_recursion(
         for made in (run.frames, run.joins, run.matched):
             made.pop(s.number, None)
         run_stage(run, s, StageReport(s.number, s.label, "", 0, 0.0))
+        verify_stage(run, s)
 
     for s in parts.once + parts.of_levels:
         make(s)

@@ -28,7 +28,6 @@ from gquery.execution.stage_feedback import BuiltTable
 from gquery.execution.state import Run, StageReport
 from gquery.execution.verify_frame import verify_stage
 from gquery.expression.types import Field, Schema
-from gquery.kernels import checks
 from gquery.kernels.readback import scalar_readback
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.base import AbortableTarget
@@ -77,9 +76,7 @@ def run_stages(state: Run, first: int, end: int) -> None:
                 raise
             if context.meter is not None:
                 _measure(state, stage, context.meter)
-            frame = state.frames.get(stage.number)
-            if checks.ENABLED and frame is not None and frame.number is None and not context.device.stays:
-                verify_stage(stage, frame, stage is program.stages[-1])
+            verify_stage(state, stage)
             report.seconds = time.perf_counter() - start
             if state.rank is not None:
                 report.received_bytes, state.rank.received_bytes = state.rank.received_bytes, 0

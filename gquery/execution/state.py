@@ -17,6 +17,7 @@ from gquery.execution.speculation import Speculation
 from gquery.kernels.patterns import ScannedPattern
 from gquery.operators.base import Frame, JoinIndex
 from gquery.operators.codegen import Unit
+from gquery.planner.later import pattern_of
 from gquery.planner.physical import Build, JoinTable, Pipeline, Program
 from gquery.runtime.records import dataclass
 from gquery.settings import Settings
@@ -147,6 +148,7 @@ class Run:
     bound_patterns: list[BoundPattern] | None = None  # as ``bound``
     bound: list[BoundArguments] | None = None  # of all kernels, where the run is recorded for other constants, too
     rank: Rank | None = None  # where other ranks run other parts of the rows
+    is_round: bool = False  # of a recursion: what its last stage makes is read by kernels, as other stages' frames are
 
     def __post_init__(self) -> None:
         self.dataflow = self.feedback.dataflow(self.program)
@@ -155,6 +157,10 @@ class Run:
         """Let go of what the stages have made."""
         for made in (self.frames, self.joins, self.matched, self.unbuilt):
             made.clear()
+
+    def makes_result(self, stage: int) -> bool:
+        """Whether no kernel reads what a stage makes, so that its columns may lie in any way."""
+        return not self.is_round and stage == pattern_of(self.program)[-1].number
 
     def merges(self, stage: int) -> bool:
         """Whether the states of several ranks become one at the end of a stage."""

@@ -12,8 +12,10 @@ import numpy as np
 from gquery.columns.opaque import Opaque
 from gquery.columns.table import ColumnData, Dictionary
 from gquery.device.array import Array
+from gquery.execution.state import Run
 from gquery.expression.facts import INT64_BITS, UINT64_MAX
 from gquery.expression.types import Bounds, PhysicalType
+from gquery.kernels import checks
 from gquery.kernels.checks import OutOfBoundsError
 from gquery.operators.base import Frame, words_a_row
 from gquery.planner.physical import Group, Pipeline, Stage, Stored
@@ -22,15 +24,18 @@ from gquery.planner.stage_columns import stage_columns
 _seen: WeakSet[ColumnData] = WeakSet()  # columns of tables, which many queries read
 
 
-def verify_stage(stage: Stage, frame: Frame, is_result: bool) -> None:
-    """Raises OutOfBoundsError for a column of a stage that does not keep what is known of it; those on a GPU alone are left
-    out, and sparse groups, of which those without rows have no value: who reads them drops these first. No kernel knows how
-    a result lies."""
+def verify_stage(state: Run, stage: Stage) -> None:
+    """Where checks are on, raises OutOfBoundsError for a column of a stage that does not keep what is known of it; those on a GPU
+    alone are left out, and sparse groups, of which those without rows have no value: who reads them drops these first. No kernel
+    knows how a result lies."""
+    frame = state.frames.get(stage.number)
+    if not checks.ENABLED or frame is None or frame.number is not None or state.context.device.stays:
+        return
     match stage.work:
         case Pipeline(sink=Group(sparse=sparse)) if sparse:
             return
         case work:
-            _verify(stage_columns(work), frame, f"stage {stage.number}", is_result)
+            _verify(stage_columns(work), frame, f"stage {stage.number}", state.makes_result(stage.number))
 
 
 def _verify(stored: Iterable[Stored], frame: Frame, where: str, lies_anyhow: bool = False) -> None:

@@ -66,3 +66,8 @@ with recursive t(n) as (select 0 union select (n * 7 + 3) % 50 from t) select co
 
 -- cpu
 with recursive t(n, m) as (select 0, 1 union select (n + m) % 20, (n * m + 1) % 20 from t join range(3) g(m2) on m2 <= n + 5) select n, m from t
+
+with recursive t(id, path, n) as (select id, s, 0 from l where id < 4 union all select l.id, t.path || '/' || l.s, n + 1 from l join t on l.k = t.id where n < 3) select id, path from t
+
+-- cpu
+with recursive t(id, path, n) as (select id, s, 0 from l where id < 4 union all select l.id, t.path || l.s, n + 1 from t join l on t.id = l.k where n < 3) select id, n, count(*), max(path) from t group by all

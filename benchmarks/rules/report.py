@@ -12,7 +12,7 @@ from gquery.planner.optimizer import RULES
 KEPT = {  # rules that no query of the workloads needs, with what they are for
     "recursive_steps": "it plans what a recursion does in each round, which none of the queries has",
     "draw_random": "it gives random() a row's own number, which none of the queries asks for",
-    "interval_keys": "it compares intervals by what they amount to, and none of the queries has any",
+    "comparison_keys": "it compares intervals and lists by keys, and none of the queries has any",
     "fix_moment": "it gives now() and current_date one moment a query, which none of the queries asks for",
     "anti_join": "`LEFT JOIN orders ... WHERE o_custkey IS NULL` over TPC-H's customers takes 3.0 times as long without it "
     "(scale factor 1, processor time); the workloads write NOT EXISTS",

@@ -134,6 +134,11 @@ class DType:
         return self.kind is Kind.LIST
 
     @property
+    def is_nested(self) -> bool:
+        """Of other values, which functions on the host look into: compared by keys (`functions.nested_keys`)."""
+        return self.kind is Kind.LIST
+
+    @property
     def is_exact(self) -> bool:
         """Held as an integer (so that bounds apply): integers, decimals, booleans, dates, timestamps, intervals."""
         return self.is_integer or self.is_decimal or self.is_temporal or self.kind in _OTHER_EXACT

@@ -15,6 +15,7 @@ from __future__ import annotations
 from gquery.functions import (
     chance,
     clock,
+    comparison_keys,
     conditional,
     date_differences,
     date_forms,
@@ -50,9 +51,9 @@ from gquery.functions.registry import EXAMPLES, FUNCTIONS, RESOLVERS, ScalarFunc
 
 __all__ = [
     "AGGREGATES", "COMPARISONS", "EXAMPLES", "FUNCTIONS", "MIRRORED", "NEGATED", "RESOLVERS", "AggregateFunction",
-    "ScalarFunction", "aggregate", "call", "case", "cast", "castable", "chance", "clock", "conditional", "date_differences",
-    "date_forms", "date_names", "dates", "declaration", "format_text", "grapheme_pieces", "has_result", "integers",
-    "is_aggregate", "is_ordered", "likeness", "list_aggregates", "list_sets", "list_splits", "lists", "new_strings",
-    "numeric", "operators", "parsing", "paths", "readable", "regex", "rounding", "session", "special", "strings",
-    "text_pieces", "unified", "unify",
+    "ScalarFunction", "aggregate", "call", "case", "cast", "castable", "chance", "clock", "comparison_keys",
+    "conditional", "date_differences", "date_forms", "date_names", "dates", "declaration", "format_text",
+    "grapheme_pieces", "has_result", "integers", "is_aggregate", "is_ordered", "likeness", "list_aggregates",
+    "list_sets", "list_splits", "lists", "new_strings", "numeric", "operators", "parsing", "paths", "readable",
+    "regex", "rounding", "session", "special", "strings", "text_pieces", "unified", "unify",
 ]  # fmt: skip

@@ -14,7 +14,7 @@ from gquery.functions import moments
 from gquery.functions import ordered_aggregates as ordered
 from gquery.functions.aggregate_record import AggregateFunction, Resolved
 from gquery.functions.casts import cast
-from gquery.functions.opaque import refuse_opaque
+from gquery.functions.opaque import refuse_nested, refuse_opaque
 from gquery.functions.registry import no_match
 
 # ---- types -----------------------------------------------------------------------------------------------------------
@@ -272,9 +272,9 @@ def aggregate(
         raise BindError(f"there is no aggregate {name!r}.{did_you_mean(name, AGGREGATES)}")
     args = [cast(a, function.null_type) if a.dtype == NULL else a for a in args]
     looked_at = args if distinct or function.name not in _CARRYING else ()
-    if function.name == "list" and not distinct:
-        looked_at = [a for a in args if not a.dtype.is_list]
     refuse_opaque(looked_at, f"{name}(DISTINCT)" if distinct else name)
+    if distinct and function.name not in _BY_KEY and function.repeats_count:
+        refuse_nested(args, f"{name}(DISTINCT)")
     kept, keys = tuple(args), tuple(order)
     constants: tuple[Expr, ...] = ()
     if function.checked is not None and args:
@@ -295,7 +295,8 @@ def aggregate(
     )
 
 
-_CARRYING = frozenset(("count", "any_value", "first", "last", "list"))  # that look at no value
+_CARRYING = frozenset(("count", "any_value", "first", "last"))  # that look at no value
+_BY_KEY = frozenset(("count", "mode", "entropy"))  # whose DISTINCT looks at keys of nested values alone
 
 
 def _has_constants(function: AggregateFunction) -> bool:

@@ -18,8 +18,16 @@ from gquery.expression.expr import Call, Column, Expr, Literal
 from gquery.expression.traverse import walk
 from gquery.expression.types import BIGINT, DOUBLE, INT64, INTEGER, UBIGINT, Bounds
 from gquery.functions.casts import cast
-from gquery.functions.intervals import comparable
-from gquery.functions.registry import ScalarFunction, declare, is_null_literal, make, resolver
+from gquery.functions.comparison_keys import comparable
+from gquery.functions.registry import (
+    LIST_RESOLVERS,
+    RESOLVERS,
+    ScalarFunction,
+    declare,
+    is_null_literal,
+    make,
+    resolver,
+)
 
 HASH, RANDOM = "hash", "_random"
 _DRAW, _SETSEED = "_draw", "_setseed"
@@ -138,3 +146,6 @@ def _hash(first: Expr, *more: Expr) -> Expr | None:
     that of DuckDB, which promises none."""
     values = [cast(e, INTEGER) if is_null_literal(e) else comparable(e) for e in (first, *more)]
     return make(HASH, values, UBIGINT)
+
+
+LIST_RESOLVERS[HASH] = RESOLVERS[HASH]

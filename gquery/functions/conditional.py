@@ -6,7 +6,7 @@ from __future__ import annotations
 from gquery.expression.expr import TRUE, Case, Expr, IsNull, Literal, Not
 from gquery.expression.types import BOOLEAN
 from gquery.functions.casts import cast, unified
-from gquery.functions.registry import ScalarFunction, call, declare, make, resolver
+from gquery.functions.registry import LIST_RESOLVERS, RESOLVERS, ScalarFunction, call, declare, make, resolver
 
 
 def case(branches: list[tuple[Expr, Expr]], otherwise: Expr | None) -> Expr:
@@ -42,6 +42,9 @@ def _coalesce(first: Expr, *more: Expr) -> Expr:
 def _nullif(a: Expr, b: Expr) -> Expr:
     """NULL where both are equal, else the first."""
     return Case(((call("eq", a, b), Literal(None, a.dtype)),), a)
+
+
+LIST_RESOLVERS["nullif"] = RESOLVERS["nullif"]
 
 
 @resolver("if", "$(BOOLEAN, any, any)", example=("if(1 > 2, 'a', 'b')", "b"))

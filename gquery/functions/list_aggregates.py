@@ -14,9 +14,10 @@ from gquery.expression.list_types import list_of
 from gquery.expression.traverse import pinned
 from gquery.expression.types import BIGINT, BOOLEAN, DOUBLE, VARCHAR, DType, Kind, decimal
 from gquery.functions.casts import cast
-from gquery.functions.list_arrays import NO_VALUE, Lists, first_by_row, lists_of, ranks
+from gquery.functions.list_arrays import Lists, first_by_row, lists_of
 from gquery.functions.list_casts import joined_lists
 from gquery.functions.list_function import Typed, list_function
+from gquery.functions.list_ranks import NO_VALUE, ranks
 from gquery.functions.registry import LIST_RESOLVERS, RESOLVERS, call, resolver
 from gquery.functions.vectors import Vector, flags, from_numpy, size_of
 from gquery.runtime.arrow_compute import pc

@@ -1,24 +1,19 @@
 """Lists as functions on the host see them: where the elements of each row lie among all elements, and back to Arrow's arrays.
 
 Functions work over the elements of all rows at once, as one flat array with the row of each: what is asked of a row is a sum,
-a count or a first place by row. Where elements are compared, they are ranked first (`ranks`), so that one comparison of integers
-serves every type: equal ranks are equal values, NULL has the rank of no value, and the order is DuckDB's.
+a count or a first place by row. Where elements are compared, they are ranked first (`list_ranks`).
 """
 
 from __future__ import annotations
 
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from gquery.functions.vectors import LARGE, Vector, array_of, flags, from_numpy
-from gquery.runtime.arrow_compute import pc
 from gquery.runtime.records import dataclass
-
-NO_VALUE = -1
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,44 +92,6 @@ def together(*parts: pa.Array) -> pa.Array:
     type_ = next((t for t in types if t == pa.large_string()), types[0] if types else pa.null())
     arrays = [p if p.type == type_ else p.cast(type_) for p in parts]
     return pa.concat_arrays(arrays)
-
-
-def ranks(*parts: pa.Array) -> list[Any]:
-    """For each array numbers that are equal where values are, those of all arrays alike, and in the order of the values: NaN is
-    the greatest one, and equal to itself. NULL has `NO_VALUE`."""
-    whole = together(*parts)
-    found = _ranked(whole)
-    ends = np.cumsum([0, *(len(p) for p in parts)])
-    return [found[a:b] for a, b in pairwise(ends)]
-
-
-def _ranked(array: pa.Array) -> Any:
-    type_ = array.type
-    if not len(array) or type_ == pa.null():
-        return np.full(len(array), NO_VALUE, np.int64)
-    if pa.types.is_nested(type_):
-        return _ranked_lists(array)
-    ok = flags(array.is_valid())
-    if pa.types.is_floating(type_):
-        values = array.fill_null(0.0).to_numpy(zero_copy_only=False).astype(np.float64)
-        _, numbers = np.unique(np.where(values == 0, 0.0, values), return_inverse=True)  # NaN is one value, the last
-        return np.where(ok, numbers, NO_VALUE)
-    if pa.types.is_boolean(type_):
-        return np.where(ok, flags(array), NO_VALUE).astype(np.int64)
-    made = pc.rank(array, sort_keys="ascending", tiebreaker="dense")
-    return np.where(ok, made.to_numpy(zero_copy_only=False).astype(np.int64) - 1, NO_VALUE)
-
-
-def _ranked_lists(array: pa.Array) -> Any:
-    """Lists in lists: they are compared element by element, NULL behind all values, then by length."""
-    lists = lists_of(array, len(array))
-    own = _ranked(lists.flat)
-    own = np.where(own == NO_VALUE, np.iinfo(np.int64).max, own).tolist()
-    ends = np.cumsum(lists.lengths).tolist()
-    keys = [tuple(own[a:b]) for a, b in zip([0, *ends[:-1]], ends, strict=True)]
-    ok = lists.ok.tolist()
-    numbers = {key: n for n, key in enumerate(sorted({k for k, there in zip(keys, ok, strict=True) if there}))}
-    return np.array([numbers[k] if there else NO_VALUE for k, there in zip(keys, ok, strict=True)], np.int64)
 
 
 def any_by_row(rows: Any, count: int) -> Any:

@@ -1,4 +1,4 @@
-"""Lists as sets and in order: sorted, reversed, without repetitions, compared."""
+"""Lists as sets and in order: sorted, reversed, without repetitions."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from gquery.expression.expr import Expr, Literal
 from gquery.expression.list_types import list_of
 from gquery.expression.traverse import pinned
 from gquery.expression.types import BIGINT, BOOLEAN, UBIGINT, VARCHAR
-from gquery.functions.list_arrays import NO_VALUE, Lists, any_by_row, list_array, lists_of, ranks
-from gquery.functions.list_function import Typed, as_lists, list_function, list_overload
+from gquery.functions.list_arrays import Lists, any_by_row, list_array, lists_of
+from gquery.functions.list_function import Typed, as_lists, list_function
+from gquery.functions.list_ranks import NO_VALUE, ranks
 from gquery.functions.vectors import Vector, from_numpy, size_of
-
-_LAST = np.iinfo(np.int64).max
 
 
 def _same(xs: Expr) -> Typed | None:
@@ -200,54 +199,3 @@ def _kept_where(a: Lists, both: Lists, own: Any, found: Any) -> pa.Array:
     kept = _firsts(a.rows, own) & found
     lengths = np.bincount(a.rows[kept], minlength=len(a))
     return list_array(a.flat.take(from_numpy(np.flatnonzero(kept))), lengths, both.ok)
-
-
-# ---- compared --------------------------------------------------------------------------------------------------------
-
-
-def _order(xs: Vector, ys: Vector) -> tuple[Any, Any]:
-    """-1, 0 or 1 for each row, as the first list is less, equal or greater; and whether both are there. NULL among elements is
-    equal to NULL, and greater than any value."""
-    rows = size_of(xs, ys)
-    a, b = lists_of(xs, rows), lists_of(ys, rows)
-    own, other = (np.where(n == NO_VALUE, _LAST, n) for n in ranks(a.flat, b.flat))
-    shared = np.minimum(a.lengths, b.lengths)
-    row = np.repeat(np.arange(rows), shared)
-    ends = np.cumsum(shared)
-    place = np.arange(int(ends[-1]) if rows else 0) - np.repeat(ends - shared, shared)
-    left = own[np.repeat(np.cumsum(a.lengths) - a.lengths, shared) + place]
-    right = other[np.repeat(np.cumsum(b.lengths) - b.lengths, shared) + place]
-    differs = np.flatnonzero(left != right)[::-1]  # the first one of a row is written last
-    found = np.sign(a.lengths - b.lengths)
-    found[row[differs]] = np.where(left[differs] < right[differs], -1, 1)
-    return found, (a.ok, b.ok)
-
-
-def _comparison(name: str, test: Callable[[Any], Any]) -> None:
-    def compared(xs: Vector, ys: Vector) -> Vector:
-        found, (a, b) = _order(xs, ys)
-        return from_numpy(test(found), a & b)
-
-    compared.__doc__ = "Element by element, and then by length."
-    list_overload(name, _two)(compared)
-
-
-for _name, _test in {
-    "eq": lambda o: o == 0, "ne": lambda o: o != 0, "lt": lambda o: o < 0, "le": lambda o: o <= 0,
-    "gt": lambda o: o > 0, "ge": lambda o: o >= 0,
-}.items():  # fmt: skip
-    _comparison(_name, _test)
-
-
-@list_overload("is_distinct_from", _two, strict=False)
-def is_distinct_from(xs: Vector, ys: Vector) -> Vector:
-    """Whether they differ; NULL is equal to NULL."""
-    found, (a, b) = _order(xs, ys)
-    return from_numpy(np.where(a & b, found != 0, a != b))
-
-
-@list_overload("is_not_distinct_from", _two, strict=False)
-def is_not_distinct_from(xs: Vector, ys: Vector) -> Vector:
-    """Whether they are equal; NULL is equal to NULL."""
-    found, (a, b) = _order(xs, ys)
-    return from_numpy(np.where(a & b, found == 0, a == b))

@@ -13,17 +13,16 @@ from gquery.expression.list_types import list_of
 from gquery.expression.types import BIGINT, BOOLEAN, INTEGER, NULL, DType, Kind
 from gquery.functions.casts import cast, unified
 from gquery.functions.list_arrays import (
-    NO_VALUE,
     Lists,
     any_by_row,
     first_by_row,
     list_array,
     lists_of,
     plain,
-    ranks,
     together,
 )
 from gquery.functions.list_function import Typed, as_lists, element_of, list_function, list_overload, with_value
+from gquery.functions.list_ranks import NO_VALUE, ranks
 from gquery.functions.registry import LIST_RESOLVERS, call, is_null_literal, make, resolver
 from gquery.functions.vectors import Vector, array_of, flags, from_numpy, integers, room, size_of
 

@@ -16,7 +16,7 @@ from gquery.errors import BindError, DatabaseError, did_you_mean
 from gquery.expression.expr import Call, Expr
 from gquery.expression.types import Bounds, DType, Kind
 from gquery.functions.casts import cast, implicit_cost, is_text_literal
-from gquery.functions.opaque import CARRYING, refuse_opaque
+from gquery.functions.opaque import CARRYING, refuse_nested, refuse_opaque
 from gquery.runtime.records import dataclass
 
 BoundsRule = Callable[..., Bounds | None]  # one ``Bounds | None`` an argument
@@ -219,7 +219,9 @@ def call(name: str, *args: Expr) -> Expr:
 def of_lists(name: str, args: Sequence[Expr]) -> list[Resolver]:
     """What makes a call some of whose arguments are lists, or of other types that no kernel looks at."""
     resolvers = LIST_RESOLVERS.get(name)
-    refuse_opaque([a for a in args if resolvers is None or not a.dtype.is_list], shown(name))
+    if resolvers is None:
+        refuse_nested(args, shown(name))
+    refuse_opaque(args, shown(name))
     return resolvers or []
 
 

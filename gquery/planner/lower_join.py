@@ -110,8 +110,10 @@ def _computable(
         except NeedsHostError:
             column = new_column("key", build.dtype)
             right, build = lowering.compute(right, ((column, build),)), column
-        is_same = probe is key.probe and build is key.build
-        new_keys.append(key if is_same else replace(key, probe=probe, build=build))
+        if probe is not key.probe or build is not key.build:
+            term = Call("is_not_distinct_from" if key.null_safe else "eq", (probe, build), BOOLEAN, not key.null_safe)
+            key = JoinKey(probe, build, key.null_safe, term)
+        new_keys.append(key)
     left, right, residual = _sides_computed(lowering, left, right, residual)
     return left, right, new_keys, residual
 

@@ -17,6 +17,7 @@ from gquery.planner.logical.shared import each, uses, without_uses
 from gquery.planner.logical.verify import is_verifying, verify
 from gquery.planner.rules.anti_join import anti_join
 from gquery.planner.rules.common_subplans import common_subplans
+from gquery.planner.rules.comparison_keys import comparison_keys
 from gquery.planner.rules.decorrelate import decorrelate
 from gquery.planner.rules.draw_random import draw_random
 from gquery.planner.rules.drop_sorts import drop_sorts
@@ -29,7 +30,6 @@ from gquery.planner.rules.filter_shared import filter_shared
 from gquery.planner.rules.fix_moment import fix_moment
 from gquery.planner.rules.fold_constants import Evaluate
 from gquery.planner.rules.inline_shared import inline_shared
-from gquery.planner.rules.interval_keys import interval_keys
 from gquery.planner.rules.join_order import join_order
 from gquery.planner.rules.limit_into_sort import limit_into_sort
 from gquery.planner.rules.limit_windows import limit_windows
@@ -89,7 +89,7 @@ RULES: tuple[Rule, ...] = (
     # before all others, which know no grouping sets
     Rule("expand_grouping_sets", _on_plan(expand_grouping_sets), required=True, makes_uses=True),
     # before all others, which take equal values for the same
-    Rule("interval_keys", _on_plan(interval_keys), required=True),
+    Rule("comparison_keys", _on_plan(comparison_keys), required=True),
     # before those that see through what is in place
     Rule("inline_shared", lambda query, _: inline_shared(query), whole=True, for_uses=True),
     # NOT IN is an ANTI join where there are no NULLs

@@ -26,7 +26,7 @@ from gquery.expression.traverse import conjunction, disjunction
 from gquery.expression.types import BOOLEAN, NULL
 from gquery.functions import aggregate, call, cast, unified
 from gquery.functions.casts import unify
-from gquery.functions.intervals import comparable
+from gquery.functions.comparison_keys import comparable
 from gquery.functions.user import UserFunction
 from gquery.planner.logical.nodes import Aggregate, Plan, Project, Query
 from gquery.sql.cut import TextSlots

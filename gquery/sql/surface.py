@@ -105,6 +105,7 @@ SURFACE: dict[str, tuple[Construct, ...]] = {
         Construct("Elements and slices", "SELECT string_split(s || ',z', ',')[1], [a, 2, 3][2:], [a][-1] FROM t"),
         Construct("Functions over lists", "SELECT list_sum([a, 2]), list_contains([1, 2], a), list_sort([3, a]) FROM t"),
         Construct("Aggregates into lists", "SELECT s, list(a ORDER BY a), len(list(b)) FROM t GROUP BY s"),
+        Construct("Lists as keys", "SELECT [s] AS k, count(*) FROM t GROUP BY k ORDER BY k"),
         Construct("Casts", "SELECT [a]::DOUBLE[], [1, 2]::VARCHAR FROM t"),
         Construct("Lambda functions",
                   "SELECT list_transform([1, a], lambda x: x + a), list_filter([1, 2], lambda x: x > 1) FROM t"),

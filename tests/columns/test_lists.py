@@ -12,7 +12,8 @@ import pytest
 
 import gquery
 from gquery.columns.opaque import Opaque, Pending, joined
-from gquery.functions.list_arrays import list_array, lists_of, ranks
+from gquery.functions.list_arrays import list_array, lists_of
+from gquery.functions.list_ranks import ranks
 
 _VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
     "integers": (pa.int16(), [1, -2, None, 300]),

@@ -187,3 +187,42 @@ select k % 2, list_transform(list(k order by k), lambda y: y + 1) from l group b
 select list_transform(list_filter(xs, lambda y: y is not null), lambda z: [z, k]) from l
 
 select list_transform([[1, 2], [3], []], lambda a: list_transform(a, lambda b: b + 1)), list_filter([], lambda a: true)
+
+-- cpu
+select xs, count(*), sum(k), list(k order by k) from l group by xs
+
+select distinct ds, ss from l
+
+select xs, ss, grouping(xs), count(*) from l group by rollup(xs, ss)
+
+-- cpu
+select a.k, b.k from l a left join l b on a.xs = b.xs and a.k <> b.k
+
+select a.k, b.k, xs from l a join l b using (xs)
+
+select a.k from l a where exists (select 1 from l b where b.xs = a.xs and b.k > a.k) or a.xs in (select [5])
+
+select k, (select count(*) from l b where b.xs = a.xs) from l a where xs not in (select xs from l where k < 2)
+
+select xs from l union select [5] union all (select xs from l intersect select [4, null]) union all (select xs from l except all select [1, 2, 3])
+
+-- ordered
+select ss, xs from l order by ss desc, xs nulls first
+
+-- ordered
+select k from l order by ds nulls first, k limit 4
+
+-- cpu
+select k, rank() over (order by xs), count(*) over (partition by ss), min(xs) over (order by k rows 1 preceding), lag(xs) over (order by ds desc) from l
+
+select count(distinct xs), min(xs), max(ds), max(ss), mode(xs order by xs), entropy(xs), quantile_disc(ss, 0.5), arg_min(k, xs), arg_max(ss, ds), arg_min(xs, xs) from l
+
+select k % 2, min(xs), max(distinct ss), count(distinct ds) filter (where k > 2), first(k order by xs), string_agg(s, ';' order by xs desc, k) from l group by 1
+
+select distinct on (ss) k, ss from l order by ss, k
+
+select k from l where xs in ([1, 2, 3], [5]) or xs = any([[4, null]]) or (xs, k) in (([], 2)) or xs between [6] and [7]
+
+select greatest(xs, [4]), least(xs, [4], null), nullif(xs, [5]), hash(xs) = hash([1, 2, 3]), case xs when [5] then 1 else 2 end, xs = ds, xs < ds from l
+
+pivot l on s using count(*) group by xs

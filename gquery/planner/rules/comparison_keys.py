@@ -1,4 +1,4 @@
-"""What is grouped, sorted or compared by intervals is so by their keys.
+"""What is grouped, sorted or compared by intervals, lists and their like is so by their keys.
 
     Aggregate by x: min(y)              Aggregate by _interval_key(x): any_value(x), arg_min(y, _interval_key(y))
       Scan t (x INTERVAL, y INTERVAL)  =>   Scan t
@@ -8,7 +8,8 @@
 
 '1 month' and '30 days' are equal, and different values: a group shows the first of its own. So nothing below the binder compares
 the values themselves, but where they are to be the very same (`decorrelate`). Comparisons are bound over keys in the first place.
-Functions that make intervals of an order (the least, the one at a fraction) find the row by the key.
+Functions that make intervals of an order (the least, the one at a fraction) find the row by the key. The key of a list is
+`_nested_key` (`functions.nested_keys`), as no kernel looks into one.
 """
 
 from __future__ import annotations
@@ -17,32 +18,32 @@ from collections.abc import Sequence
 
 from gquery.expression.expr import AggregateCall, Column, Expr, IsNull, Not, SortKey, new_column
 from gquery.expression.traverse import conjunction
-from gquery.expression.types import INTERVAL
 from gquery.expression.windows import WHOLE_PARTITION, FrameBound, WindowCall, WindowFrame
 from gquery.functions import aggregate
 from gquery.functions.certain import guarded
-from gquery.functions.intervals import comparable
+from gquery.functions.comparison_keys import comparable, has_key
 from gquery.functions.ordered_aggregates import HALF
 from gquery.planner.logical.everywhere import transform_everywhere
 from gquery.planner.logical.nodes import Aggregate, Plan, Sort, Window
 from gquery.runtime.records import replace
 
 _BY_ROW = {"min": "arg_min", "max": "arg_max"}
+_AT_EXTREME = frozenset(f"arg_{end}{nulls}" for end in ("min", "max") for nulls in ("", "_null", "_nulls_last"))
 
 
-def interval_keys(plan: Plan) -> Plan | None:
-    """No node groups or sorts by an INTERVAL any more."""
+def comparison_keys(plan: Plan) -> Plan | None:
+    """No node groups or sorts by what has a key any more."""
     new = transform_everywhere(plan, _node)
     return None if new is plan else new
 
 
 def _node(p: Plan) -> Plan:
     match p:
-        case Aggregate() if any(e.dtype == INTERVAL for e in _read(p)):
+        case Aggregate() if any(has_key(e.dtype) for e in _read(p)):
             return _aggregate(p)
-        case Sort(keys=keys) if any(k.expr.dtype == INTERVAL for k in keys):
+        case Sort(keys=keys) if any(has_key(k.expr.dtype) for k in keys):
             return replace(p, keys=_sort_keys(keys))
-        case Window() if any(e.dtype == INTERVAL for e in _read(p)):
+        case Window() if any(has_key(e.dtype) for e in _read(p)):
             partition = tuple(comparable(e) for e in p.partition)
             calls = tuple((c, _window_call(call)) for c, call in p.calls)
             return Window(p.source, partition, _sort_keys(p.order), calls)
@@ -64,7 +65,7 @@ def _aggregate(p: Aggregate) -> Aggregate:
     keys: list[tuple[Column, Expr]] = []
     shown: list[tuple[Column, AggregateCall]] = []
     for c, e in p.keys:
-        if e.dtype != INTERVAL:
+        if not has_key(e.dtype):
             keys.append((c, e))
             continue
         key = comparable(e)
@@ -77,7 +78,7 @@ def _aggregate(p: Aggregate) -> Aggregate:
 def _call(a: AggregateCall) -> AggregateCall:
     """An aggregate that looks at keys where it compares."""
     a = replace(a, order=_sort_keys(a.order))
-    if not a.args or INTERVAL not in [e.dtype for e in a.args]:
+    if not any(has_key(e.dtype) for e in a.args):
         return a
     value = a.args[0]
     match a.function:
@@ -87,7 +88,7 @@ def _call(a: AggregateCall) -> AggregateCall:
             return replace(a, order=(SortKey(comparable(value)),))
         case _:
             args = _arguments(a.function, a.args, a.distinct)
-            function = _BY_ROW.get(a.function, a.function) if value.dtype == INTERVAL else a.function
+            function = _BY_ROW.get(a.function, a.function) if has_key(value.dtype) else a.function
             return replace(a, function=function, args=args)
 
 
@@ -97,6 +98,9 @@ def _arguments(function: str, args: tuple[Expr, ...], distinct: bool) -> tuple[E
         return value, comparable(value)
     if function == "approx_count_distinct" or (function == "count" and distinct):
         return tuple(comparable(e) for e in args)
+    if function == "entropy" or function in _AT_EXTREME:  # which look at intervals as they lie, as in DuckDB
+        compared = tuple(comparable(e) if e.dtype.is_nested else e for e in args)
+        return compared if function == "entropy" else (value, *compared[1:])
     return args
 
 
@@ -123,7 +127,7 @@ def _first(call: WindowCall) -> WindowCall:
 
 def _window_call(call: WindowCall) -> WindowCall:
     call = replace(call, order=_sort_keys(call.order), frame=_frame(call.frame))
-    if not call.args or INTERVAL not in [e.dtype for e in call.args]:
+    if not any(has_key(e.dtype) for e in call.args):
         return call
     if call.function in ("lag", "lead"):
         return call
@@ -132,4 +136,5 @@ def _window_call(call: WindowCall) -> WindowCall:
     if call.function in _BY_ROW and call.frame != WHOLE_PARTITION:
         return _first(call)
     args = _arguments(call.function, call.args, call.distinct)
-    return replace(call, function=_BY_ROW.get(call.function, call.function), args=args)
+    function = _BY_ROW.get(call.function, call.function) if has_key(call.args[0].dtype) else call.function
+    return replace(call, function=function, args=args)

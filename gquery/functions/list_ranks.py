@@ -1,0 +1,43 @@
+"""Elements of lists as ranks, so that one comparison of integers serves every type: equal ranks are equal values, NULL has the
+rank of no value, and the order is DuckDB's."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from gquery.functions.list_arrays import together
+from gquery.functions.nested_keys import keys_of
+from gquery.functions.vectors import flags
+from gquery.runtime.arrow_compute import pc
+
+NO_VALUE = -1
+
+
+def ranks(*parts: pa.Array) -> list[Any]:
+    """For each array numbers that are equal where values are, those of all arrays alike, and in the order of the values: NaN is
+    the greatest one, and equal to itself. NULL has `NO_VALUE`."""
+    whole = together(*parts)
+    found = _ranked(whole)
+    ends = np.cumsum([0, *(len(p) for p in parts)])
+    return [found[a:b] for a, b in pairwise(ends)]
+
+
+def _ranked(array: pa.Array) -> Any:
+    type_ = array.type
+    if not len(array) or type_ == pa.null():
+        return np.full(len(array), NO_VALUE, np.int64)
+    if pa.types.is_nested(type_):
+        return _ranked(keys_of(array))
+    ok = flags(array.is_valid())
+    if pa.types.is_floating(type_):
+        values = array.fill_null(0.0).to_numpy(zero_copy_only=False).astype(np.float64)
+        _, numbers = np.unique(np.where(values == 0, 0.0, values), return_inverse=True)  # NaN is one value, the last
+        return np.where(ok, numbers, NO_VALUE)
+    if pa.types.is_boolean(type_):
+        return np.where(ok, flags(array), NO_VALUE).astype(np.int64)
+    made = pc.rank(array, sort_keys="ascending", tiebreaker="dense")
+    return np.where(ok, made.to_numpy(zero_copy_only=False).astype(np.int64) - 1, NO_VALUE)

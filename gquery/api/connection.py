@@ -14,11 +14,11 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, assert_never
 
 from gquery import tuning
+from gquery.api.changes import Changes
 from gquery.api.dataframe.connect import Frames
 from gquery.api.dbapi import Exceptions
 from gquery.api.explain import Explains, explain_options
 from gquery.api.plan_cache import Parameters, PlanCache, PreparedPlan
-from gquery.api.planning import Plans
 from gquery.api.prepared import PreparedTexts
 from gquery.api.readers import Files
 from gquery.api.startup import ClusterWorkers, Devices, Target, choose_devices, connected, limited, load_engine, wake
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from gquery.sql.statement import Statement
 
 
-class Connection(Plans, Frames, Files, Explains, Exceptions):
+class Connection(Changes, Frames, Files, Explains, Exceptions):
     """A session on one device. Use one a thread; `cursor` gives another over the same tables.
 
     ``device`` is "auto" (the first GPU, else the CPU), "cpu", "cuda", "cuda:1" or "python" (the interpreter alone).
@@ -188,11 +188,11 @@ class Connection(Plans, Frames, Files, Explains, Exceptions):
                     return message(self, {"Count": [0]})
                 if not or_replace and self._catalog.lookup(name) is not None:
                     raise CatalogError(f"table {name!r} already exists; CREATE OR REPLACE TABLE replaces it")
-                from gquery.io.made_table import MadeTable
-
-                made = MadeTable(name, self.run_plan(self._plan(query)), self._cache, self.settings.narrow)
+                made = self._stored(name, self.run_plan(self._plan(query)))
                 self._catalog.register(name, made)
                 return message(self, {"Count": [made.rows]})
+            case st.ChangeTable():
+                return message(self, {"Count": [self._change(statement)]})
             case st.CreateView(name, sql, columns, or_replace, if_not_exists):
                 if not (if_not_exists and self._catalog.lookup(name) is not None):
                     self._catalog.register(name, View(name, sql, columns), replace=or_replace)

@@ -23,7 +23,7 @@ from gquery.columns.dictionary_union import codes_of, union_in_phases
 from gquery.columns.encode import import_column
 from gquery.columns.table import ColumnData, Dictionary
 from gquery.device.buffer import Buffer
-from gquery.errors import DatabaseError
+from gquery.errors import DatabaseError, DataError
 from gquery.expression.expr import Column, Expr, Literal
 from gquery.expression.traverse import pinned, transform, walk
 from gquery.expression.types import BOOLEAN, Bounds, Field, PhysicalType, Register, physical_type_for
@@ -208,21 +208,35 @@ def padded(characters: Any) -> Any:
 
 def evaluate(e: Expr) -> Literal | None:
     """The constant that an expression without columns is worth; None where it raises (the query will, if it gets there)."""
+    made = _constant(e)
+    return made if isinstance(made, Literal) else None
+
+
+def evaluate_or_raise(e: Expr) -> Literal:
+    """The constant that an expression without columns is worth; what it raises is raised."""
+    made = _constant(e)
+    if isinstance(made, Literal):
+        return made
+    raise made
+
+
+def _constant(e: Expr) -> Literal | DatabaseError:
     e = pinned(e)
     evaluation = _Evaluation(1, {}, {})
     try:
         e_ = evaluation.prepared(e) if any(is_host_call(x) for x in walk(e)) else e
         results, _ = evaluation.interpreted(e_)
-    except (ArithmeticError, ValueError):
-        return None
+    except (ArithmeticError, ValueError) as error:
+        return DataError(str(error))
     if evaluation.failure is not None:
-        return None
+        kind, message = evaluation.failure
+        return kind(message)
     value = results[0]
     if isinstance(value, bytes):
         try:
             value = value.decode()
         except UnicodeDecodeError:  # a pattern of LIKE in the form that kernels read is no text
-            return None
+            return DataError("a text is not UTF-8")
     if isinstance(value, bool):
         value = int(value)
     return Literal(value, e.dtype)

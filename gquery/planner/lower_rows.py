@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from gquery.columns.store import TableStore
 from gquery.columns.table import Dictionary, Table
-from gquery.errors import NotSupportedError
 from gquery.expression.expr import Column, Literal, SortKey, new_column
 from gquery.expression.facts import UNBOUNDED
 from gquery.expression.types import BIGINT, Field, Schema
@@ -142,16 +141,13 @@ def _constant_table(plan: Values) -> TableStore:
     from gquery.columns.arrow import arrow_type, dtype_of
     from gquery.columns.import_arrow import import_columns
     from gquery.expression.types import python_value
-    from gquery.kernels.host import evaluate
+    from gquery.kernels.host import evaluate_or_raise
 
     arrays: list[pa.ChunkedArray] = []
     for n, column in enumerate(plan.columns):
         values = []
         for row in plan.rows:
-            constant = evaluate(row[n])
-            if constant is None:
-                raise NotSupportedError("a VALUES list with an expression that fails")
-            values.append(python_value(column.dtype, constant.value))
+            values.append(python_value(column.dtype, evaluate_or_raise(row[n]).value))
         arrays.append(pa.chunked_array([pa.array(values, arrow_type(column.dtype))]))
     fields = [Field(f"column{n}", dtype_of(a.type), a.null_count > 0) for n, a in enumerate(arrays)]
     return TableStore("values", Table(Schema(tuple(fields)), tuple(import_columns(arrays, fields)), len(plan.rows)))

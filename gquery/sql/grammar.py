@@ -51,20 +51,29 @@ class Reader(StatementReader):
                 self.query()
 
     def _create(self) -> None:
+        first = self.at
         self.next()
         if self.take("or"):
             self.expect("replace")
-            replaces = True
+            options: tuple[str, ...] = ("replace",)
         else:
-            replaces = False
+            options = ()
         if not self.take("temp"):
             self.take("temporary")
-        if not self.take("table"):
+        is_table = self.take("table")
+        if not is_table:
             self.expect("view", "TABLE or VIEW")
-        if not replaces and self.take("if"):
+        if not options and self.take("if"):
             self.expect("not")
             self.expect("exists")
+            options = ("exists",)
+        name, leaves = self._text_of_name(), self.begin()
         self._table_name()
+        if is_table and self.word == "(" and self.columns_follow():
+            del self.reading.leaves[leaves:]
+            self.next()
+            self.define(first, name, options)
+            return
         if self.take("("):
             self.names()
             self.expect(")")

@@ -1,4 +1,4 @@
-"""Statements that are no queries of sqlglot's: PREPARE, EXECUTE, DEALLOCATE and COPY ... TO.
+"""Statements that are no queries of sqlglot's: PREPARE, EXECUTE, DEALLOCATE, RESET and COPY ... TO.
 
 What is a query in them is left for sqlglot, the rest is put in a `Form`, which `gquery.sql.bind` makes a statement of.
 """
@@ -6,14 +6,14 @@ What is a query in them is left for sqlglot, the rest is put in a `Form`, which 
 from __future__ import annotations
 
 from gquery.errors import NotSupportedError, point_at
-from gquery.sql.grammar_from import FromReader
+from gquery.sql.grammar_changes import CHANGES, ChangeReader
 from gquery.sql.grammar_tokens import Form, marked
 from gquery.sql.lexer import END, NUMBER, PARAMETER, QUOTED, STRING, WORD
 
-FORMS = frozenset(("prepare", "execute", "deallocate", "copy", "reset"))
+FORMS = CHANGES | {"prepare", "execute", "deallocate", "copy", "reset"}
 
 
-class StatementReader(FromReader):
+class StatementReader(ChangeReader):
     """Reads such statements; `query` is for who reads queries."""
 
     def form(self) -> None:
@@ -31,8 +31,10 @@ class StatementReader(FromReader):
                 self.say_before("select")
                 self.label()
                 self.reading.form = Form("reset", name)
-            case _:
+            case "copy":
                 self._copy()
+            case _:
+                self.change()
 
     def _text(self) -> str:
         """The name that the next token is."""

@@ -38,7 +38,7 @@ class Edit:
 @dataclass(frozen=True)
 class Form:
     """A statement that is more than its query: PREPARE and EXECUTE of a name, with the text and the parameters of one and the
-    names of the other's arguments ("" for those by place); DEALLOCATE; COPY to a file, with its options."""
+    names of the other's arguments ("" for those by place); DEALLOCATE; COPY to a file, with its options; a change of a table."""
 
     kind: str
     name: str

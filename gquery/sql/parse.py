@@ -33,7 +33,7 @@ _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _TYPES = {NUMBER: TokenType.NUMBER, WORD: TokenType.VAR, "+": TokenType.PLUS, "-": TokenType.DASH}
 _PUT = {
     "(": TokenType.L_PAREN, ")": TokenType.R_PAREN, ",": TokenType.COMMA, "from": TokenType.FROM,
-    "select": TokenType.SELECT, "*": TokenType.STAR,
+    "select": TokenType.SELECT, "*": TokenType.STAR, "as": TokenType.ALIAS, "null": TokenType.NULL,
 }  # fmt: skip
 _CALL = "\x1f"  # before the name of a function that is called
 _VALUES = frozenset((  # words that are functions to sqlglot, and to DuckDB columns first, then functions

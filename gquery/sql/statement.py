@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gquery.columns.table import TableSource
 from gquery.planner.logical.nodes import Query
 from gquery.runtime.records import dataclass
 
@@ -23,6 +24,17 @@ class CreateTable:
     query: Query
     or_replace: bool = False
     if_not_exists: bool = False
+
+
+@dataclass(frozen=True)
+class ChangeTable:
+    """INSERT, UPDATE or DELETE: a query of all rows that a table is to have in place of those of ``before``. With
+    ``is_marked`` its last column is no column of the table: it says which rows are changed."""
+
+    name: str
+    before: TableSource
+    query: Query
+    is_marked: bool = False
 
 
 @dataclass(frozen=True)
@@ -107,6 +119,7 @@ class SetOption:
 Statement = (
     SelectStatement
     | CreateTable
+    | ChangeTable
     | CreateView
     | DropTable
     | DropView

@@ -16,9 +16,6 @@ _NODES: dict[type[exp.Expr], str] = {
     exp.Struct: "structs",
     exp.Map: "maps",
     exp.Unnest: "UNNEST",
-    exp.Insert: "INSERT",
-    exp.Update: "UPDATE",
-    exp.Delete: "DELETE",
     exp.Merge: "MERGE",
     exp.Alter: "ALTER",
     exp.Pragma: "PRAGMA",
@@ -103,8 +100,8 @@ def _reason(node: exp.Expr) -> str | None:
             return "ORDER BY within a function that is no aggregate"
         case exp.CTE() if node.args.get("key_expressions"):
             return "USING KEY of a recursive query"
-        case exp.Create() if not (node.kind in ("TABLE", "VIEW") and node.expression is not None):
-            return f"CREATE {node.kind}" if node.kind not in ("TABLE", "VIEW") else f"CREATE {node.kind} without AS"
+        case exp.Create() if node.kind not in ("TABLE", "VIEW"):
+            return f"CREATE {node.kind}"
         case exp.Drop() if node.kind not in ("TABLE", "VIEW"):
             return f"DROP {node.kind}"
     return _NODES.get(type(node))

@@ -160,8 +160,8 @@ def test_every_unsupported_construct_is_named_at_once(tables: Catalog) -> None:
 @pytest.mark.parametrize(
     "sql",
     [
-        "INSERT INTO t VALUES (1)",
-        "CREATE TABLE n(a INTEGER)",
+        "INSERT INTO t VALUES (1) RETURNING a",
+        "CREATE TABLE n(a INTEGER NOT NULL)",
         "SELECT approx_top_k(i, 2) FROM t",
         "SELECT i::HUGEINT FROM t",
         "SELECT (SELECT sum(t.i) FROM u) FROM t",  # the aggregate belongs to the outer query

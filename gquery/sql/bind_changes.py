@@ -1,0 +1,148 @@
+"""INSERT, UPDATE, DELETE and CREATE TABLE with columns: the query of all rows that the table is to have.
+
+A table does not change: another takes its place, so that who reads the one before reads on. `gquery.api.changes` runs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from gquery.columns.table import TableSource
+from gquery.errors import BindError, did_you_mean
+from gquery.expression.expr import Column, Expr, Literal, new_column
+from gquery.expression.types import DType
+from gquery.functions import cast
+from gquery.planner.logical.nodes import Project, Query
+from gquery.runtime.records import replace
+from gquery.sql.bind_forms import result_of
+from gquery.sql.bind_query import QueryScopes
+from gquery.sql.bind_sets import union
+from gquery.sql.ctes import Ctes
+from gquery.sql.grammar_tokens import Form, marked
+from gquery.sql.separate import separate
+from gquery.sql.statement import ChangeTable, CreateTable, Statement
+
+CHANGES = frozenset(("define", "insert", "update", "delete"))  # kinds of forms
+_CHANGED = marked("changed")
+
+
+def changed(form: Form, tree: exp.Expr, binder: QueryScopes) -> Statement:
+    """The statement that a form of `gquery.sql.grammar_changes` and its query stand for."""
+    if form.kind == "define":
+        return _defined(form, tree, binder)
+    table = binder.catalog.table(form.name)
+    match form.kind:
+        case "insert":
+            return ChangeTable(form.name, table, _inserted(form, tree, binder, table))
+        case "update":
+            return ChangeTable(form.name, table, _updated(form, tree, binder, table), is_marked=True)
+        case _:
+            return ChangeTable(form.name, table, _kept(tree, binder))
+
+
+def _defined(form: Form, tree: exp.Expr, binder: QueryScopes) -> CreateTable:
+    """A table without rows."""
+    assert isinstance(tree, exp.Select)
+    _check_once(form.names, "CREATE TABLE")
+    query = result_of(binder, tree.limit(0, copy=False))
+    options = dict(form.options)
+    return CreateTable(form.name, replace(query, names=form.names), "replace" in options, "exists" in options)
+
+
+def _inserted(form: Form, tree: exp.Expr, binder: QueryScopes, table: TableSource) -> Query:
+    """The table's rows, and behind them those of a query."""
+    fields = table.schema.fields
+    if isinstance(tree, exp.Values):
+        at = _places(form.names, table, "INSERT") if form.names else range(len(fields))
+        tree = _typed_rows(tree, [fields[n].dtype for n in at])
+    new = binder.query(tree, None, Ctes())
+    new = replace(new, plan=separate(new.plan), asked=tuple(binder.asked))
+    is_by_name = dict(form.options)["by_name"]
+    names = form.names or (new.names if is_by_name else tuple(f.name for f in fields))
+    places = _places(names, table, "INSERT")
+    if len(new.outputs) != len(names):
+        raise BindError(f"INSERT into {len(names)} columns of {form.name!r} has rows of {len(new.outputs)} values")
+    given = dict(zip(places, new.outputs, strict=True))
+    made = tuple((new_column(f.name, f.dtype, True), _converted(given.get(n), f.dtype)) for n, f in enumerate(fields))
+    rows = Query(Project(new.plan, made), tuple(c for c, _ in made), new.names)
+    before = result_of(binder, exp.select("*").from_(_table(form.name)))
+    return replace(union([before, rows]), names=tuple(f.name for f in fields), asked=new.asked)
+
+
+def _typed_rows(values: exp.Values, types: Sequence[DType]) -> exp.Values:
+    """VALUES with each value cast to its column's type: a type that all rows have in common may keep less of a value."""
+    made = values.copy()
+    for row in made.expressions:
+        if isinstance(row, exp.Tuple) and len(row.expressions) == len(types):
+            row.set("expressions", [_cast(v, t) for v, t in zip(row.expressions, types, strict=True)])
+    return made
+
+
+def _cast(value: exp.Expr, dtype: DType) -> exp.Cast:
+    return exp.Cast(this=value.copy(), to=exp.DataType.build(str(dtype), dialect="duckdb"))
+
+
+def _converted(value: Column | None, dtype: DType) -> Expr:
+    return cast(Literal(None, dtype) if value is None else value, dtype)
+
+
+def _kept(tree: exp.Expr, binder: QueryScopes) -> Query:
+    """The rows that DELETE leaves: those of which its condition is not true."""
+    where = tree.args.get("where")
+    condition = exp.false() if where is None else exp.Not(this=_is_true(where.this))
+    tree.set("where", exp.Where(this=condition))
+    return result_of(binder, tree)
+
+
+def _updated(form: Form, tree: exp.Expr, binder: QueryScopes, table: TableSource) -> Query:
+    """All rows, with new values in those of which the condition is true, and a column that says which these are."""
+    places = _places(form.names, table, "UPDATE")
+    values = dict(zip(places, tree.expressions, strict=True))
+    where = tree.args.get("where")
+    is_changed = exp.true() if where is None else _is_true(where.this)
+    rows = exp.Select(expressions=[exp.Star(), exp.alias_(is_changed, _CHANGED, quoted=True)])
+    rows = rows.from_(exp.alias_(_table(form.name), form.text, quoted=True, table=True), copy=False)
+    columns: list[exp.Expr] = []
+    for n, f in enumerate(table.schema.fields):
+        own: exp.Expr = exp.column(
+            exp.to_identifier(f.name, quoted=True), table=exp.to_identifier(form.text, quoted=True)
+        )
+        if n in values:
+            own = exp.Case(ifs=[exp.If(this=_flag(), true=_cast(values[n], f.dtype))], default=own)
+        columns.append(exp.alias_(own, f.name, quoted=True))
+    made = exp.Select(expressions=[*columns, _flag()])
+    made = made.from_(rows.subquery(exp.to_identifier(form.text, quoted=True), copy=False), copy=False)
+    return result_of(binder, made)
+
+
+def _flag() -> exp.Column:
+    return exp.column(exp.to_identifier(_CHANGED, quoted=True))
+
+
+def _is_true(condition: exp.Expr) -> exp.Expr:
+    return exp.Is(this=exp.Paren(this=condition.copy()), expression=exp.true())
+
+
+def _table(name: str) -> exp.Table:
+    return exp.Table(this=exp.to_identifier(name, quoted=True))
+
+
+def _places(names: Sequence[str], table: TableSource, statement: str) -> list[int]:
+    """The places of columns; BindError for one that is not there, or there twice."""
+    _check_once(names, statement)
+    at = {f.name.lower(): n for n, f in enumerate(table.schema.fields)}
+    for name in names:
+        if name.lower() not in at:
+            hint = did_you_mean(name, tuple(f.name for f in table.schema.fields))
+            raise BindError(f"{statement}: table {table.name!r} has no column {name!r}.{hint}")
+    return [at[name.lower()] for name in names]
+
+
+def _check_once(names: Sequence[str], statement: str) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name.lower() in seen:
+            raise BindError(f"{statement} names column {name!r} twice")
+        seen.add(name.lower())

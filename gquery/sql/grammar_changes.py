@@ -1,0 +1,186 @@
+"""Statements that change a table: CREATE TABLE with columns, INSERT, UPDATE, DELETE and TRUNCATE.
+
+sqlglot is given the query in them: the rows of INSERT, those that DELETE takes away, and the new values of UPDATE over the
+rows that it changes. What else there is stands in a `Form` (`gquery.sql.bind_changes`).
+"""
+
+from __future__ import annotations
+
+from gquery.errors import NotSupportedError, ParseError, point_at
+from gquery.sql.grammar_from import FromReader
+from gquery.sql.grammar_tokens import Form
+from gquery.sql.lexer import QUOTED
+
+CHANGES = frozenset(("insert", "update", "delete", "truncate"))
+_CONSTRAINTS = frozenset(("primary", "unique", "check", "constraint", "foreign"))
+_REFUSED = {
+    "returning": "RETURNING", "from": "UPDATE with FROM", "using": "DELETE with USING", "on": "ON CONFLICT", "or": "INSERT OR",
+    "default": "DEFAULT: columns have none",
+}  # fmt: skip
+
+
+class ChangeReader(FromReader):
+    """Reads such statements; `query` is for who reads queries."""
+
+    def change(self) -> None:
+        """One of `CHANGES`."""
+        match self.word:
+            case "insert":
+                self._insert()
+            case "update":
+                self._update()
+            case "delete":
+                self._delete()
+            case _:
+                self._truncate()
+        self._refuse("returning", "on")
+
+    def columns_follow(self) -> bool:
+        """Whether names and types of columns stand in the parentheses that begin here, and not names alone."""
+        return self.peek(2) not in (",", ")")
+
+    def define(self, first: int, name: str, options: tuple[str, ...]) -> None:
+        """``(name type, ...)`` of a CREATE TABLE that begins at ``first``: a query of NULLs of these types."""
+        here = self.at
+        self.go(first)
+        while self.at < here:
+            self.blank()
+        self.say_before("select")
+        names: list[str] = []
+        while True:
+            if self.word in _CONSTRAINTS:
+                raise self._not_supported(f"{self.word.upper()}; tables have no constraints")
+            names.append(self._column_name())
+            self.edit(self.at - 1, ("cast", "(", "null", "as"))
+            self._type()
+            if self.at == self.behind:
+                raise self.unexpected(")")
+            if self.word not in (",", ")"):
+                word = self.sql[self.starts[self.at] : self.ends[self.at] + 1]
+                raise self._not_supported(
+                    f"{word} behind the type of a column; tables have no constraints and no defaults"
+                )
+            self.say_before(")")
+            if not self.take(","):
+                break
+            if self.word == ")":
+                raise self.unexpected("a column")
+        self.say()
+        self.reading.form = Form("define", name, names=tuple(names), options=tuple((o, True) for o in options))
+
+    # ---- the statements ------------------------------------------------------------------------------------------------
+
+    def _insert(self) -> None:
+        self.blank()
+        self._refuse("or")
+        self._blank("into")
+        name, names, by_name = self._blank_table(), [], False
+        if self.word == "(" and not self.starts_query():
+            self.blank()
+            while True:
+                names.append(self._column_name(is_read=False))
+                if self.word != ",":
+                    break
+                self.blank()
+            self._blank(")")
+        if self.word == "by":
+            self.blank()
+            by_name = self.word == "name"
+            self._blank("name" if by_name else "position")
+        self._refuse("default")
+        self.query()
+        if by_name and names:
+            raise ParseError("INSERT BY NAME takes the names of its query, and no list of columns")
+        self.reading.form = Form("insert", name, names=tuple(names), options=(("by_name", by_name),))
+
+    def _delete(self) -> None:
+        self.say("select", "*")
+        self.expect("from")
+        name = self._text_of_name()
+        self._table_name()
+        self._alias()
+        self._refuse("using")
+        if self.take("where"):
+            self.expression()
+        self.reading.form = Form("delete", name)
+
+    def _truncate(self) -> None:
+        self.blank()
+        if self.word == "table":
+            self.blank()
+        name = self._text_of_name()
+        self.say_before("from")
+        self._table_name()
+        self.say_before("select", "*")
+        self.reading.form = Form("delete", name)
+
+    def _update(self) -> None:
+        self.say("select")
+        name = self._blank_table()
+        alias = name
+        if self.word == "as":
+            self.blank()
+            alias = self._column_name(is_read=False)
+        elif self.is_column_name() and self.word != "set":
+            alias = self._column_name(is_read=False)
+        self._blank("set")
+        names = []
+        while True:
+            names.append(self._column_name(is_read=False))
+            self._blank("=")
+            self._refuse("default")
+            self.expression()
+            if not self.take(","):
+                break
+        self._refuse("from")
+        self.say_before("from", name, "as", alias)
+        if self.take("where"):
+            self.expression()
+        self.reading.form = Form("update", name, names=tuple(names), text=alias)
+
+    # ---- words -----------------------------------------------------------------------------------------------------------
+
+    def _blank(self, word: str) -> None:
+        """Hides a word that has to be here."""
+        if self.word != word:
+            raise self.unexpected(word.upper())
+        self.blank()
+
+    def _text_of_name(self) -> str:
+        """The table's name that begins here: its last part."""
+        at = self.at
+        while at + 2 < self.behind and self.words[at + 1] == ".":
+            at += 2
+        text = self.words[at]
+        is_quoted = self.kinds[at] == QUOTED
+        return text[1:-1].replace('""', '"') if is_quoted else self.sql[self.starts[at] :][: len(text)]
+
+    def _blank_table(self) -> str:
+        """Hides a table's name."""
+        name, leaves = self._text_of_name(), self.begin()
+        first = self.at
+        self._table_name()
+        del self.reading.leaves[leaves:]
+        behind = self.at
+        self.go(first)
+        while self.at < behind:
+            self.blank()
+        return name
+
+    def _column_name(self, is_read: bool = True) -> str:
+        """The name of a column, for us and not for sqlglot; ``is_read``: words stand for it."""
+        if not self.is_column_name():
+            raise self.unexpected("the name of a column")
+        name = self._text_of_name()
+        if is_read:
+            self.next()
+        else:
+            self.blank()
+        return name
+
+    def _refuse(self, *words: str) -> None:
+        if self.word in words:
+            raise self._not_supported(_REFUSED[self.word])
+
+    def _not_supported(self, what: str) -> NotSupportedError:
+        return NotSupportedError(f"not supported: {what}\n{point_at(self.sql, self.starts[self.at])}")

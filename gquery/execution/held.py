@@ -44,7 +44,7 @@ def scratch_of(work: PipelineBreaker, frames: Mapping[int, Frame]) -> int:
         case WindowRows(stage=stage, calls=calls):
             return frames[stage].rows * (tuning.memory.sorted_row + tuning.memory.windowed_value * len(calls))
         case OrderedGroups(stage=stage, calls=aggregates):
-            texts = [frames[stage].columns[c.args[0].id] for _, c in aggregates if c.function == "string_agg"
+            texts = [frames[stage].columns[c.args[0].id] for _, c in aggregates if c.joins_texts
                      and isinstance(c.args[0], Column)]  # fmt: skip
             orders = len({(call.order, call.kept) for _, call in aggregates})
             row = tuning.memory.sorted_row + ROW_ID_BYTES * orders + tuning.memory.joined_text * len(texts)

@@ -18,14 +18,14 @@ from gquery.execution.tiers import put_below
 from gquery.expression.expr import Column, SortKey
 from gquery.operators.base import Frame
 from gquery.operators.breakers import run_breaker
-from gquery.operators.ordered_groups import OF_FEW_ROWS, InOrder, one_group, result_of
+from gquery.operators.ordered_groups import InOrder, one_group, result_of
 from gquery.planner.ordered_call import OrderedCall
 from gquery.planner.physical import OrderedGroups, SortRows
 
 
 def can_be_sorted(work: OrderedGroups, device: Device) -> bool:
     """Whether aggregates without keys are found in sorted rows, on a CPU, whose files kernels read."""
-    return not work.keys and device.below is None and all(call.function in OF_FEW_ROWS for _, call in work.calls)
+    return not work.keys and device.below is None and all(call.is_of_few_rows for _, call in work.calls)
 
 
 def aggregates_of_sorted(state: Run, work: OrderedGroups, report: StageReport) -> Frame:

@@ -34,6 +34,7 @@ from gquery.kernels.values import value_properties
 from gquery.operators.base import Frame, make_column, narrow
 from gquery.operators.breakers import run_breaker
 from gquery.operators.partition_rows import rows_between
+from gquery.operators.window.aggregates import running_op
 from gquery.planner.partition_keys import frame_columns
 from gquery.planner.physical import SortRows, Stored, WindowRows
 from gquery.planner.stage_columns import makes_lists
@@ -45,7 +46,6 @@ Beside = tuple[int, int]
 """How many rows before a slice, and behind it, a call looks at."""
 
 _OF_NUMBERS: dict[str, Carried] = {"row_number": "number", "rank": "number", "dense_rank": "dense"}
-_RUNNING: dict[str, Carried] = {"count": "add", "sum": "add", "min": "min", "max": "max"}
 _PEERS = ("rank", "dense_rank")
 
 
@@ -100,7 +100,7 @@ def _needs(stored: Stored, call: WindowCall) -> Carried | Beside | None:
     )
     if not runs or call.distinct or wide or stored.physical_type.is_string:
         return None
-    return _RUNNING.get(call.function)
+    return running_op(call)
 
 
 def _away(bound: FrameBound) -> int | None:

@@ -43,7 +43,17 @@ from gquery.functions import (
     text_pieces,
 )
 from gquery.functions.aggregate_record import AggregateFunction
-from gquery.functions.aggregates import AGGREGATES, aggregate, declaration, has_result, is_aggregate, is_ordered
+from gquery.functions.aggregates import (
+    AGGREGATES,
+    aggregate,
+    counts,
+    declaration,
+    declared,
+    gives_one_value,
+    has_result,
+    is_aggregate,
+    is_ordered,
+)
 from gquery.functions.casts import cast, castable, unified, unify
 from gquery.functions.conditional import case
 from gquery.functions.operators import COMPARISONS, MIRRORED, NEGATED
@@ -52,8 +62,8 @@ from gquery.functions.registry import EXAMPLES, FUNCTIONS, RESOLVERS, ScalarFunc
 __all__ = [
     "AGGREGATES", "COMPARISONS", "EXAMPLES", "FUNCTIONS", "MIRRORED", "NEGATED", "RESOLVERS", "AggregateFunction",
     "ScalarFunction", "aggregate", "call", "case", "cast", "castable", "chance", "clock", "comparison_keys",
-    "conditional", "date_differences", "date_forms", "date_names", "dates", "declaration", "format_text",
-    "grapheme_pieces", "has_result", "integers", "is_aggregate", "is_ordered", "likeness", "list_aggregates",
-    "list_sets", "list_splits", "lists", "new_strings", "numeric", "operators", "parsing", "paths", "readable",
+    "conditional", "counts", "date_differences", "date_forms", "date_names", "dates", "declaration", "declared",
+    "format_text", "gives_one_value", "grapheme_pieces", "has_result", "integers", "is_aggregate", "is_ordered", "likeness",
+    "list_aggregates", "list_sets", "list_splits", "lists", "new_strings", "numeric", "operators", "parsing", "paths", "readable",
     "regex", "rounding", "session", "special", "strings", "text_pieces", "unified", "unify",
 ]  # fmt: skip

@@ -12,7 +12,25 @@ from gquery.expression.expr import AggregateCall, Expr, SortKey
 from gquery.expression.types import BIGINT, BOOLEAN, DOUBLE, NULL, VARCHAR, DType, Kind, decimal
 from gquery.functions import moments
 from gquery.functions import ordered_aggregates as ordered
-from gquery.functions.aggregate_record import AggregateFunction, Resolved
+from gquery.functions.aggregate_record import (
+    Accumulated,
+    AggregateFunction,
+    AtEnd,
+    AtFraction,
+    Count,
+    Extreme,
+    JoinedText,
+    Listed,
+    Made,
+    Mean,
+    MostFrequent,
+    OneValue,
+    Reduced,
+    Resolved,
+    StandsFor,
+    State,
+    Total,
+)
 from gquery.functions.casts import cast
 from gquery.functions.opaque import refuse_nested, refuse_opaque
 from gquery.functions.registry import no_match
@@ -86,31 +104,31 @@ def _moment(count: int, result: DType = DOUBLE) -> Callable[[Sequence[DType]], R
 
 
 def _of_value(name: str, parts: Callable[..., Expr], doc: str, value: str, *aliases: str) -> AggregateFunction:
-    return AggregateFunction(name, _moment(1), (f"{name}(DOUBLE) -> DOUBLE",), doc, (f"{name}(x)", value), aliases,
-                             parts, null_type=DOUBLE)  # fmt: skip
+    return AggregateFunction(name, _moment(1), (f"{name}(DOUBLE) -> DOUBLE",), doc, (f"{name}(x)", value), Made(parts),
+                             aliases, null_type=DOUBLE)  # fmt: skip
 
 
 def _of_pair(name: str, parts: Callable[..., Expr], doc: str, value: str, result: DType = DOUBLE) -> AggregateFunction:
     return AggregateFunction(name, _moment(2, result), (f"{name}(y DOUBLE, x DOUBLE) -> {result}",), doc,
-                             (f"{name}(x, 2 * x)", value), (), parts, null_type=DOUBLE)  # fmt: skip
+                             (f"{name}(x, 2 * x)", value), Made(parts), null_type=DOUBLE)  # fmt: skip
 
 
 def _sum_of_doubles(name: str, function: str, doc: str, value: str, *aliases: str) -> AggregateFunction:
-    return AggregateFunction(name, _doubles(1), (f"{name}(DOUBLE) -> DOUBLE",), doc, (f"{name}(x)", value), aliases,
-                             stands_for=function, null_type=DOUBLE, over_frame="sums")  # fmt: skip
+    return AggregateFunction(name, _doubles(1), (f"{name}(DOUBLE) -> DOUBLE",), doc, (f"{name}(x)", value),
+                             StandsFor(function), aliases, null_type=DOUBLE)  # fmt: skip
 
 
 def _at_extreme(name: str, extreme: str, takes_null: bool, value: str, *aliases: str) -> AggregateFunction:
     which = "least" if extreme == "min" else "greatest"
     doc = f"The value of x where y is {which}{'; it may be NULL' if takes_null else ', of rows where both are there'}."
-    return AggregateFunction(name, ordered.by_another, (f"{name}(x any, y any)",), doc, (f"{name}(x, 2 * x)", value), aliases,
-                             ordered.at_extreme(extreme, takes_null), repeats_count=False, takes_order=True)  # fmt: skip
+    return AggregateFunction(name, ordered.by_another, (f"{name}(x any, y any)",), doc, (f"{name}(x, 2 * x)", value),
+                             Made(ordered.at_extreme(extreme, takes_null), compares=1), aliases, repeats_count=False,
+                             takes_order=True)  # fmt: skip
 
 
-def _of_bits(name: str, doc: str, value: str, repeats_count: bool) -> AggregateFunction:
-    return AggregateFunction(name, _integer, (f"{name}(integer)",), doc, (f"{name}(x)", value), is_ordered=True,
-                             is_of_bits=True, null_type=BIGINT, repeats_count=repeats_count,
-                             over_frame="rows")  # fmt: skip
+def _of_bits(name: str, doc: str, value: str, by: Reduced, repeats_count: bool = False) -> AggregateFunction:
+    return AggregateFunction(name, _integer, (f"{name}(integer)",), doc, (f"{name}(x)", value), by, null_type=BIGINT,
+                             repeats_count=repeats_count)  # fmt: skip
 
 
 _UINTEGER = DType(Kind.UINTEGER)
@@ -119,42 +137,40 @@ _UINTEGER = DType(Kind.UINTEGER)
 def _first_by(name: str, extreme: str, value: str) -> AggregateFunction:
     which = "least" if extreme == "min" else "greatest"
     doc = f"The value of x where y is {which}, which may be NULL; of the first row where no y is there."
-    return AggregateFunction(name, ordered.by_another, (f"{name}(x any, y any)",), doc, (f"{name}(x, 2 * x)", value), (),
-                             ordered.first_by(extreme), repeats_count=False, takes_order=True)  # fmt: skip
+    return AggregateFunction(name, ordered.by_another, (f"{name}(x any, y any)",), doc, (f"{name}(x, 2 * x)", value),
+                             Made(ordered.first_by(extreme), compares=1), repeats_count=False, takes_order=True)  # fmt: skip
 
 
 _ROWS = (
     AggregateFunction("count", _count, ("count(*)", "count(any) -> BIGINT"),
                       "How many rows there are, or how many values that are not NULL.", ("count(*)", "3"),
-                      ("count_star",), merged_by="sum", of_nothing=0, over_frame="sums"),
+                      Accumulated((Count(),)), ("count_star",), of_nothing=0),
     AggregateFunction("sum", _sum, ("sum(integer) -> BIGINT", "sum(DECIMAL(p,s)) -> DECIMAL(38,s)",
                                     "sum(FLOAT or DOUBLE) -> DOUBLE"),
                       "The sum; exact for integers and decimals, an error where it does not fit.", ("sum(x)", "6"),
-                      merged_by="sum", over_frame="sums"),
+                      Accumulated((Total(),))),
     AggregateFunction("avg", _avg, ("avg(numeric) -> DOUBLE",),
-                      "The mean: the exact sum by the count.", ("avg(x)", "2.0"), ("mean",), over_frame="sums"),
+                      "The mean: the exact sum by the count.", ("avg(x)", "2.0"),
+                      Accumulated((Total(), Count()), Mean(State(0), State(1))), ("mean",)),
     AggregateFunction("min", _same, ("min(any)",), "The least value.", ("min(x)", "1"),
-                      merged_by="min", repeats_count=False, over_frame="extremes"),
+                      Accumulated((Extreme("min"),)), repeats_count=False),
     AggregateFunction("max", _same, ("max(any)",), "The greatest value (NaN is the greatest).", ("max(x)", "3"),
-                      merged_by="max", repeats_count=False, over_frame="extremes"),
+                      Accumulated((Extreme("max"),)), repeats_count=False),
     AggregateFunction("any_value", _same, ("any_value(any)",), "The first value that is not NULL.",
-                      ("any_value(7)", "7"), ("arbitrary",), repeats_count=False, over_frame="rows", takes_order=True,
-                      picks="min"),
+                      ("any_value(7)", "7"), AtEnd(), ("arbitrary",), repeats_count=False, takes_order=True),
     AggregateFunction("first", _same, ("first(any)",), "The value of the first row, which may be NULL.",
-                      ("first(7)", "7"), (), repeats_count=False, over_frame="rows", takes_order=True,
-                      skips_null=False, picks="min"),
+                      ("first(7)", "7"), AtEnd(), repeats_count=False, takes_order=True, skips_null=False),
     AggregateFunction("last", _same, ("last(any)",), "The value of the last row, which may be NULL.",
-                      ("last(7)", "7"), (), repeats_count=False, over_frame="rows", takes_order=True,
-                      skips_null=False, picks="max"),
+                      ("last(7)", "7"), AtEnd(last=True), repeats_count=False, takes_order=True, skips_null=False),
     AggregateFunction("count_if", _count_of_truth, ("count_if(BOOLEAN) -> BIGINT",),
                       "How many values are TRUE; NULL where no value is there.", ("count_if(x > 1)", "2"),
-                      ("countif",), stands_for="sum", null_type=BOOLEAN, over_frame="sums"),
+                      StandsFor("sum"), ("countif",), null_type=BOOLEAN),
     AggregateFunction("bool_and", _truth, ("bool_and(BOOLEAN) -> BOOLEAN",), "Whether all values are TRUE.",
-                      ("bool_and(x > 1)", "False"), ("logical_and",), stands_for="min", null_type=BOOLEAN,
-                      repeats_count=False, over_frame="extremes"),
+                      ("bool_and(x > 1)", "False"), StandsFor("min"), ("logical_and",), null_type=BOOLEAN,
+                      repeats_count=False),
     AggregateFunction("bool_or", _truth, ("bool_or(BOOLEAN) -> BOOLEAN",), "Whether some value is TRUE.",
-                      ("bool_or(x > 1)", "True"), ("logical_or",), stands_for="max", null_type=BOOLEAN,
-                      repeats_count=False, over_frame="extremes"),
+                      ("bool_or(x > 1)", "True"), StandsFor("max"), ("logical_or",), null_type=BOOLEAN,
+                      repeats_count=False),
     _at_extreme("arg_min", "min", False, "1", "argmin", "min_by"),
     _at_extreme("arg_max", "max", False, "3", "argmax", "max_by"),
     _at_extreme("arg_min_null", "min", True, "1"),
@@ -162,47 +178,45 @@ _ROWS = (
     _first_by("arg_min_nulls_last", "min", "1"),
     _first_by("arg_max_nulls_last", "max", "3"),
     AggregateFunction("median", ordered.median_type, ("median(any)",), "The middle value, or what lies between two.",
-                      ("median(x)", "2.0"), parts=ordered.median, null_type=DOUBLE),
+                      ("median(x)", "2.0"), Made(ordered.median), null_type=DOUBLE),
     AggregateFunction("quantile_cont", ordered.continuous, ("quantile_cont(number or time, fraction)",),
                       "What lies at a fraction of the sorted values, between two of them if need be.",
-                      ("quantile_cont(x, 0.25)", "1.5"), ("percentile_cont",), is_ordered=True, orders_itself=True,
-                      takes_order=True, checked=ordered.quantile_constants, over_frame="rows"),
+                      ("quantile_cont(x, 0.25)", "1.5"), AtFraction(between=True), ("percentile_cont",),
+                      orders_itself=True, takes_order=True, checked=ordered.quantile_constants),
     AggregateFunction("quantile_disc", _same, ("quantile_disc(any, fraction)",),
                       "The value at a fraction of the sorted values.", ("quantile_disc(x, 0.5)", "2"),
-                      ("quantile", "percentile_disc"), is_ordered=True, orders_itself=True, takes_order=True,
-                      checked=ordered.quantile_constants, over_frame="rows"),
+                      AtFraction(between=False), ("quantile", "percentile_disc"), orders_itself=True, takes_order=True,
+                      checked=ordered.quantile_constants),
     AggregateFunction("approx_quantile", _same, ("approx_quantile(number or time, fraction)",),
-                      "As quantile_disc: it is exact.", ("approx_quantile(x, 0.5)", "2"), stands_for="quantile_disc",
-                      checked=ordered.quantile_constants, over_frame="rows"),
+                      "As quantile_disc: it is exact.", ("approx_quantile(x, 0.5)", "2"), StandsFor("quantile_disc"),
+                      checked=ordered.quantile_constants),
     AggregateFunction("reservoir_quantile", _same, ("reservoir_quantile(number or time, fraction)",),
-                      "As quantile_disc: it is exact.", ("reservoir_quantile(x, 0.5)", "2"), stands_for="quantile_disc",
-                      checked=ordered.sample_constants, over_frame="rows"),
+                      "As quantile_disc: it is exact.", ("reservoir_quantile(x, 0.5)", "2"),
+                      StandsFor("quantile_disc"), checked=ordered.sample_constants),
     AggregateFunction("wavg", ordered.weighted, ("wavg(number, weight)",), "The mean of values with weights.",
-                      ("wavg(x, 2 * x)", "2.3333333333333335"), ("weighted_avg",), ordered.weighted_mean,
+                      ("wavg(x, 2 * x)", "2.3333333333333335"), Made(ordered.weighted_mean), ("weighted_avg",),
                       repeats_count=False),
     AggregateFunction("mode", _same, ("mode(any)",), "The most frequent value, of several the first one.",
-                      ("mode(x // 2)", "1"), is_ordered=True, takes_order=True, checked=ordered.own_order,
-                      over_frame="rows"),
+                      ("mode(x // 2)", "1"), MostFrequent(), takes_order=True, checked=ordered.own_order),
     AggregateFunction("mad", ordered.deviation, ("mad(number)",), "The median of the distances from the median.",
-                      ("mad(x)", "1.0"), parts=ordered.mad, null_type=DOUBLE),
+                      ("mad(x)", "1.0"), Made(ordered.mad), null_type=DOUBLE),
     AggregateFunction("string_agg", ordered.text, ("string_agg(any, separator)",),
                       "The texts of all values, with a separator between them.", ("string_agg(x, '-')", "1-2-3"),
-                      ("listagg", "group_concat"), is_ordered=True, takes_order=True, checked=ordered.separator,
-                      null_type=VARCHAR, over_frame="rows"),
+                      JoinedText(), ("listagg", "group_concat"), takes_order=True, checked=ordered.separator,
+                      null_type=VARCHAR),
     AggregateFunction("list", ordered.list_type, ("list(any)",), "The values of all rows, NULLs among them, as a list.",
-                      ("list(x)", "[1, 2, 3]"), ("array_agg",), is_ordered=True, takes_order=True, skips_null=False,
-                      over_frame="rows"),
+                      ("list(x)", "[1, 2, 3]"), Listed(), ("array_agg",), takes_order=True, skips_null=False),
     AggregateFunction("entropy", ordered.of_any(DOUBLE), ("entropy(any) -> DOUBLE",),
                       "The bits that tell which value a row has.", ("entropy(x > 1)", "0.9182958340544896"),
-                      parts=ordered.entropy),
+                      Made(ordered.entropy, compares=0)),
     AggregateFunction("approx_count_distinct", ordered.of_any(BIGINT), ("approx_count_distinct(any) -> BIGINT",),
                       "How many different values there are: it is exact.", ("approx_count_distinct(x)", "3"),
-                      parts=ordered.distinct_count, of_nothing=0, repeats_count=False),
-    _of_bits("bit_and", "The bits that are set in all values.", "0", False),
-    _of_bits("bit_or", "The bits that are set in some value.", "3", False),
-    _of_bits("bit_xor", "The bits that are set in an odd number of values.", "0", True),
+                      Made(ordered.distinct_count, compares=0, equates=True), of_nothing=0, repeats_count=False),
+    _of_bits("bit_and", "The bits that are set in all values.", "0", Reduced("and", "i64", "-1")),
+    _of_bits("bit_or", "The bits that are set in some value.", "3", Reduced("or", "i64", "0")),
+    _of_bits("bit_xor", "The bits that are set in an odd number of values.", "0", Reduced("xor", "i64", "0"), True),
     AggregateFunction("product", _doubles(1), ("product(DOUBLE) -> DOUBLE",), "The product of the values.",
-                      ("product(x)", "6.0"), is_ordered=True, null_type=DOUBLE, over_frame="rows"),
+                      ("product(x)", "6.0"), Reduced("mul", "f64", "1.0"), null_type=DOUBLE),
     _sum_of_doubles("fsum", "sum", "The sum of the values as doubles.", "6.0", "kahan_sum", "sumkahan"),
     _sum_of_doubles("favg", "avg", "The mean of the values as doubles.", "2.0"),
     _of_value("stddev_samp", moments.stddev_samp, "The standard deviation of a sample; NULL of one value.", "1.0",
@@ -215,7 +229,7 @@ _ROWS = (
     _of_value("kurtosis", moments.kurtosis, "The excess kurtosis of a sample; NULL of three values.", "None"),
     _of_value("kurtosis_pop", moments.kurtosis_pop, "The excess kurtosis of all there is.", "-1.5"),
     AggregateFunction("geomean", _doubles(1), ("geomean(DOUBLE) -> DOUBLE",), "The geometric mean.",
-                      ("geomean(x)", "1.8171205928321397"), ("geometric_mean",), moments.geomean, null_type=DOUBLE),
+                      ("geomean(x)", "1.8171205928321397"), Made(moments.geomean), ("geometric_mean",), null_type=DOUBLE),
     _of_pair("covar_samp", moments.covar_samp, "The covariance of a sample of pairs.", "2.0"),
     _of_pair("covar_pop", moments.covar_pop, "The covariance of all pairs.", "1.3333333333333333"),
     _of_pair("corr", moments.corr, "The correlation of pairs.", "1.0"),
@@ -233,15 +247,30 @@ AGGREGATES: dict[str, AggregateFunction] = {f.name: f for f in _ROWS}
 ALIASES = {alias: f.name for f in _ROWS for alias in f.aliases}
 INTERNAL = {
     "dependent_value": AggregateFunction("dependent_value", _same, (), "The one value of a group.", ("", ""),
-                                         merged_by="dependent_value", repeats_count=False, over_frame="rows"),
+                                         Accumulated((OneValue(),)), repeats_count=False),
 }  # fmt: skip
 """What rules make and nobody types."""
 
 
 def declaration(call: AggregateCall) -> AggregateFunction:
     """What is declared of the aggregate of a call."""
-    found = AGGREGATES.get(call.function)
-    return INTERNAL[call.function] if found is None else found
+    return declared(call.function)
+
+
+def declared(name: str) -> AggregateFunction:
+    """What is declared of an aggregate by the name that a bound call has."""
+    found = AGGREGATES.get(name)
+    return INTERNAL[name] if found is None else found
+
+
+def counts(call: AggregateCall) -> bool:
+    """Whether a call gives the number of rows, or of values."""
+    return isinstance(declared(call.function).only, Count)
+
+
+def gives_one_value(call: AggregateCall) -> bool:
+    """Whether a call only names a value that all rows of a group share."""
+    return call.filter is None and isinstance(declared(call.function).only, OneValue)
 
 
 def is_ordered(call: AggregateCall) -> bool:
@@ -271,9 +300,9 @@ def aggregate(
     if function is None:
         raise BindError(f"there is no aggregate {name!r}.{did_you_mean(name, AGGREGATES)}")
     args = [cast(a, function.null_type) if a.dtype == NULL else a for a in args]
-    looked_at = args if distinct or function.name not in _CARRYING else ()
+    looked_at = args if distinct or not function.carries else ()
     refuse_opaque(looked_at, f"{name}(DISTINCT)" if distinct else name)
-    if distinct and function.name not in _BY_KEY and function.repeats_count:
+    if distinct and function.repeats_count and not function.tells_by_key:
         refuse_nested(args, f"{name}(DISTINCT)")
     kept, keys = tuple(args), tuple(order)
     constants: tuple[Expr, ...] = ()
@@ -286,17 +315,13 @@ def aggregate(
     types, dtype = resolved
     casted = tuple(cast(a, t) for a, t in zip(kept, types, strict=True))
     return AggregateCall(
-        function.stands_for or function.name,
+        function.by.function if isinstance(function.by, StandsFor) else function.name,
         (*casted, *constants),
         dtype,
         distinct and function.repeats_count,
         None if where is None else cast(where, BOOLEAN),
         keys if function.takes_order else (),
     )
-
-
-_CARRYING = frozenset(("count", "any_value", "first", "last"))  # that look at no value
-_BY_KEY = frozenset(("count", "mode", "entropy"))  # whose DISTINCT looks at keys of nested values alone
 
 
 def _has_constants(function: AggregateFunction) -> bool:

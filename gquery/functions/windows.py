@@ -7,12 +7,14 @@ that sums of integers are BIGINT as in groups.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 from gquery.errors import BindError, NotSupportedError, did_you_mean
 from gquery.expression.expr import AggregateCall, Column, Expr, SortKey
 from gquery.expression.types import BIGINT, DOUBLE, INTEGER, NULL, DType
 from gquery.expression.windows import TO_CURRENT, WHOLE_PARTITION, WindowCall, WindowFrame
 from gquery.functions.aggregate_parts import Parts
+from gquery.functions.aggregate_record import Accumulate, Accumulated, AtEnd, By, JoinedText, Listed, MostFrequent
 from gquery.functions.aggregates import AGGREGATES, ALIASES, aggregate, declaration, is_aggregate
 from gquery.functions.casts import cast
 from gquery.functions.frame_parts import over_frame
@@ -26,14 +28,19 @@ Resolved = tuple[Sequence[DType], DType]
 @dataclass(frozen=True)
 class WindowFunction:
     """A function that is only called over a window. ``resolve`` gives (argument types, result type), or None for arguments that
-    it does not take. One that ``reads_frame`` looks at the rows of the frame, others at the whole partition."""
+    it does not take. One that ``reads_frame`` looks at the rows of the frame, others at the whole partition. ``gives`` says what
+    its values are: *argument*, one of those of its first argument, which it does not look at; *number*, one of the rows of the
+    partition, from 1; *share*, of these rows. One that ``takes_order`` can have an ORDER BY of its own over parts of
+    partitions."""
 
     name: str
     resolve: Callable[[Sequence[DType]], Resolved | None]
     signatures: tuple[str, ...]
     doc: str
     example: tuple[str, str]
+    gives: Literal["argument", "number", "share"]
     reads_frame: bool = False
+    takes_order: bool = True
 
 
 def _rank(dtype: DType) -> Callable[[Sequence[DType]], Resolved | None]:
@@ -62,43 +69,39 @@ WINDOWS: dict[str, WindowFunction] = {
     f.name: f
     for f in (
         WindowFunction("row_number", _rank(BIGINT), ("row_number() -> BIGINT",),
-                       "The number of the row in its partition, from 1.", ("row_number() OVER (ORDER BY x DESC)", "3")),
+                       "The number of the row in its partition, from 1.", ("row_number() OVER (ORDER BY x DESC)", "3"),
+                       "number"),
         WindowFunction("rank", _rank(BIGINT), ("rank() -> BIGINT",),
                        "The number of the first of the row's peers: equal rows share it, and the next number is left out.",
-                       ("rank() OVER (ORDER BY x DESC)", "3")),
+                       ("rank() OVER (ORDER BY x DESC)", "3"), "number"),
         WindowFunction("dense_rank", _rank(BIGINT), ("dense_rank() -> BIGINT",),
                        "How many different rows there are up to the row's peers.",
-                       ("dense_rank() OVER (ORDER BY x DESC)", "3")),
+                       ("dense_rank() OVER (ORDER BY x DESC)", "3"), "number", takes_order=False),
         WindowFunction("percent_rank", _rank(DOUBLE), ("percent_rank() -> DOUBLE",),
                        "(rank() - 1) / (rows of the partition - 1); 0 for one row.",
-                       ("percent_rank() OVER (ORDER BY x DESC)", "1.0")),
+                       ("percent_rank() OVER (ORDER BY x DESC)", "1.0"), "share"),
         WindowFunction("cume_dist", _rank(DOUBLE), ("cume_dist() -> DOUBLE",),
                        "The share of the partition's rows that come before the row or are its peers.",
-                       ("cume_dist() OVER (ORDER BY x DESC)", "1.0")),
+                       ("cume_dist() OVER (ORDER BY x DESC)", "1.0"), "share"),
         WindowFunction("ntile", _tile, ("ntile(n) -> BIGINT",),
                        "The part of the row if the partition is cut into n parts, as equal as can be, from 1.",
-                       ("ntile(2) OVER (ORDER BY x DESC)", "2")),
+                       ("ntile(2) OVER (ORDER BY x DESC)", "2"), "number", takes_order=False),
         WindowFunction("lag", _other_row, ("lag(any)", "lag(any, offset)", "lag(any, offset, default)"),
                        "The value offset rows before (1); the default (NULL) where there is no such row in the partition.",
-                       ("lag(x) OVER (ORDER BY x DESC)", "2")),
+                       ("lag(x) OVER (ORDER BY x DESC)", "2"), "argument"),
         WindowFunction("lead", _other_row, ("lead(any)", "lead(any, offset)", "lead(any, offset, default)"),
                        "The value offset rows behind (1); the default (NULL) where there is no such row in the partition.",
-                       ("lead(x, 1, 0) OVER (ORDER BY x DESC)", "0")),
+                       ("lead(x, 1, 0) OVER (ORDER BY x DESC)", "0"), "argument"),
         WindowFunction("first_value", _of_frame, ("first_value(any)",), "The value of the frame's first row.",
-                       ("first_value(x) OVER (ORDER BY x DESC)", "3"), True),
+                       ("first_value(x) OVER (ORDER BY x DESC)", "3"), "argument", True),
         WindowFunction("last_value", _of_frame, ("last_value(any)",), "The value of the frame's last row.",
-                       ("last_value(x) OVER (ORDER BY x DESC)", "1"), True),
+                       ("last_value(x) OVER (ORDER BY x DESC)", "1"), "argument", True),
         WindowFunction("nth_value", _nth, ("nth_value(any, n)",),
                        "The value of the frame's row number n, from 1; NULL where there is none.",
-                       ("nth_value(x, 2) OVER (ORDER BY x DESC)", "2"), True),
+                       ("nth_value(x, 2) OVER (ORDER BY x DESC)", "2"), "argument", True),
     )
 }  # fmt: skip
 WINDOW_ALIASES = {"first": "first_value", "last": "last_value"}
-_IGNORING = frozenset(("lag", "lead", "first_value", "last_value", "nth_value"))
-_NO_ORDER = frozenset(("dense_rank", "ntile"))  # which parts of partitions have in the window's order alone
-_BY_VALUE = frozenset(("mode",))  # whose order is one of its values
-_OF_FRAME_ORDER = frozenset(("list", "string_agg", "mode"))  # which look at the rows of a frame in the window's order alone
-_OF_ANY_ROW = frozenset(("sum", "avg", "min", "max", "any_value"))  # not NULL of rows one of which has a value
 
 
 def is_window_function(name: str) -> bool:
@@ -131,21 +134,21 @@ def window_call(
         if said.ignore_nulls is not None:
             raise BindError(f"{name} is an aggregate: it takes neither IGNORE NULLS nor RESPECT NULLS")
         made = aggregate(name, args, said.distinct, said.where, said.order)
-        made = made if frame == WHOLE_PARTITION else _only_part(made)
+        made = made if frame == WHOLE_PARTITION else only_part(made)
         call = WindowCall(made.function, made.args, made.dtype, True, frame, made.filter, made.distinct, made.order)
         return _checked(call)
     if said.where is not None or said.distinct:
         raise BindError(f"{name} is no aggregate: it takes no {'DISTINCT' if said.distinct else 'FILTER'}")
     args = [cast(a, INTEGER) if n != 1 and a.dtype == NULL else a for n, a in enumerate(args)]
-    refuse_opaque(args if function.name not in _CARRYING else (), name)
+    refuse_opaque(args if function.gives != "argument" else (), name)
     resolved = function.resolve([a.dtype for a in args])
     if resolved is None:
         raise no_match(name, args, function.signatures)
     types, dtype = resolved
     casted = tuple(cast(a, t) for a, t in zip(args, types, strict=True))
-    ignores = bool(said.ignore_nulls) and function.name in _IGNORING
+    ignores = bool(said.ignore_nulls) and function.gives == "argument"
     own = said.order if frame != WHOLE_PARTITION else ()  # of a whole partition it is the order of the window
-    if own and function.name in _NO_ORDER:
+    if own and not function.takes_order:
         raise NotSupportedError(f"not supported: ORDER BY inside {name} over a part of a partition")
     frame = frame if function.reads_frame or own else TO_CURRENT
     return with_nullability(WindowCall(function.name, casted, dtype, True, frame, order=own, ignore_nulls=ignores))
@@ -158,7 +161,7 @@ def over_parts(
     for. None for any other call."""
     if frame == WHOLE_PARTITION or not is_aggregate(name) or name in WINDOW_ALIASES or said.ignore_nulls is not None:
         return None
-    made = _only_part(aggregate(name, args, said.distinct, said.where, said.order))
+    made = only_part(aggregate(name, args, said.distinct, said.where, said.order))
     parts = declaration(made).parts
     if parts is None:
         return None
@@ -170,26 +173,27 @@ def over_parts(
     return result, found
 
 
-def _only_part(made: AggregateCall) -> AggregateCall:
+def only_part(made: AggregateCall) -> AggregateCall:
     """The aggregate that another one is, if it is no more than that: a median is a quantile."""
     parts = declaration(made).parts
-    if parts is None or made.distinct:
+    if parts is None:
         return made
     found = Parts()
     found.where = made.filter
     result = parts(found, *made.args)
     is_one = found.is_plain and list(found.calls.values()) == [result]
-    return next(iter(found.calls)) if is_one else made
+    return replace(next(iter(found.calls)), distinct=made.distinct) if is_one else made
 
 
 def _checked(call: WindowCall) -> WindowCall:
     if call.frame == WHOLE_PARTITION or not needs_groups(call):
         return with_nullability(call)
+    by = AGGREGATES[call.function].by
     begins, ends = call.frame.start.kind == "unbounded preceding", call.frame.end.kind == "unbounded following"
     within = call.frame.exclude != "no others" or not (begins or ends)
     problem = (
-        "DISTINCT" if call.distinct and (within or call.function == "list")
-        else "ORDER BY" if call.order and call.function in _OF_FRAME_ORDER
+        "DISTINCT" if call.distinct and (within or isinstance(by, Listed))
+        else "ORDER BY" if call.order and isinstance(by, Listed | JoinedText | MostFrequent)
         else None
     )  # fmt: skip
     if problem is not None:
@@ -199,17 +203,14 @@ def _checked(call: WindowCall) -> WindowCall:
 
 def is_group_aggregate(call: WindowCall) -> bool:
     """Whether a call gives of all rows of a partition what an aggregate gives of a group."""
-    return call.function in AGGREGATES and (call.function != "any_value" or bool(call.order))
+    function = AGGREGATES.get(call.function)
+    return function is not None and (bool(call.order) or not isinstance(function.by, AtEnd))
 
 
 def needs_groups(call: WindowCall) -> bool:
     """Whether a call is computed as an aggregate of groups alone."""
-    computed = ("sums", "extremes")
-    return (
-        call.function != "any_value"
-        and is_group_aggregate(call)
-        and AGGREGATES[call.function].over_frame not in computed
-    )
+    function = AGGREGATES.get(call.function)
+    return function is not None and not isinstance(function.by, Accumulated | AtEnd)
 
 
 def follows_order(call: WindowCall) -> bool:
@@ -217,7 +218,32 @@ def follows_order(call: WindowCall) -> bool:
     function = AGGREGATES.get(call.function)
     if function is None or call.order:
         return False
-    return function.takes_order and not function.orders_itself and call.function not in _BY_VALUE
+    return function.takes_order and not (function.orders_itself or isinstance(function.by, MostFrequent))
+
+
+def aggregate_by(call: WindowCall) -> By | None:
+    """What computes an aggregate; None for other functions."""
+    function = AGGREGATES.get(call.function)
+    return None if function is None else function.by
+
+
+def accumulated_by(call: WindowCall) -> Accumulate | None:
+    """The accumulator that a call gives, if it is an aggregate that is no more."""
+    function = AGGREGATES.get(call.function)
+    return None if function is None else function.only
+
+
+def gives_argument(name: str) -> bool:
+    """Whether the values of a window function or an aggregate are among those of its first argument."""
+    function = WINDOWS.get(name)
+    if function is not None:
+        return function.gives == "argument"
+    return name in AGGREGATES and AGGREGATES[name].gives_argument
+
+
+def numbers_rows(call: WindowCall) -> bool:
+    """Whether a call's values are numbers of rows of the partition, from 1."""
+    return call.function in WINDOWS and WINDOWS[call.function].gives == "number"
 
 
 def with_nullability(call: WindowCall) -> WindowCall:
@@ -227,17 +253,17 @@ def with_nullability(call: WindowCall) -> WindowCall:
 
 
 def _may_be_null(call: WindowCall) -> bool:
-    match call.function:
-        case "count" | "row_number" | "rank" | "dense_rank" | "percent_rank" | "cume_dist":
-            return False
-        case "ntile":
-            return call.args[0].nullable
-        case "first_value" | "last_value":
-            return call.filter is not None or call.args[0].nullable or not _has_a_row(call.frame)
-        case f if f in _OF_ANY_ROW:
-            return call.filter is not None or any(a.nullable for a in call.args) or not _has_a_row(call.frame)
-        case _:
-            return True
+    function, aggregate = WINDOWS.get(call.function), AGGREGATES.get(call.function)
+    if function is not None:
+        if function.gives != "argument":
+            return any(a.nullable for a in call.args)
+        is_of_row = function.reads_frame and len(call.args) == 1
+        return not is_of_row or call.filter is not None or call.args[0].nullable or not _has_a_row(call.frame)
+    if aggregate is None or not isinstance(aggregate.by, Accumulated | AtEnd):
+        return True
+    if aggregate.of_nothing is not None:
+        return False
+    return call.filter is not None or any(a.nullable for a in call.args) or not _has_a_row(call.frame)
 
 
 def _has_a_row(frame: WindowFrame) -> bool:
@@ -250,6 +276,3 @@ def _unknown(name: str) -> BindError:
     if name in RESOLVERS:
         return BindError(f"{name} is no aggregate and no window function: it takes no OVER")
     return BindError(f"there is no window function {name!r}.{did_you_mean(name, (*WINDOWS, *AGGREGATES, *ALIASES))}")
-
-
-_CARRYING = frozenset(("lag", "lead", "first_value", "last_value", "nth_value"))  # that look at no value

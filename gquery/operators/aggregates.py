@@ -4,6 +4,7 @@ are)."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import assert_never
 
 from gquery.expression.expr import Expr
 from gquery.expression.facts import INT64_BITS, INT128_BITS
@@ -12,7 +13,7 @@ from gquery.kernels import ir
 from gquery.kernels.code import Code
 from gquery.kernels.render import condition, render
 from gquery.kernels.values import Value
-from gquery.planner.aggregates import Accumulator
+from gquery.planner.aggregates import Accumulator, Address, Length, One, Ordered, Piece, Whole
 
 
 def emit_accumulate(
@@ -37,31 +38,33 @@ def emit_accumulate(
 
 
 def _word(accumulator: Accumulator, value: Value | None, code: Code) -> ir.Expression:
-    if accumulator.what == "one":
+    if isinstance(accumulator.input, One):
         return code.integer(1)
     assert value is not None
-    var, register = value.var, value.properties.register
-    match accumulator.what:
-        case "value":
-            return code.call("from_bool", var) if register is Register.BOOL else var
-        case "ordered":
-            return code.call("f64_order", var)
-        case "address":
-            return code.call("str_address", var)
-        case "length":
-            return code.call("str_bytes", var)
+    match accumulator.input:
+        case Whole():
+            is_truth = value.properties.register is Register.BOOL
+            return code.call("from_bool", value.var) if is_truth else value.var
+        case Ordered():
+            return code.call("f64_order", value.var)
+        case Address():
+            return code.call("str_address", value.var)
+        case Length():
+            return code.call("str_bytes", value.var)
+        case Piece(number, bits):
+            return _piece(number, bits, value, code)
         case _:
-            return _sum_word(accumulator, value, code)
+            assert_never(accumulator.input)
 
 
-def _sum_word(accumulator: Accumulator, value: Value, code: Code) -> ir.Expression:
-    """``bits`` bits of a value from bit ``sum_word * bits`` on; with the sign if they are the last."""
-    first_bit, width, var = accumulator.sum_word * accumulator.bits, INT64_BITS, value.var
+def _piece(number: int, bits: int, value: Value, code: Code) -> ir.Expression:
+    """``bits`` bits of a value from bit ``number * bits`` on; with the sign if they are the last."""
+    first_bit, width, var = number * bits, INT64_BITS, value.var
     if value.properties.register is Register.I128:
         width = INT128_BITS
         var = code.let(code.call("low_i128" if first_bit < INT64_BITS else "high_i128", var))
     shift = first_bit % INT64_BITS
     shifted = code.call("shr_i64", var, code.integer(shift)) if shift else var
-    if first_bit + accumulator.bits == width:
+    if first_bit + bits == width:
         return shifted
-    return code.call("and_i64", shifted, code.integer((1 << accumulator.bits) - 1))
+    return code.call("and_i64", shifted, code.integer((1 << bits) - 1))

@@ -6,17 +6,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import ModuleType
+from typing import assert_never
 
 from gquery.device.array import Array
 from gquery.errors import OutOfRangeError
 from gquery.expression.facts import INT64_BITS, power_of_ten
 from gquery.expression.types import INT64, INT128, Bounds, Kind, Register, type_bounds
+from gquery.functions.aggregate_record import Mean, State
 from gquery.kernels import ir
 from gquery.kernels.arithmetic import words_of
 from gquery.kernels.builtin import wide_arrays
 from gquery.kernels.code import Code
 from gquery.kernels.values import Value
-from gquery.planner.aggregates import AggregatePlan
+from gquery.planner.aggregates import (
+    AggregatePlan,
+    ExactSum,
+    GroupWords,
+    OrderedWord,
+    SumOfDoubles,
+    TextWords,
+    Word,
+)
 
 _TOTAL = Bounds(INT128.low + 1, INT128.high - 1)  # of a sum that is divided: the ends stand for what is beyond 128 bits
 _AVERAGE_OVERFLOW = "Overflow in avg: the sum of its values has more than 128 bits. Cast its argument to DOUBLE."
@@ -27,42 +37,59 @@ _AVERAGE_OVERFLOW = "Overflow in avg: the sum of its values has more than 128 bi
 def emit_result(plan: AggregatePlan, words: Mapping[int, ir.Expression], code: Code) -> Value:
     """The lines that make an aggregate's value from the words of a group, which variables hold; an OutOfRangeError is a site.
     Where there is no value, ``var`` holds anything."""
-    used = [words[n] for n in plan.accumulators]
     ok = None
     if plan.count is not None and plan.result.nullable:
         ok = code.let(code.call("gt_i64", words[plan.count], code.integer(0)))
-    return Value(_result(plan, used, words, code), ok, plan.result)
+    return Value(_finalized(plan, words, code), ok, plan.result)
 
 
-def _result(
-    plan: AggregatePlan, used: Sequence[ir.Expression], words: Mapping[int, ir.Expression], code: Code
-) -> ir.Expression:
-    match plan.finalizer:
-        case "count" | "sum_f64":
-            return used[0]
-        case "sum_i64":
-            var, limit = used[0], type_bounds(plan.result.dtype)
+def _finalized(plan: AggregatePlan, words: Mapping[int, ir.Expression], code: Code) -> ir.Expression:
+    match plan.finalize:
+        case State(number):
+            return _value(plan.states[number], plan, words, code)
+        case Mean(total, count):
+            divisor = _value(plan.states[count.number], plan, words, code)
+            return _divided(_double(plan.states[total.number], words, code), divisor, plan, code)
+        case _:
+            assert_never(plan.finalize)
+
+
+def _value(state: GroupWords, plan: AggregatePlan, words: Mapping[int, ir.Expression], code: Code) -> ir.Expression:
+    """What words of a group stand for; a sum within the type of the result."""
+    match state:
+        case Word(word) | SumOfDoubles(word):
+            return words[word]
+        case OrderedWord(word):
+            return code.let(code.call("f64_unorder", words[word]))
+        case TextWords(address, length):
+            return code.let(code.call("make_str", words[address], words[length]))
+        case ExactSum((word,), bits=0):
+            var, limit = words[word], type_bounds(plan.result.dtype)
             if limit is not None and plan.result.bounds is not None and not INT64.within(limit):
                 site = code.site(OutOfRangeError, _overflow(plan))
                 ends = code.constant(plan.result.bounds.low), code.constant(plan.result.bounds.high)
                 var = code.let(code.call("range_i64", var, *ends, code.status(), site))
             return code.let(code.call("i128_from_i64", var)) if plan.result.register is Register.I128 else var
-        case "sum_multiword":
+        case ExactSum(numbers, bits):
             assert plan.result.bounds is not None
-            var = _total(used, plan.sum_word_bits, plan.result.bounds, _overflow(plan), code)
+            var = _total([words[n] for n in numbers], bits, plan.result.bounds, _overflow(plan), code)
             return code.let(code.call("i64_from_i128", var)) if plan.result.register is Register.I64 else var
-        case "avg_i64":
-            return _divided(code.call("f64", used[0]), plan, words, code)
-        case "avg_f64":
-            return _divided(used[0], plan, words, code)
-        case "avg_multiword":
-            total = _total(used, plan.sum_word_bits, _TOTAL, _AVERAGE_OVERFLOW, code)
-            return _divided(code.call("f64_from_i128", total), plan, words, code)
-        case "text":
-            return code.let(code.call("make_str", used[0], used[1]))
-        case "extreme":
-            assert plan.arg is not None
-            return code.let(code.call("f64_unorder", used[0])) if plan.arg.register is Register.F64 else used[0]
+        case _:
+            assert_never(state)
+
+
+def _double(state: GroupWords, words: Mapping[int, ir.Expression], code: Code) -> ir.Expression:
+    """A total as DOUBLE: whatever its result's type, exact sums may have 128 bits."""
+    match state:
+        case SumOfDoubles(word):
+            return words[word]
+        case ExactSum((word,), bits=0):
+            return code.call("f64", words[word])
+        case ExactSum(numbers, bits):
+            total = _total([words[n] for n in numbers], bits, _TOTAL, _AVERAGE_OVERFLOW, code)
+            return code.call("f64_from_i128", total)
+        case _:
+            raise AssertionError(state)
 
 
 def _total(sum_words: Sequence[ir.Expression], bits: int, limit: Bounds, message: str, code: Code) -> ir.Name:
@@ -88,13 +115,10 @@ def _total(sum_words: Sequence[ir.Expression], bits: int, limit: Bounds, message
     return code.let(code.call("range_i128", total, *ends, status, site))
 
 
-def _divided(
-    total: ir.Expression, plan: AggregatePlan, words: Mapping[int, ir.Expression], code: Code
-) -> ir.Expression:
+def _divided(total: ir.Expression, count: ir.Expression, plan: AggregatePlan, code: Code) -> ir.Expression:
     """The average of values whose sum is ``total``."""
-    assert plan.count is not None
-    count = code.call("f64", code.call("max_i64", words[plan.count], code.integer(1)))
-    result = code.let(code.call("div_f64", total, count))
+    divisor = code.call("f64", code.call("max_i64", count, code.integer(1)))
+    result = code.let(code.call("div_f64", total, divisor))
     scale = _scale(plan)
     return code.let(code.call("div_f64", result, code.constant(float(power_of_ten(scale))))) if scale else result
 
@@ -110,35 +134,56 @@ def _scale(plan: AggregatePlan) -> int:
 def finalize_aggregate(plan: AggregatePlan, words: Sequence[Array], xp: ModuleType) -> tuple[Array, Array | None]:
     """The values of an aggregate (an array in its register's layout; two int64 words a row for 128 bits and strings)
     and their validity (uint8), from arrays of accumulated words; OutOfRangeError where a sum does not fit its type."""
-    used = [words[n] for n in plan.accumulators]
     valid = None if plan.count is None else words[plan.count] > 0
     validity = None if valid is None or not plan.result.nullable else valid.astype("uint8")
-    match plan.finalizer:
-        case "count" | "sum_f64":
-            return used[0], validity
-        case "sum_i64":
-            return _fit_i64(used[0], plan, xp), validity
-        case "sum_multiword":
-            return _fit_wide(wide_arrays.multiword_to_i128(used, plan.sum_word_bits), plan, xp), validity
-        case "avg_i64" | "avg_f64":
-            return _average(used[0].astype("float64"), plan, words, xp), validity
-        case "avg_multiword":
-            return _average(
-                _exact_total(wide_arrays.multiword_to_i128(used, plan.sum_word_bits)), plan, words, xp
-            ), validity
-        case "text":
-            views = xp.stack((used[0], used[1]), axis=1)
-            if valid is not None:
-                views = xp.where(valid[:, None], views, 0)  # a group of NULLs has an identity, which is no address
-            return views.reshape(-1), validity
-        case "extreme":
-            value = used[0]
-            if valid is not None:
-                value = xp.where(valid, value, 0)
-            assert plan.arg is not None
-            if plan.arg.register is Register.F64:
-                return wide_arrays.f64_unorder(value), validity
-            return value, validity
+    match plan.finalize:
+        case State(number):
+            return _values(plan.states[number], plan, words, valid, xp), validity
+        case Mean(total, count):
+            counts = _values(plan.states[count.number], plan, words, None, xp)
+            return _average(_doubles(plan.states[total.number], words), counts, plan, xp), validity
+        case _:
+            assert_never(plan.finalize)
+
+
+def _values(
+    state: GroupWords, plan: AggregatePlan, words: Sequence[Array], valid: Array | None, xp: ModuleType
+) -> Array:
+    """What words of groups stand for; sums within the type of the result. A group without a value has an identity, which is no
+    address and no number: 0 in its place."""
+    match state:
+        case Word(word):
+            return _or_zero(words[word], valid, xp)
+        case SumOfDoubles(word):
+            return words[word]
+        case OrderedWord(word):
+            doubles: Array = wide_arrays.f64_unorder(_or_zero(words[word], valid, xp))
+            return doubles
+        case TextWords(address, length):
+            views = xp.stack((words[address], words[length]), axis=1)
+            return _or_zero(views, None if valid is None else valid[:, None], xp).reshape(-1)
+        case ExactSum((word,), bits=0):
+            return _fit_i64(words[word], plan, xp)
+        case ExactSum(numbers, bits):
+            return _fit_wide(wide_arrays.multiword_to_i128([words[n] for n in numbers], bits), plan, xp)
+        case _:
+            assert_never(state)
+
+
+def _or_zero(values: Array, valid: Array | None, xp: ModuleType) -> Array:
+    return values if valid is None else xp.where(valid, values, 0)
+
+
+def _doubles(state: GroupWords, words: Sequence[Array]) -> Array:
+    """Totals as doubles."""
+    match state:
+        case SumOfDoubles(word) | ExactSum((word,), bits=0):
+            totals: Array = words[word].astype("float64")
+            return totals
+        case ExactSum(numbers, bits):
+            return _exact_total(wide_arrays.multiword_to_i128([words[n] for n in numbers], bits))
+        case _:
+            raise AssertionError(state)
 
 
 def _overflow(plan: AggregatePlan) -> str:
@@ -173,9 +218,7 @@ def _exact_total(wide: Array) -> Array:
     return totals
 
 
-def _average(total: Array, plan: AggregatePlan, words: Sequence[Array], xp: ModuleType) -> Array:
-    assert plan.count is not None
-    count = xp.maximum(words[plan.count], 1).astype("float64")
+def _average(total: Array, counts: Array, plan: AggregatePlan, xp: ModuleType) -> Array:
     scale = _scale(plan)
-    average: Array = total / count
+    average: Array = total / xp.maximum(counts, 1).astype("float64")
     return average / float(power_of_ten(scale)) if scale else average

@@ -298,7 +298,7 @@ class GroupRun(SinkRun[GroupState]):
         """Whether the state is finalized on the host: a copy of it takes less time than a dozen array functions on a
         GPU."""
         words = self.capacity * (len(self.sink.accumulators) + 1)
-        texts = any(a.finalizer == "text" for _, a in self.sink.aggregates)  # addresses in the GPU's memory
+        texts = any(a.is_text for _, a in self.sink.aggregates)  # addresses in the GPU's memory
         return (
             self.device.is_cuda
             and not self.device.stays

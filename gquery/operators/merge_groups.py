@@ -86,7 +86,7 @@ def bytes_of(value: object) -> int:
 def merges_slots(sink: Group) -> bool:
     """Whether ranks combine their states slot by slot: arrays of few words, which take less time than to find out which groups
     there are. Texts in a state are addresses."""
-    if sink.layout != "direct-address" or sink.sparse or any(p.finalizer == "text" for _, p in sink.aggregates):
+    if sink.layout != "direct-address" or sink.sparse or any(p.is_text for _, p in sink.aggregates):
         return False
     assert sink.key_encoding is not None
     return sink.key_encoding.size * (len(sink.accumulators) + 1) <= tuning.distribution.merged_slot_words
@@ -127,7 +127,7 @@ def merged_sink(sink: Group) -> Group:
     order, as those of a table of row numbers, unless states are combined slot by slot."""
     if merges_slots(sink):
         return sink
-    numbers = tuple([(c, plan) for c, plan in sink.aggregates if plan.finalizer != "text"])
+    numbers = tuple([(c, plan) for c, plan in sink.aggregates if not plan.is_text])
     return replace(sink, layout="row-id hash", aggregates=numbers)
 
 
@@ -141,7 +141,7 @@ def part_groups(sink: Group, encoded: Array, words: Sequence[Array], device: Dev
 def _text(
     plan: AggregatePlan, words: Sequence[Array], xp: ModuleType, groups: int, device: Device
 ) -> ColumnData | None:
-    if plan.finalizer != "text":
+    if not plan.is_text:
         return None
     views, validity = finalize_aggregate(plan, words, xp)
     return contiguous(make_column(plan.result, PhysicalType.VIEW, views, validity, groups, device), device)
@@ -168,7 +168,7 @@ def merge_groups(sink: Group, parts: Sequence[PartGroups], device: Device) -> Me
         words.append(total)
     texts = tuple(
         [
-            None if plan.finalizer != "text" else _merged_text(plan, n, parts, inverse, int(encoded.size), device)
+            None if not plan.is_text else _merged_text(plan, n, parts, inverse, int(encoded.size), device)
             for n, (_, plan) in enumerate(sink.aggregates)
         ]
     )

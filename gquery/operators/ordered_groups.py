@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import assert_never
 
 import numpy as np
 import pyarrow as pa
@@ -21,12 +22,25 @@ from gquery.device.device import Device
 from gquery.expression.expr import Column, Literal, SortKey
 from gquery.expression.facts import ROW_ID_BITS
 from gquery.expression.types import Bounds, PhysicalType
+from gquery.functions import declared
+from gquery.functions.aggregate_record import (
+    Accumulated,
+    AtEnd,
+    AtFraction,
+    JoinedText,
+    Listed,
+    Made,
+    MostFrequent,
+    OneValue,
+    Reduced,
+    StandsFor,
+)
 from gquery.functions.list_arrays import list_array
 from gquery.kernels.builtin import gathers, grouping, order, scans
 from gquery.operators.base import Frame
 from gquery.operators.made_lists import list_column
 from gquery.operators.numbered_groups import numbered
-from gquery.operators.ordered_reductions import REDUCTIONS, Ranges, reduced
+from gquery.operators.ordered_reductions import Ranges, reduced
 from gquery.operators.quantiles import interpolated, positions_between, positions_of
 from gquery.operators.sort_keys import key_parts, sort_keys
 from gquery.planner.ordered_call import OrderedCall
@@ -143,10 +157,6 @@ class InOrder:
         return gathers.gather(self.rows, self.device.xp.minimum(at, self.frame.rows - 1).astype(np.uint32))
 
 
-OF_FEW_ROWS = frozenset(("first", "any_value", "dependent_value", "last", "quantile_disc", "quantile_cont"))
-"""Aggregates that are known from a row of each group, or two, that `InOrder.rows_at` finds."""
-
-
 def result_of(call: OrderedCall, stored: Stored, rows: InOrder) -> ColumnData:
     """The column of an aggregate: one row a group."""
     device = rows.device
@@ -156,30 +166,31 @@ def result_of(call: OrderedCall, stored: Stored, rows: InOrder) -> ColumnData:
     assert isinstance(first, Column)
     column, sizes = columns[first.id], rows.sizes
     constants = [e for e in more if isinstance(e, Literal)]
-    match call.function:
-        case "first" | "any_value" | "dependent_value":
-            return _taken(column, rows.rows_at(device.xp.zeros_like(sizes)), there, device)
-        case "last":
+    by = declared(call.function).by
+    match by:
+        case AtEnd(last=True):
             return _taken(column, rows.rows_at(device.xp.maximum(sizes - 1, 0)), there, device)
-        case "quantile_disc":
+        case AtEnd() | Accumulated(only=OneValue()):
+            return _taken(column, rows.rows_at(device.xp.zeros_like(sizes)), there, device)
+        case AtFraction(between=False):
             return _taken(column, rows.rows_at(positions_of(constants[0], sizes)), there, device)
-        case "quantile_cont":
+        case AtFraction():
             low, high, weight = positions_between(constants[0], sizes)
             ends = [gathers.take(column, rows.rows_at(p), device) for p in (low, high)]
             return interpolated(ends[0], ends[1], weight, there, stored, device)
-        case "mode":
-            by = (
-                columns[more[0].id] if more and isinstance(more[0], Column) else column
-            )  # where equal values are not the same
-            return _taken(column, _modes(by, call.order, rows), there, device)
-        case f if f in REDUCTIONS:
-            return reduced(f, column, Ranges(rows.rows, rows.groups.starts[:-1], sizes), stored, device)
-        case "string_agg":
+        case MostFrequent():  # a second argument says where equal values are not the same
+            compared = columns[more[0].id] if more and isinstance(more[0], Column) else column
+            return _taken(column, _modes(compared, call.order, rows), there, device)
+        case Reduced():
+            return reduced(by, column, Ranges(rows.rows, rows.groups.starts[:-1], sizes), stored, device)
+        case JoinedText():
             return _joined(column, constants[0].value, there, rows)
-        case "list":
+        case Listed():
             return _listed(column, stored, rows)
-        case _:
+        case Accumulated() | Made() | StandsFor():
             raise AssertionError(call.function)
+        case _:
+            assert_never(by)
 
 
 def _taken(column: ColumnData, rows: Array, there: Array, device: Device) -> ColumnData:

@@ -16,30 +16,25 @@ from gquery.device.array import Array
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device
 from gquery.expression.types import PhysicalType
+from gquery.functions.aggregate_record import Reduced
 from gquery.kernels.builtin.define import BuiltinKernel, builtin_kernel, launch
 from gquery.operators.base import narrow
 from gquery.planner.stored import Stored
 from gquery.runtime.records import dataclass
 
-REDUCTIONS = {
-    "bit_and": ("and", "i64", "-1"), "bit_or": ("or", "i64", "0"), "bit_xor": ("xor", "i64", "0"),
-    "product": ("mul", "f64", "1.0"),
-}  # fmt: skip
-"""By aggregate: the operation, the word, and the value that changes no other."""
-
 
 @cache
-def _kernel(function: str, in_order: bool) -> BuiltinKernel:
+def _kernel(by: Reduced, in_order: bool) -> BuiltinKernel:
     """The kernel that reduces ranges of values, of rows that stand in an order, or of values as they lie."""
-    operation, word, identity = REDUCTIONS[function]
+    word = by.word
     value = "values[row_index(i64(rows[row_index(at)]))]" if in_order else "values[row_index(at)]"
     return builtin_kernel(
         f"begins:*i64 ends:*i64 {'rows:*u32 ' * in_order}values:*{word} made:*{word}",
         "at = i64(begins[i])",
         "end = i64(ends[i])",
-        f"total = {word}({identity})",
+        f"total = {word}({by.identity})",
         "while lt_i64(at, end):",
-        f"    total = {operation}_{word}(total, {word}({value}))",
+        f"    total = {by.operation}_{word}(total, {word}({value}))",
         "    at = add_i64(at, 1)",
         f"store_{word}(made, i64(i), total)",
     )
@@ -54,16 +49,15 @@ class Ranges:
     sizes: Array
 
 
-def reduced(function: str, column: ColumnData, ranges: Ranges, stored: Stored, device: Device) -> ColumnData:
+def reduced(by: Reduced, column: ColumnData, ranges: Ranges, stored: Stored, device: Device) -> ColumnData:
     """The reduction of the values of each group; NULL where it has none."""
     xp, sizes = device.xp, ranges.sizes
     there = (sizes > 0).astype(np.uint8)
-    word = np.float64 if REDUCTIONS[function][1] == "f64" else np.int64
+    word = np.float64 if by.word == "f64" else np.int64
     data = column.data.on(device)
     words = data.reshape(-1, 2) if column.physical_type is PhysicalType.I128 else data.reshape(-1, 1)
     made = [
-        _in_pieces(function, xp.ascontiguousarray(words[:, n]).astype(word), ranges, device)
-        for n in range(words.shape[1])
+        _in_pieces(by, xp.ascontiguousarray(words[:, n]).astype(word), ranges, device) for n in range(words.shape[1])
     ]
     values = xp.stack(made, axis=1).reshape(-1) if len(made) > 1 else made[0]
     kept = there if len(made) == 1 else xp.repeat(there, len(made))
@@ -73,7 +67,7 @@ def reduced(function: str, column: ColumnData, ranges: Ranges, stored: Stored, d
     )
 
 
-def _in_pieces(function: str, values: Array, ranges: Ranges, device: Device) -> Array:
+def _in_pieces(by: Reduced, values: Array, ranges: Ranges, device: Device) -> Array:
     begins, sizes = ranges.begins, ranges.sizes
     xp, most = device.xp, tuning.sorting.reduced_rows
     pieces = (sizes + (most - 1)) // most
@@ -86,7 +80,7 @@ def _in_pieces(function: str, values: Array, ranges: Ranges, device: Device) -> 
     low = begins[group] + (xp.arange(count) - first[group]) * most
     high = xp.minimum(low + most, begins[group] + sizes[group])
     partial = xp.empty(count, values.dtype)
-    launch(_kernel(function, True), count, partial, low, high, ranges.rows, values, partial, unit=most)
+    launch(_kernel(by, True), count, partial, low, high, ranges.rows, values, partial, unit=most)
     made: Array = xp.empty(sizes.size, values.dtype)
-    launch(_kernel(function, False), sizes.size, made, first, last, partial, made)
+    launch(_kernel(by, False), sizes.size, made, first, last, partial, made)
     return made

@@ -1,15 +1,18 @@
-"""Aggregates: each is a tuple of accumulators (monoids over 64-bit words) and a finalizer.
+"""Aggregates as words of state: the accumulators that rows change, and what becomes of them.
 
-An accumulator adds, or takes the minimum or maximum of, one word a row. Accumulators are shared: ``sum(x)``, ``avg(x)``
-and ``count(x)`` need two between them. Sums are exact: a sum that bounds prove to fit 64 bits is one word, any other is
-split into words of 32 bits (of 16, where the rows may be more than 2^31), whose sums cannot overflow;
-`operators.finalize` passes their carries on. An identity never stands for NULL: whether a group had a value is counted.
+What an aggregate accumulates, and how its result is made of that, is declared (`functions.aggregate_record`). Here each of its
+accumulators is given words by what is known of the values, which an accumulator adds up, or takes the minimum or maximum of: one
+64-bit word a row. They are shared: ``sum(x)``, ``avg(x)`` and ``count(x)`` need two between them. Sums are exact: a sum that
+bounds prove to fit 64 bits is one word, any other is split into words of 32 bits (of 16, where the rows may be more than 2^31),
+whose sums cannot overflow; `operators.finalize` passes their carries on. An identity never stands for NULL: whether a group had a
+value is counted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal
+from functools import cached_property
+from typing import Literal, assert_never
 
 from gquery.errors import NotSupportedError
 from gquery.expression.expr import AggregateCall, Expr
@@ -17,25 +20,71 @@ from gquery.expression.facts import INT64_BITS, INT128_BITS, LARGE_ROWS, SMALL_S
 from gquery.expression.frozen import frozen_open
 from gquery.expression.types import BIGINT, DOUBLE, INT64, Bounds, DType, Register, type_bounds
 from gquery.functions import declaration
+from gquery.functions.aggregate_record import (
+    Accumulate,
+    Accumulated,
+    AtEnd,
+    Count,
+    Extreme,
+    Finalize,
+    Mean,
+    OneValue,
+    State,
+    Total,
+)
 from gquery.functions.certain import never_null
 from gquery.kernels.values import ValueProperties
 
-What = Literal["one", "value", "ordered", "sum_word", "address", "length"]
 Op = Literal["add", "min", "max"]
+
+# ---- what a row gives an accumulator ---------------------------------------------------------------------------------
+
+
+@frozen_open
+class One:
+    """1: rows are counted."""
+
+
+@frozen_open
+class Whole:
+    """The value itself; 1 for TRUE."""
+
+
+@frozen_open
+class Ordered:
+    """A DOUBLE as an integer of the same order."""
+
+
+@frozen_open
+class Piece:
+    """The piece ``number`` of ``bits`` bits of an integer, low first; the last one carries the sign."""
+
+    number: int
+    bits: int
+
+
+@frozen_open
+class Address:
+    """Where a text lies, and its first characters."""
+
+
+@frozen_open
+class Length:
+    """How long a text is."""
+
+
+Input = One | Whole | Ordered | Piece | Address | Length
 
 
 @frozen_open
 class Accumulator:
-    """One word of state: ``op`` over ``what`` of ``arg``, for rows where ``arg`` is not NULL and ``filter`` is TRUE. A
-    word of a multiword sum is the number ``sum_word`` of ``bits`` bits, low first; the last one carries the sign."""
+    """One word of state: ``op`` over the ``input`` that ``arg`` gives, for rows where that is not NULL and ``filter`` is TRUE."""
 
     op: Op
     word: Literal["i64", "f64"]
-    what: What
+    input: Input
     arg: Expr | None = None
     filter: Expr | None = None
-    sum_word: int = 0
-    bits: int = 0
 
     @property
     def identity(self) -> int | float:
@@ -48,23 +97,88 @@ class Accumulator:
                 return INT64.low
 
 
-Finalizer = Literal[
-    "count", "sum_i64", "sum_multiword", "sum_f64", "avg_i64", "avg_multiword", "avg_f64", "extreme", "text"
-]
+# ---- what a group has of an aggregate --------------------------------------------------------------------------------
+
+
+@frozen_open
+class Word:
+    """A value that is one word: by the number of its accumulator."""
+
+    word: int
+
+
+@frozen_open
+class OrderedWord:
+    """A DOUBLE that is kept in order."""
+
+    word: int
+
+
+@frozen_open
+class TextWords:
+    """A text: where it lies and its length."""
+
+    address: int
+    length: int
+
+
+@frozen_open
+class SumOfDoubles:
+    """A sum that may differ in its last bits."""
+
+    word: int
+
+
+@frozen_open
+class ExactSum:
+    """A sum of integers in one word, or in words of so many ``bits``."""
+
+    words: tuple[int, ...]
+    bits: int = 0
+
+
+GroupWords = Word | OrderedWord | TextWords | SumOfDoubles | ExactSum
+
+
+def words_of(state: GroupWords) -> tuple[int, ...]:
+    """The accumulators of a value, by their numbers."""
+    match state:
+        case Word(word) | OrderedWord(word) | SumOfDoubles(word):
+            return (word,)
+        case TextWords(address, length):
+            return address, length
+        case ExactSum(words):
+            return words
+        case _:
+            assert_never(state)
 
 
 @frozen_open
 class AggregatePlan:
-    """An aggregate as indices of accumulators and the way to its result. ``count`` is the accumulator that counts its
-    values; None where every group has one."""
+    """An aggregate as the expression that ``finalize`` is over ``states``. ``count`` is the accumulator that counts its values;
+    None where every group has one."""
 
     call: AggregateCall
-    finalizer: Finalizer
-    accumulators: tuple[int, ...]
+    finalize: Finalize
+    states: tuple[GroupWords, ...]
     count: int | None
     arg: ValueProperties | None
     result: ValueProperties
-    sum_word_bits: int = 0
+
+    @cached_property
+    def accumulators(self) -> tuple[int, ...]:
+        """The accumulators of all states."""
+        return tuple([n for state in self.states for n in words_of(state)])
+
+    @property
+    def sum_word_bits(self) -> int:
+        """The bits of each word of a sum of several; 0 where there is none."""
+        return max([state.bits for state in self.states if isinstance(state, ExactSum)], default=0)
+
+    @property
+    def is_text(self) -> bool:
+        """Whether its state says where a text lies."""
+        return any(isinstance(state, TextWords) for state in self.states)
 
 
 def plan_aggregates(
@@ -82,9 +196,10 @@ def plan_aggregates(
 
     plans = []
     for call, arg in zip(calls, known, strict=True):
-        if call.function not in _PLANS:
+        made = declaration(call).accumulated
+        if made is None:
             raise NotSupportedError(f"aggregate {call.function}")
-        plans.append(_PLANS[call.function](_Use(call, arg, rows, grouped, use)))
+        plans.append(_plan(made, _Use(call, arg, rows, grouped, use)))
     return tuple(accumulators), tuple(plans)
 
 
@@ -109,103 +224,117 @@ class _Use:
         """Whether a group may have no value."""
         return self.values[1].nullable or self.call.filter is not None or not self.grouped
 
-    def accumulate(self, op: Op, register: Literal["i64", "f64"], what: What, sum_word: int = 0, bits: int = 0) -> int:
+    def accumulate(self, op: Op, register: Literal["i64", "f64"], value: Input) -> int:
         """The index of an accumulator of the argument."""
-        return self.use(Accumulator(op, register, what, self.values[0], self.call.filter, sum_word, bits))
+        return self.use(Accumulator(op, register, value, self.values[0], self.call.filter))
 
     def count_values(self) -> int:
         """The index of the accumulator that counts the argument's values: the rows, where it has no NULL."""
         e, arg = self.values
-        return self.use(Accumulator("add", "i64", "one", e if arg.nullable else None, self.call.filter))
+        return self.use(Accumulator("add", "i64", ONE, e if arg.nullable else None, self.call.filter))
+
+    def count_alone(self) -> int:
+        """The same where nothing else looks at the argument: what fails has no count, so it is looked at unless it surely has
+        a value."""
+        e = self.call.args[0] if self.call.args else None
+        return self.use(Accumulator("add", "i64", ONE, None if e is None or never_null(e) else e, self.call.filter))
 
 
-def _count(a: _Use) -> AggregatePlan:
-    e = a.call.args[0] if a.call.args else None
-    if e is not None and never_null(e):
-        e = None  # any other is looked at without NULLs too: what fails has no count
-    counting = a.use(Accumulator("add", "i64", "one", e, a.call.filter))
-    most = Bounds(0, a.rows if a.rows is not None else INT64.high)
-    return AggregatePlan(a.call, "count", (counting,), None, a.arg, ValueProperties(BIGINT, most, False))
+ONE, WHOLE, ORDERED, ADDRESS, LENGTH = One(), Whole(), Ordered(), Address(), Length()
 
 
-def _sum(a: _Use) -> AggregatePlan:
-    finalizer, used, bits = _sum_words(a)
-    count = a.count_values() if a.can_be_empty else None
+def _plan(made: Accumulated, a: _Use) -> AggregatePlan:
+    match made.finalize:
+        case State():
+            assert made.only is not None
+            return _one(made, made.only, a)
+        case Mean():
+            states = tuple(_words(one, a) for one in made.accumulators)
+            counting = states[made.finalize.count.number]
+            assert isinstance(counting, Word)
+            result = ValueProperties(a.call.dtype, None, a.can_be_empty)
+            return AggregatePlan(a.call, made.finalize, states, counting.word, a.arg, result)
+        case _:
+            assert_never(made.finalize)
+
+
+def _one(made: Accumulated, one: Accumulate, a: _Use) -> AggregatePlan:
+    """An aggregate whose result one accumulator is."""
+    match one:
+        case Count():
+            most = Bounds(0, a.rows if a.rows is not None else INT64.high)
+            result = ValueProperties(BIGINT, most, False)
+            return AggregatePlan(a.call, made.finalize, (Word(a.count_alone()),), None, a.arg, result)
+        case Total():
+            states = (_words(one, a),)
+            count = a.count_values() if a.can_be_empty else None
+            result = _sum_properties(a.call.dtype, a.values[1], a.rows, a.can_be_empty)
+            return AggregatePlan(a.call, made.finalize, states, count, a.arg, result)
+        case Extreme() | OneValue():
+            count = a.count_values() if a.can_be_empty else None
+            _, arg = a.values
+            result = ValueProperties(a.call.dtype, arg.bounds, a.can_be_empty, arg.dictionary)
+            return AggregatePlan(a.call, made.finalize, (_words(one, a),), count, arg, result)
+        case _:
+            assert_never(one)
+
+
+def _words(one: Accumulate, a: _Use) -> GroupWords:
+    """The words of an accumulator of the argument."""
     _, arg = a.values
-    result = _sum_properties(a.call.dtype, arg, a.rows, a.can_be_empty)
-    return AggregatePlan(a.call, finalizer, used, count, arg, result, bits)
+    match one:
+        case Count():
+            return Word(a.count_values())
+        case Total():
+            return _sum_words(a)
+        case OneValue() if arg.register is Register.STR:  # any address of it will do
+            return TextWords(a.accumulate("max", "i64", ADDRESS), a.accumulate("max", "i64", LENGTH))
+        case Extreme() | OneValue():
+            if arg.register in (Register.I128, Register.STR):
+                raise AssertionError(f"{a.call.function} of {arg.dtype} is ranked before it is accumulated")
+            op = one.op if isinstance(one, Extreme) else "max"
+            is_double = arg.register is Register.F64
+            index = a.accumulate(op, "i64", ORDERED if is_double else WHOLE)
+            return OrderedWord(index) if is_double else Word(index)
+        case _:
+            assert_never(one)
 
 
-def _average(a: _Use) -> AggregatePlan:
-    finalizer, used, bits = _sum_words(a)
-    kinds: dict[Finalizer, Finalizer] = {
-        "sum_i64": "avg_i64",
-        "sum_multiword": "avg_multiword",
-        "sum_f64": "avg_f64",
-    }
-    result = ValueProperties(DOUBLE, None, a.can_be_empty)
-    return AggregatePlan(a.call, kinds[finalizer], used, a.count_values(), a.arg, result, bits)
-
-
-def _sum_words(a: _Use) -> tuple[Finalizer, tuple[int, ...], int]:
-    """How a sum is finalized, its accumulators, and the bits of each word of several."""
+def _sum_words(a: _Use) -> SumOfDoubles | ExactSum:
     _, arg = a.values
     if arg.register is Register.F64:
-        return "sum_f64", (a.accumulate("add", "f64", "value"),), 0
+        return SumOfDoubles(a.accumulate("add", "f64", WHOLE))
     if arg.register is Register.I64 and arg.bounds is not None and a.rows is not None:
         is_one_word = a.rows * arg.bounds.magnitude <= INT64.high
     else:
         is_one_word = False
     if is_one_word:
-        return "sum_i64", (a.accumulate("add", "i64", "value"),), 0
+        return ExactSum((a.accumulate("add", "i64", WHOLE),))
     bits = SUM_WORD_BITS if a.rows is not None and a.rows <= LARGE_ROWS else SMALL_SUM_WORD_BITS
     count = (INT128_BITS if arg.register is Register.I128 else INT64_BITS) // bits
-    return "sum_multiword", tuple(a.accumulate("add", "i64", "sum_word", n, bits) for n in range(count)), bits
+    return ExactSum(tuple([a.accumulate("add", "i64", Piece(n, bits)) for n in range(count)]), bits)
 
 
-def _extreme(a: _Use) -> AggregatePlan:
-    _, arg = a.values
-    if arg.register in (Register.I128, Register.STR):
-        raise AssertionError(f"{a.call.function} of {arg.dtype} is ranked before it is accumulated")
-    count = a.count_values() if a.can_be_empty else None
-    what: What = "ordered" if arg.register is Register.F64 else "value"
-    index = a.accumulate("min" if a.call.function == "min" else "max", "i64", what)
-    return AggregatePlan(a.call, "extreme", (index,), count, arg, _like_argument(a))
-
-
-def _dependent(a: _Use) -> AggregatePlan:
-    _, arg = a.values
-    if arg.register is not Register.STR:
-        return _extreme(a)
-    count = a.count_values() if a.can_be_empty else None  # one text: any address of it will do
-    used = (a.accumulate("max", "i64", "address"), a.accumulate("max", "i64", "length"))
-    return AggregatePlan(a.call, "text", used, count, arg, _like_argument(a))
-
-
-def _like_argument(a: _Use) -> ValueProperties:
-    """The properties of one of the argument's values."""
-    _, arg = a.values
-    return ValueProperties(a.call.dtype, arg.bounds, a.can_be_empty, arg.dictionary)
-
-
-_PLANS: dict[str, Callable[[_Use], AggregatePlan]] = {
-    "count": _count,
-    "sum": _sum,
-    "avg": _average,
-    "min": _extreme,
-    "max": _extreme,
-    "dependent_value": _dependent,
-}
+def picks_row(call: AggregateCall) -> Literal["min", "max"] | None:
+    """Whether an aggregate gives the value of the row with the least or the greatest number."""
+    by = declaration(call).by
+    return by.picks if isinstance(by, AtEnd) else None
 
 
 def needs_ranks(call: AggregateCall, arg: ValueProperties | None) -> bool:
     """Whether an aggregate's argument must be replaced by ranks first: minima that no atomic can hold; or by row numbers: the
     first value."""
-    if declaration(call).picks is not None:
+    if picks_row(call) is not None:
         return True
-    if arg is None or call.function not in ("min", "max", "dependent_value"):
+    if arg is None:
         return False
-    return arg.register is Register.I128 or (arg.register is Register.STR and call.function != "dependent_value")
+    match declaration(call).only:
+        case Extreme():
+            return arg.register in (Register.I128, Register.STR)
+        case OneValue():
+            return arg.register is Register.I128
+        case _:
+            return False
 
 
 def _sum_properties(dtype: DType, arg: ValueProperties, rows: int | None, nullable: bool) -> ValueProperties:
@@ -221,15 +350,21 @@ def _sum_properties(dtype: DType, arg: ValueProperties, rows: int | None, nullab
 def is_plain(plan: AggregatePlan) -> bool:
     """Whether the result of an aggregate, where it is not NULL, is the word of its accumulator: there is nothing to do
     or to check."""
-    if plan.finalizer not in ("count", "sum_i64", "sum_f64", "extreme"):
+    if not isinstance(plan.finalize, State):
         return False
-    if plan.finalizer == "sum_f64":
-        return plan.result.dtype == DOUBLE
-    limit = type_bounds(plan.result.dtype)
-    checked = plan.finalizer == "sum_i64" and limit is not None and not INT64.within(limit)
-    return plan.result.register is Register.I64 and not checked
+    match plan.states[plan.finalize.number]:
+        case SumOfDoubles():
+            return plan.result.dtype == DOUBLE
+        case Word() | OrderedWord():
+            return plan.result.register is Register.I64
+        case ExactSum(bits=0):
+            limit = type_bounds(plan.result.dtype)
+            return plan.result.register is Register.I64 and (limit is None or INT64.within(limit))
+        case _:
+            return False
 
 
 def has_plain_count(accumulators: Sequence[Accumulator]) -> int | None:
     """The accumulator that counts every row of a group, if there is one: it tells which groups exist."""
-    return next((n for n, f in enumerate(accumulators) if f.what == "one" and f.arg is None and f.filter is None), None)
+    found = (n for n, f in enumerate(accumulators) if f.arg is None and f.filter is None and isinstance(f.input, One))
+    return next(found, None)

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import assert_never
 
 from gquery.expression.expr import AggregateCall, Column, Expr, new_column
+from gquery.functions import gives_one_value
 from gquery.kernels.values import ValueProperties
 from gquery.planner.layouts import key_encoding_of
 from gquery.planner.logical.nodes import JoinKind
@@ -39,11 +40,7 @@ def late_columns(stream: Stream, keys: Keys, aggregates: Named) -> tuple[Named, 
     """The aggregates that still have to be accumulated, and the probes that give the others behind the groups."""
     found = list(_possible(stream.steps, {e: c for c, e in keys}))
     fetched = frozenset(c.id for p in found for c in p.payload)
-    values = tuple(
-        (c, a.args[0])
-        for c, a in aggregates
-        if a.function == "dependent_value" and a.filter is None and used_columns(a.args[0]) <= fetched
-    )
+    values = tuple((c, a.args[0]) for c, a in aggregates if gives_one_value(a) and used_columns(a.args[0]) <= fetched)
     if not values:
         return aggregates, None
     given = {c.id for c, _ in values}

@@ -11,14 +11,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gquery import tuning
-from gquery.expression.expr import AggregateCall, Column, Expr, IsNull, Literal, Not, new_column
+from gquery.expression.expr import AggregateCall, Column, Expr, IsNull, Not, new_column
 from gquery.expression.traverse import conjunction
-from gquery.expression.types import BIGINT, BOOLEAN, Bounds, PhysicalType, Register
-from gquery.functions import call, declaration, is_ordered
+from gquery.expression.types import BIGINT, Bounds, Register
+from gquery.functions import declaration, is_ordered
+from gquery.functions.aggregate_record import Extreme
 from gquery.functions.certain import guarded
 from gquery.kernels.bindings import NeedsHostError
 from gquery.kernels.values import ValueProperties, value_properties
-from gquery.planner.aggregates import AggregatePlan, has_plain_count, is_plain, needs_ranks, plan_aggregates
+from gquery.planner.aggregates import (
+    AggregatePlan,
+    needs_ranks,
+    picks_row,
+    plan_aggregates,
+)
 from gquery.planner.late_materialization import build_row_keys, late_columns, limits_groups, resumed
 from gquery.planner.layouts import is_raw_key, key_encoding_of
 from gquery.planner.logical.nodes import Aggregate
@@ -29,7 +35,6 @@ from gquery.planner.lower_segments import aggregate_segments
 from gquery.planner.lower_stream import Stream
 from gquery.planner.lowering import Lowering
 from gquery.planner.physical import (
-    TOUCHED,
     Group,
     GroupLayout,
     Pipeline,
@@ -40,6 +45,7 @@ from gquery.planner.physical import (
     Reduce,
     Stored,
 )
+from gquery.planner.sparse_groups import read_sparse, sparse_columns
 from gquery.planner.stage_columns import stage_columns
 from gquery.runtime.records import replace
 
@@ -112,7 +118,7 @@ def _groups(
     number = _grouped(lowering, plan, stream, keys, aggregates, sparse=True)
     work = lowering.stages[number].work
     if isinstance(work, Pipeline) and isinstance(work.sink, Group) and work.sink.sparse:
-        return _read_sparse(lowering, plan, number, work.sink, stream)
+        return read_sparse(lowering, plan, number, work.sink, stream)
     columns = tuple(c for c, _ in keys) + tuple(c for c, _ in aggregates)
     rows = lowering.estimator.rows(plan) if keys else 1.0
     return lowering.read(number, columns, max(rows, 1.0), stream.limit if keys else 1)
@@ -192,7 +198,7 @@ def _grouped(
         clustered_key=_clustered_key(stream, keys),
     )
     if sparse and layout == "direct-address" and not any(limits_groups(s, triples) for s in stream.steps):
-        sink_ = replace(sink_, sparse=_sparse_columns(sink_))
+        sink_ = replace(sink_, sparse=sparse_columns(sink_))
     return lowering.sink(stream, sink_, f"group by {', '.join(c.name for c, _ in keys)}")
 
 
@@ -210,57 +216,6 @@ def _clustered_key(stream: Stream, keys: Keys) -> Stored | None:
         ):
             return stored
     return None
-
-
-# ---- sparse groups ------------------------------------------------------------------------------------------------
-
-
-def _sparse_columns(sink: Group) -> tuple[tuple[Stored, int], ...]:
-    """The columns of direct-address groups that are read as they lie, without being packed together first: none where
-    that is not possible, or no gain: few slots, slots that most groups do not use, results that are more than a word of
-    state."""
-    key_encoding = sink.key_encoding
-    assert key_encoding is not None
-    limits = tuning.group_layouts
-    is_sparse = sink.groups * limits.sparse_slots_a_group < key_encoding.size
-    if key_encoding.size < limits.sparse_slots or is_sparse or len(key_encoding.parts) != 1:
-        return ()
-    if key_encoding.parts[0].nullable or any(a.result.nullable or not is_plain(a) for _, a in sink.aggregates):
-        return ()
-    made = [(Stored(c, a.result, _word_physical_type(a)), a.accumulators[0]) for c, a in sink.aggregates]
-    plain = has_plain_count(sink.accumulators)
-    if plain is None:
-        there = Stored(new_column("there", BOOLEAN, False), value_properties(BOOLEAN, None, False), PhysicalType.BOOL)
-        return (*made, (there, TOUCHED))
-    if all(accumulator != plain for _, accumulator in made):
-        count = Stored(new_column("count", BIGINT, False), value_properties(BIGINT, None, False), PhysicalType.I64)
-        made.append((count, plain))
-    return tuple(made)
-
-
-def _word_physical_type(plan: AggregatePlan) -> PhysicalType:
-    return PhysicalType.F64 if plan.finalizer == "sum_f64" else PhysicalType.I64
-
-
-def _read_sparse(lowering: Lowering, plan: Aggregate, number: int, sink: Group, source: Stream) -> Stream:
-    """The stream of sparse groups: a row a slot, those without a group skipped; the key is the slot's number."""
-    assert sink.key_encoding is not None
-    (key, _, known), part = sink.keys[0], sink.key_encoding.parts[0]
-    rows = max(lowering.estimator.rows(plan), 1.0)
-    stream = lowering.read(number, tuple(s.column for s, _ in sink.sparse), sink.key_encoding.size, source.limit)
-    assert isinstance(stream.source, ReadStage)
-    stored = Stored(key, known, known.physical_type)
-    stream = replace(
-        stream,
-        source=replace(stream.source, numbered=stored, base=part.base),
-        columns={**stream.columns, key.id: known},
-        by_id={**stream.by_id, key.id: key},
-        rows=float(sink.key_encoding.size),
-    )
-    plain = has_plain_count(sink.accumulators)
-    flag = next(s.column for s, accumulator in sink.sparse if accumulator == (TOUCHED if plain is None else plain))
-    predicate = flag if plain is None else call("gt", flag, Literal(0, BIGINT))
-    return lowering.filter(stream, predicate, rows)
 
 
 def _named(aggregates: Calls, plans: tuple[AggregatePlan, ...]) -> tuple[tuple[Column, AggregatePlan], ...]:
@@ -304,7 +259,7 @@ def _over_ranks(
     made = stage_columns(lowering.stages[number].work)
     stream = lowering.read(number, tuple(s.column for s in made), stream.rows, stream.limit)
     row = new_column("row", BIGINT, False)
-    if any(declaration(a).picks for a in coded):
+    if any(picks_row(a) for a in coded):
         stream = _numbered(stream, row)
     inner, back = [], []
     for c, a in aggregates:
@@ -313,14 +268,13 @@ def _over_ranks(
             continue
         source = a.args[0]
         assert isinstance(source, Column)
-        if (picks := declaration(a).picks) is not None:
+        if (picked := picks_row(a)) is not None:
             read = row
             only = _with_value(source, stream, a.filter) if declaration(a).skips_null else a.filter
-            coding = replace(a, function=picks, args=(row,), filter=only, dtype=BIGINT)
+            coding = replace(a, function=picked, args=(row,), filter=only, dtype=BIGINT)
         else:
             read = ranks[_rank_of(a)]
-            function = "max" if a.function == "dependent_value" else a.function
-            coding = replace(a, function=function, args=(read,), dtype=read.dtype)
+            coding = replace(a, function="max" if _rank_of(a)[1].greatest else "min", args=(read,), dtype=read.dtype)
         code = new_column(c.name, read.dtype)
         inner.append((code, coding))
         back.append((code, source if read is row else read, c, next(x for x in made if x.column == source)))
@@ -348,10 +302,10 @@ def _ranked(
 ) -> tuple[int, dict[tuple[Column, RankOf], Column]]:
     """The stage whose frame has codes for the extremes that aggregates ask for, and the columns of these."""
     number = lowering.renamed_frame(stream)
-    wanted = list(dict.fromkeys(_rank_of(a) for a in coded if declaration(a).picks is None))
+    wanted = list(dict.fromkeys(_rank_of(a) for a in coded if picks_row(a) is None))
     if not wanted:
         return number, {}
-    alone = are_all and not any(declaration(a).picks for a in coded)
+    alone = are_all and not any(picks_row(a) for a in coded)
     if keys:
         by = [e for _, e in keys if isinstance(e, Column)]
         number, codes = lowering.rank_within_groups(stream, number, by, wanted, alone)
@@ -366,7 +320,7 @@ def _rank_of(a: AggregateCall) -> tuple[Column, RankOf]:
     """The column of which an aggregate asks for an extreme, and which one."""
     source, only = a.args[0], a.filter
     assert isinstance(source, Column) and (only is None or isinstance(only, Column))  # see `_materialised`
-    return source, RankOf(a.function != "min", only)
+    return source, RankOf(declaration(a).only != Extreme("min"), only)
 
 
 def _reading(lowering: Lowering, stream: Stream, keys: Keys, aggregates: Calls) -> Stream:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from gquery import tuning
 from gquery.expression.expr import Column
 from gquery.expression.types import BIGINT, INT64, Bounds, Register
+from gquery.functions import counts
 from gquery.kernels.targets.capabilities import capabilities
 from gquery.kernels.values import ValueProperties
 from gquery.planner.logical.nodes import Aggregate, Filter, Plan, Project, Scan
@@ -54,7 +55,7 @@ def _counted(plan: Aggregate) -> tuple[Column, ...] | None:
         return None
     value = source.keys[0][0]
     for _, a in plan.aggregates:
-        if a.function != "count" or a.filter is not None or a.distinct or a.args not in ((), (value,)):
+        if not counts(a) or a.filter is not None or a.distinct or a.args not in ((), (value,)):
             return None
     return tuple(c for c, _ in plan.aggregates)
 

@@ -24,6 +24,7 @@ from gquery.expression.expr import (
 from gquery.expression.traverse import conjunction
 from gquery.expression.types import VARCHAR, Bounds, PhysicalType
 from gquery.functions import declaration
+from gquery.functions.aggregate_record import JoinedText, Listed, Reduced
 from gquery.functions.certain import guarded
 from gquery.kernels.values import ValueProperties, opaque_properties
 from gquery.planner.logical.aggregate_joins import Calls
@@ -49,7 +50,7 @@ def ordered_groups(lowering: Lowering, stream: Stream, keys: Keys, aggregates: C
     pairs = tuple((c, column(e)) for c, e in keys)
     calls = [_call(a, column) for _, a in aggregates]
     stream = lowering.compute(stream, tuple((c, e) for e, c in columns.items() if c is not e))
-    is_text_made = any(a.function == "string_agg" for _, a in aggregates)
+    is_text_made = any(isinstance(declaration(a).by, JoinedText) for _, a in aggregates)
     stream = lowering.materialized(stream, tuple(columns.values()), "input of ordered groups", plain=is_text_made)
     number = lowering.renamed_frame(stream)
     stored = {s.column.id: s for s in stored_of(stream)}
@@ -77,15 +78,16 @@ def _call(a: AggregateCall, column: Callable[[Expr], Column]) -> OrderedCall:
 
 
 def _result(c: Column, a: AggregateCall, stored: dict[int, Stored], column: Callable[[Expr], Column]) -> Stored:
-    if a.function == "string_agg":
+    by = declaration(a).by
+    if isinstance(by, JoinedText):
         return Stored(c, ValueProperties(VARCHAR, None, True), PhysicalType.STRING64)
-    if a.function == "list":
+    if isinstance(by, Listed):
         made = opaque_properties(c.dtype, Pending(), True)
         return Stored(c, made, made.physical_type)
     value = a.args[0]
     found = stored[column(value).id]
     known = replace(found.properties, nullable=True)
-    if declaration(a).is_of_bits:
+    if isinstance(by, Reduced) and by.word == "i64":
         known = replace(known, bounds=_closed(known.bounds))
     return Stored(c, known, found.physical_type)
 

@@ -13,6 +13,7 @@ from dataclasses import field
 from gquery import tuning
 from gquery.expression.expr import AggregateCall, Column, Expr
 from gquery.expression.types import Register
+from gquery.functions import gives_one_value
 from gquery.functions.certain import never_fails
 from gquery.kernels.render import describe
 from gquery.kernels.targets.capabilities import capabilities
@@ -156,8 +157,7 @@ class _Segments:
         return tuple((c, a) for c, a in self.aggregates if not self._is_determined(a))
 
     def _is_determined(self, call: AggregateCall) -> bool:
-        is_one = call.function == "dependent_value" and call.filter is None
-        return is_one and used_columns(call.args[0]) <= self.split.determined
+        return gives_one_value(call) and used_columns(call.args[0]) <= self.split.determined
 
 
 def _aggregated(lowering: Lowering, plan: Aggregate, stream: Stream, segments: _Segments) -> Stream | None:
@@ -167,7 +167,7 @@ def _aggregated(lowering: Lowering, plan: Aggregate, stream: Stream, segments: _
     if any(needs_ranks(a, w) for a, w in zip(calls, known, strict=True)):
         return None
     accumulators, plans = plan_aggregates(calls, known, segments.longest, True)
-    if any(a.what == "address" for a in accumulators) or len(accumulators) > tuning.group_layouts.segment_words:
+    if any(p.is_text for p in plans) or len(accumulators) > tuning.group_layouts.segment_words:
         return None
     rows, source_rows = max(lowering.estimator.rows(plan), 1.0), max(stream.source_rows, 1)
     named = tuple((c, p) for (c, _), p in zip(segments.accumulated, plans, strict=True))

@@ -13,18 +13,14 @@ from gquery.expression.expr import Column, Expr, Literal, SortKey, new_column
 from gquery.expression.facts import ROW_ID_BITS
 from gquery.expression.types import Bounds, type_bounds
 from gquery.expression.windows import WindowCall, with_parts
+from gquery.functions.aggregate_record import Count, JoinedText, Listed, Total
+from gquery.functions.windows import accumulated_by, aggregate_by, gives_argument, numbers_rows
 from gquery.kernels.values import ValueProperties, opaque_properties
 from gquery.planner.logical.nodes import Window
 from gquery.planner.logical.tree import expressions, used_columns
 from gquery.planner.lower_stream import Stream, stored_of
 from gquery.planner.lowering import Lowering
 from gquery.planner.physical import Stored, WindowRows
-
-_NUMBERS = frozenset(("row_number", "rank", "dense_rank", "ntile", "count"))
-
-_ONE_OF_THEM = frozenset(  # whose value is one of the argument's
-    ("lag", "lead", "first_value", "last_value", "nth_value", "min", "max", "any_value", "quantile_disc", "mode")
-)
 
 
 def window(lowering: Lowering, plan: Window, wanted: frozenset[int]) -> Stream:
@@ -48,7 +44,7 @@ def window(lowering: Lowering, plan: Window, wanted: frozenset[int]) -> Stream:
     read = {c.id: c for c in (*partition, *(k.expr for k in order)) if isinstance(c, Column)}
     read |= {e.id: e for _, call in calls for e in call.expressions if isinstance(e, Column)}
     passed = [stream.by_id[i] for i in sorted(below & wanted) if i in stream.by_id]
-    is_text_made = any(call.function == "string_agg" for _, call in calls)
+    is_text_made = any(isinstance(aggregate_by(call), JoinedText) for _, call in calls)
     stream = lowering.materialized(stream, [*passed, *read.values()], "input of a window", plain=is_text_made)
     stage = lowering.renamed_frame(stream)
     kept = {c.id for c in passed}
@@ -64,13 +60,13 @@ def window(lowering: Lowering, plan: Window, wanted: frozenset[int]) -> Stream:
 def _over_columns(call: WindowCall, column: Callable[[Expr], Column]) -> WindowCall:
     """The call over columns; constants that say how many rows or how far stay."""
     ends = (call.frame.start.amount, call.frame.end.amount)
-    amounts = (*call.args[call.function != "ntile" :], *(e for e in ends if e is not None))
+    amounts = (*call.args[not numbers_rows(call) :], *(e for e in ends if e is not None))
     stay = {id(e) for e in amounts if isinstance(e, Literal) and not e.is_null}
     return with_parts(call, iter([e if id(e) in stay else column(e) for e in call.expressions]))
 
 
 def _result(c: Column, call: WindowCall, stream: Stream) -> Stored:
-    if call.function == "list":
+    if isinstance(aggregate_by(call), Listed):
         made = opaque_properties(c.dtype, Pending(), True)
         return Stored(c, made, made.physical_type)
     known = _properties(call, stream)
@@ -80,13 +76,18 @@ def _result(c: Column, call: WindowCall, stream: Stream) -> Stored:
 def _properties(call: WindowCall, stream: Stream) -> ValueProperties:
     """What is known of a call's values."""
     most = stream.limit if stream.limit is not None else 1 << ROW_ID_BITS
-    if call.function in _NUMBERS:
+    accumulated = accumulated_by(call)
+    if numbers_rows(call) or isinstance(accumulated, Count):
         return ValueProperties(call.dtype, Bounds(0, most), call.nullable)
     limits = type_bounds(call.dtype)
-    if call.function in _ONE_OF_THEM:
+    if gives_argument(call.function):
         arg = stream.describe(call.args[0])
         return ValueProperties(call.dtype, arg.bounds, call.nullable, arg.dictionary)
-    if call.function == "sum" and limits is not None and (bounds := stream.describe(call.args[0]).bounds) is not None:
+    if (
+        isinstance(accumulated, Total)
+        and limits is not None
+        and (bounds := stream.describe(call.args[0]).bounds) is not None
+    ):
         low, high = min(0, bounds.low * most), max(0, bounds.high * most)
         limits = Bounds(max(low, limits.low), min(high, limits.high))
     return ValueProperties(call.dtype, limits, call.nullable)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from gquery.expression.expr import Column, Expr, SortKey
 from gquery.expression.frozen import frozen_open
+from gquery.functions import declared
+from gquery.functions.aggregate_record import Accumulated, AtEnd, AtFraction, JoinedText
 
 
 @frozen_open
@@ -15,3 +17,13 @@ class OrderedCall:
     args: tuple[Expr, ...]
     order: tuple[SortKey, ...]
     kept: Column | None
+
+    @property
+    def joins_texts(self) -> bool:
+        """Whether it makes texts of those of its rows."""
+        return isinstance(declared(self.function).by, JoinedText)
+
+    @property
+    def is_of_few_rows(self) -> bool:
+        """Whether it is known from a row of each group, or two, that are found by their places."""
+        return isinstance(declared(self.function).by, AtEnd | AtFraction | Accumulated)

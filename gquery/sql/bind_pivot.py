@@ -231,9 +231,9 @@ def _cells(choices: Sequence[_Choice]) -> int:
 
 def _is_wide(choices: Sequence[_Choice], targets: Sequence[_Target]) -> bool:
     """Whether rows are grouped before they are told apart by cells: each test then sees a group, and no row. What an aggregate of
-    parts is over no rows is not known here, except of the mean."""
+    parts is over no rows is not known here."""
     cells = _cells(choices) if choices else 0
-    if any(declaration(t.call).parts is not None and t.call.function != "avg" for t in targets):
+    if any(declaration(t.call).parts is not None for t in targets):
         return False
     return cells > tuning.rewrites.most_pivot_tests or (cells > 1 and any(t.call.distinct for t in targets))
 

@@ -130,3 +130,5 @@ select id, median(d) over (order by id rows 3 preceding), hash(x) = hash(x + int
 select id, count(*) over (order by x range between interval 1 day preceding and interval 30 day following), sum(id) over (partition by g order by x desc nulls first range between current row and interval 1 month following) from t
 
 select id, count(*) over (order by d range between unbounded preceding and interval 1 hour following), count(*) over (order by day range between to_days(id * 20) preceding and interval 400 day following), count(*) over (partition by g order by ts desc range between to_months(id) preceding and d following) from t where d is not null and d >= interval 0 day
+
+select g, median(distinct x) = interval 0 day, quantile_disc(distinct x, 0.9)::varchar from t where id < 9 group by g

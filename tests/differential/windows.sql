@@ -185,3 +185,5 @@ select id, nth_value(i32, 2 order by w, id) over (partition by s order by id), n
 select id, lag(s, 0, w ignore nulls) over (order by id), lead(i32, n % 2, 7 ignore nulls) over (partition by s order by id), lag(i32, 1, 7 ignore nulls) over (order by id) from t
 
 select id, quantile_disc(w, 0.25) over (partition by n order by id rows between unbounded preceding and unbounded following), quantile_cont(f64, 1.0) over (order by id range between unbounded preceding and unbounded following), median(i32) over (partition by s order by id desc rows between unbounded preceding and unbounded following) from t
+
+select id, median(distinct i8) over (partition by n order by id), median(distinct s) over (order by id rows between unbounded preceding and 1 following) from t

@@ -13,7 +13,6 @@ from gquery.errors import OutOfMemoryError
 from gquery.execution import held, relief, sort_parts
 from gquery.execution.part_runs import can_have_parts
 from gquery.execution.window_slices import can_be_sliced
-from gquery.operators.ordered_groups import OF_FEW_ROWS
 from gquery.planner.partition_keys import partition_keys
 from gquery.planner.physical import Build, DistinctRows, Group, OrderedGroups, Pipeline, Sink, SortRows, WindowRows
 
@@ -42,9 +41,9 @@ def all_in_parts(rows: int = 10) -> Iterator[Refused]:
         if isinstance(work, SortRows | DistinctRows):
             count.sorts += 1
             raise OutOfMemoryError("no room for a sort, on purpose")
-        is_of_few_rows = isinstance(work, OrderedGroups) and all(c.function in OF_FEW_ROWS for _, c in work.calls)
+        has_few_rows = isinstance(work, OrderedGroups) and all(c.is_of_few_rows for _, c in work.calls)
         is_sliced = isinstance(work, WindowRows) and can_be_sliced(work, cpu_device())
-        if isinstance(work, WindowRows | OrderedGroups) and (partition_keys(work) or is_of_few_rows or is_sliced):
+        if isinstance(work, WindowRows | OrderedGroups) and (partition_keys(work) or has_few_rows or is_sliced):
             count.windows += isinstance(work, WindowRows)
             count.ordered += isinstance(work, OrderedGroups)
             raise OutOfMemoryError("no room for partitions, on purpose")

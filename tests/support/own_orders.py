@@ -23,6 +23,7 @@ from gquery.operators.base import Frame
 from gquery.operators.group import GroupRun
 from gquery.operators.merge_groups import merges_slots
 from gquery.operators.reduce_run import ReduceRun
+from gquery.planner.aggregates import SumOfDoubles
 
 
 @contextmanager
@@ -41,7 +42,7 @@ def _changed(finalize: Callable[[Any], Frame], seen: list[int]) -> Callable[[Any
         if self.device.ordinal == 0 or (self.exchange is not None and not _merges_in_any_order(self)):
             return frame
         seen.append(self.device.ordinal)
-        sums = {c.id for c, plan in self.sink.aggregates if plan.finalizer in ("sum_f64", "avg_f64")}
+        sums = {c.id for c, plan in self.sink.aggregates if any(isinstance(s, SumOfDoubles) for s in plan.states)}
         columns = {i: _nudged(c, self.device) if i in sums else c for i, c in frame.columns.items()}
         if isinstance(self, GroupRun) and self.exchange is None and self.sink.layout != "direct-address":
             rows = np.random.default_rng(self.device.ordinal).permutation(frame.rows).astype(np.uint32)

@@ -303,7 +303,8 @@ def _call(r: random.Random, function: str, frame: WindowFrame, own: tuple[SortKe
         text = MOMENTS[function].format(*texts, keep=tail, over="{over}")
         return WindowCall(function, args, dtype, True, frame, keep), text
     text = f"{function}({'distinct ' * distinct}{', '.join(texts)}{' ignore nulls' if ignores else ''}){tail}"
-    return WindowCall(function, args, dtype, True, frame, keep, distinct, own, ignores), text
+    bound = {"bool_and": "min", "bool_or": "max"}.get(function, function)  # as the binder has them
+    return WindowCall(bound, args, dtype, True, frame, keep, distinct, own, ignores), text
 
 
 def _amount(r: random.Random, pool: tuple[int, ...]) -> tuple[Expr, str]:

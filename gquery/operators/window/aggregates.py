@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from typing import Literal
 
 import numpy as np
 
@@ -18,6 +19,8 @@ from gquery.errors import OutOfRangeError
 from gquery.expression.facts import BYTE_BITS, SUM_WORD_BITS, power_of_ten
 from gquery.expression.types import INT64, INT128, Bounds, PhysicalType, type_bounds
 from gquery.expression.windows import WindowCall
+from gquery.functions.aggregate_record import Accumulated, Count, Extreme, Mean, Total
+from gquery.functions.windows import accumulated_by
 from gquery.kernels.builtin import wide_arrays
 from gquery.kernels.builtin.define import element_word
 from gquery.operators.window.combine import combined
@@ -34,16 +37,25 @@ from gquery.operators.window.positions import (
 from gquery.operators.window.results import column_of, result_column
 from gquery.planner.physical import Stored
 
-AGGREGATES = ("count", "sum", "avg")
+
+def running_op(call: WindowCall) -> Literal["add", "min", "max"] | None:
+    """What makes the value for some rows of that for the rows before and that for the others; None: nothing does."""
+    match accumulated_by(call):
+        case Count() | Total():
+            return "add"
+        case Extreme(op):
+            return op
+        case _:
+            return None
 
 
-def aggregate_column(stored: Stored, call: WindowCall, work: Work) -> ColumnData:
+def aggregate_column(stored: Stored, call: WindowCall, by: Accumulated, work: Work) -> ColumnData:
     """A count, sum or average of each frame; of no values a count is 0, and the others are NULL."""
     column = work.column(call.args[0]) if call.args else None
     keep = None if call.filter is None else work.column(call.filter)
     present = present_by_position(column, keep, work)
     ranges = without_excluded(call.frame, frame_ranges(call.frame, work), work)
-    adds = call.function != "count"
+    adds = not isinstance(by.only, Count)
     if call.distinct and column is not None:
         mask = distinct_mask(column, present, call.frame, work)
         if mask is None and not adds and len(ranges) == 1:
@@ -51,9 +63,9 @@ def aggregate_column(stored: Stored, call: WindowCall, work: Work) -> ColumnData
         if mask is None:
             words = _words(column, present, work) if adds else []
             counts, sums = distinct_sums(column, words, present, ranges, work)
-            return _result(stored, call, column, counts, sums, work) if adds else column_of(stored, counts, None, work)
+            return _result(stored, by, column, counts, sums, work) if adds else column_of(stored, counts, None, work)
         present = mask
-    if call.function == "sum" and not call.nullable and column is not None and not column.dtype.is_float:
+    if isinstance(by.only, Total) and not call.nullable and column is not None and not column.dtype.is_float:
         sums = [difference(prefix(word, work.device), ranges, work) for word in _words(column, present, work)]
         return _total(stored, sums, None, work)  # each frame has a value: nothing has to be counted
     counts = difference(None if present is None else prefix(present, work.device), ranges, work)
@@ -65,14 +77,14 @@ def aggregate_column(stored: Stored, call: WindowCall, work: Work) -> ColumnData
         sums = [combined(words[0], "add", call.frame, ranges, work)]
     else:
         sums = [difference(prefix(word, work.device), ranges, work) for word in words]
-    return _result(stored, call, column, counts, sums, work)
+    return _result(stored, by, column, counts, sums, work)
 
 
 def _result(
-    stored: Stored, call: WindowCall, column: ColumnData, counts: Array, sums: list[Array], work: Work
+    stored: Stored, by: Accumulated, column: ColumnData, counts: Array, sums: list[Array], work: Work
 ) -> ColumnData:
     """Sums or averages by row from the sums of each word of the values."""
-    if call.function == "avg":
+    if isinstance(by.finalize, Mean):
         power = float(power_of_ten(column.dtype.scale)) if column.dtype.is_decimal else 1.0
         if column.dtype.is_float or len(sums) > 1:
             total = (

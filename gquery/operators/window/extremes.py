@@ -25,16 +25,16 @@ from gquery.operators.window.segment_scans import identity
 from gquery.operators.window.taking import take_or_null
 from gquery.planner.physical import Stored
 
-EXTREMES: dict[str, Literal["min", "max"]] = {"min": "min", "max": "max", "bool_and": "min", "bool_or": "max"}
 
-
-def extreme_column(stored: Stored, call: WindowCall, work: Work) -> ColumnData:
+def extreme_column(stored: Stored, call: WindowCall, op: Literal["min", "max"], work: Work) -> ColumnData:
     """The least or greatest value of each frame; NULL where it has none."""
-    op, column, device = EXTREMES[call.function], work.column(call.args[0]), work.device
+    column, device = work.column(call.args[0]), work.device
     keep = None if call.filter is None else work.column(call.filter)
     present = present_by_position(column, keep, work)
     ranges = without_excluded(call.frame, frame_ranges(call.frame, work), work)
-    is_plain = not (column.dtype.is_float or column.physical_type.is_string or column.physical_type is PhysicalType.I128)
+    is_plain = not (
+        column.dtype.is_float or column.physical_type.is_string or column.physical_type is PhysicalType.I128
+    )
     if is_plain and not call.nullable:  # each frame has a value: nothing has to be counted
         values = values_by_position(column, "i64", present, identity(op, "i64"), work)
         return column_of(stored, combined(values, op, call.frame, ranges, work), None, work)

@@ -14,6 +14,8 @@ import numpy as np
 from gquery.device.array import Array
 from gquery.expression.expr import Column, SortKey
 from gquery.expression.windows import WindowCall
+from gquery.functions.aggregate_record import AtEnd
+from gquery.functions.windows import aggregate_by
 from gquery.kernels.builtin import gathers, order
 from gquery.kernels.builtin.define import builtin_kernel, launch
 from gquery.operators.base import Frame
@@ -54,11 +56,17 @@ def hide_absent(ranks: Array, present: Array, other: int, work: Work) -> None:
     launch(_ABSENT, work.ordered.count, ranks, present, other, ranks, workers=work.workers)
 
 
+def takes_last(call: WindowCall) -> bool:
+    """Whether a call that takes the value of a row at the end of a frame takes the last one's."""
+    by = aggregate_by(call)
+    return by.last if isinstance(by, AtEnd) else call.function == "last_value"
+
+
 def first_by_order(
     call: WindowCall, ranges: Sequence[Ranges], present: Array | None, work: Work
 ) -> tuple[Array, Array]:
     """By row the row with the first or last value of each frame in the call's order, and whether there is one (uint8)."""
-    op: Op = "max" if call.function in ("last_value", "last") else "min"
+    op: Op = "max" if takes_last(call) else "min"
     positions, ranks = own_ranks(call.order, work)
     if present is not None:
         hide_absent(ranks, present, int(identity(op, "i64")), work)

@@ -21,8 +21,6 @@ from gquery.operators.window.own_order import hide_absent, own_peers, rows_of_ra
 from gquery.operators.window.positions import PositionKernel, Work, position_kernel
 from gquery.operators.window.rank_tree import count_below, rank_tree, select_rank
 
-RANKED = ("row_number", "rank", "percent_rank", "cume_dist")
-
 
 @cache
 def _limits(of_peers: bool, is_end: bool) -> BuiltinKernel:

@@ -19,10 +19,8 @@ from gquery.operators.window.rank_tree import select_rank
 from gquery.operators.window.taking import take_or_null
 from gquery.planner.physical import Stored
 
-QUANTILES = ("quantile_cont", "quantile_disc")
 
-
-def quantile_column(stored: Stored, call: WindowCall, work: Work) -> ColumnData:
+def quantile_column(stored: Stored, call: WindowCall, between: bool, work: Work) -> ColumnData:
     """A quantile of each frame, a value or what lies between two; NULL where it has no value."""
     argument, fraction = call.args
     assert isinstance(argument, Column) and isinstance(fraction, Literal)
@@ -36,7 +34,7 @@ def quantile_column(stored: Stored, call: WindowCall, work: Work) -> ColumnData:
         return rows_of_ranks(select_rank(tree, numbers + 1, ranges, work), positions, work)[0]
 
     there = (counts > 0).astype(np.uint8)
-    if call.function == "quantile_disc" or column.length == 0:
+    if not between or column.length == 0:
         return take_or_null(column, rows_of(positions_of(fraction, counts)), there, stored, work)
     low, high, weight = positions_between(fraction, counts)
     ends = [gathers.take(column, rows_of(numbers), device) for numbers in (low, high)]

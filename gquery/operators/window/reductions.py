@@ -19,12 +19,10 @@ from gquery.operators.window.results import column_of, result_column
 from gquery.operators.window.segment_scans import Op, identity
 from gquery.planner.physical import Stored
 
-REDUCTIONS: dict[str, Op] = {"bit_and": "and", "bit_or": "or", "bit_xor": "xor", "product": "mul"}
 
-
-def reduction_column(stored: Stored, call: WindowCall, work: Work) -> ColumnData:
+def reduction_column(stored: Stored, call: WindowCall, op: Op, work: Work) -> ColumnData:
     """The values of each frame reduced to one; NULL where it has none."""
-    op, column, device = REDUCTIONS[call.function], work.column(call.args[0]), work.device
+    column, device = work.column(call.args[0]), work.device
     present = counted_once(column, call, work)
     ranges = without_excluded(call.frame, frame_ranges(call.frame, work), work)
     counts = difference(None if present is None else prefix(present, device), ranges, work)

@@ -2,27 +2,42 @@
 
 from __future__ import annotations
 
+from typing import assert_never
+
 from gquery.columns.table import ColumnData
 from gquery.device.device import Device
 from gquery.errors import NotSupportedError
 from gquery.expression.windows import WindowCall
+from gquery.functions.aggregate_record import (
+    Accumulated,
+    AtEnd,
+    AtFraction,
+    Extreme,
+    JoinedText,
+    Listed,
+    Made,
+    MostFrequent,
+    Reduced,
+    StandsFor,
+)
+from gquery.functions.windows import aggregate_by, gives_argument
 from gquery.kernels.builtin import gathers
 from gquery.operators.base import Frame
 from gquery.operators.leading_rows import leading_rows
 from gquery.operators.ordered import order_frame
-from gquery.operators.window.aggregates import AGGREGATES, aggregate_column
-from gquery.operators.window.extremes import EXTREMES, extreme_column
+from gquery.operators.window.aggregates import aggregate_column
+from gquery.operators.window.extremes import extreme_column
 from gquery.operators.window.joined_texts import joined_column
 from gquery.operators.window.listed_values import listed_column
 from gquery.operators.window.modes import mode_column
 from gquery.operators.window.moments import MOMENTS, moment_column
-from gquery.operators.window.own_ranks import RANKED, own_rank_values
+from gquery.operators.window.own_ranks import own_rank_values
 from gquery.operators.window.positions import Work
-from gquery.operators.window.quantiles import QUANTILES, quantile_column
-from gquery.operators.window.ranks import RANKS, rank_values
-from gquery.operators.window.reductions import REDUCTIONS, reduction_column
+from gquery.operators.window.quantiles import quantile_column
+from gquery.operators.window.ranks import rank_values
+from gquery.operators.window.reductions import reduction_column
 from gquery.operators.window.results import column_of
-from gquery.operators.window.values import VALUES, value_column
+from gquery.operators.window.values import value_column
 from gquery.planner.physical import Stored, WindowRows
 
 
@@ -44,26 +59,38 @@ def run_window(work: WindowRows, frame: Frame, device: Device, workers: int = 1)
 
 
 def _column(stored: Stored, call: WindowCall, work: Work) -> ColumnData:
-    if call.function in VALUES:
-        return value_column(stored, call, work)
-    if call.function in EXTREMES:
-        return extreme_column(stored, call, work)
-    if call.function in QUANTILES:
-        return quantile_column(stored, call, work)
+    by = aggregate_by(call)
+    match by:
+        case Accumulated(only=Extreme(op)):
+            return extreme_column(stored, call, op, work)
+        case Accumulated():
+            return aggregate_column(stored, call, by, work)
+        case AtEnd():
+            return value_column(stored, call, work)
+        case AtFraction(between):
+            return quantile_column(stored, call, between, work)
+        case MostFrequent():
+            return mode_column(stored, call, work)
+        case Reduced(operation):
+            return reduction_column(stored, call, operation, work)
+        case JoinedText():
+            return joined_column(stored, call, work)
+        case Listed():
+            return listed_column(stored, call, work)
+        case Made() | StandsFor():
+            raise NotSupportedError(f"{call.function} over a window")
+        case None:
+            return _other_column(stored, call, work)
+        case _:
+            assert_never(by)
+
+
+def _other_column(stored: Stored, call: WindowCall, work: Work) -> ColumnData:
+    """The column of a window function that is no aggregate, or of moments that aggregates are made of."""
     if call.function in MOMENTS:
         return moment_column(stored, call, work)
-    if call.function in REDUCTIONS:
-        return reduction_column(stored, call, work)
-    if call.function == "mode":
-        return mode_column(stored, call, work)
-    if call.function == "list":
-        return listed_column(stored, call, work)
-    if call.function == "string_agg":
-        return joined_column(stored, call, work)
-    if call.function in AGGREGATES:
-        return aggregate_column(stored, call, work)
-    if call.order and call.function in RANKED:
+    if gives_argument(call.function):
+        return value_column(stored, call, work)
+    if call.order:
         return column_of(stored, own_rank_values(call, work), None, work)
-    if call.function in RANKS or call.function == "ntile":
-        return column_of(stored, *rank_values(call, work), work)
-    raise NotSupportedError(f"{call.function} over a window")
+    return column_of(stored, *rank_values(call, work), work)

@@ -17,10 +17,11 @@ from gquery.device.array import Array
 from gquery.device.buffer import Buffer
 from gquery.expression.facts import UNBOUNDED
 from gquery.expression.windows import WindowCall
+from gquery.functions import AGGREGATES
 from gquery.kernels.builtin import gathers, scans
 from gquery.operators.base import null_column
 from gquery.operators.window.frames import Ranges, frame_ranges, without_excluded
-from gquery.operators.window.own_order import first_by_order, nth_by_order
+from gquery.operators.window.own_order import first_by_order, nth_by_order, takes_last
 from gquery.operators.window.own_ranks import shifted_by_order
 from gquery.operators.window.positions import (
     PARTITION,
@@ -34,7 +35,6 @@ from gquery.operators.window.positions import (
 from gquery.operators.window.taking import Otherwise, constant_column, take_or_other
 from gquery.planner.physical import Stored
 
-VALUES = ("lag", "lead", "first_value", "last_value", "nth_value", "first", "last", "any_value")
 _FOUND = (
     "if ok:",
     "    store_u32(found, row, i64({row}))",
@@ -62,7 +62,7 @@ def _sources(
     stored: Stored, call: WindowCall, column: ColumnData | None, work: Work
 ) -> tuple[Array, Array | None, Otherwise | None]:
     """For each row the row that its value stands in, whether there is one, and what is taken where there is none."""
-    ignores = call.ignore_nulls or call.function == "any_value"
+    ignores = call.ignore_nulls or (call.function in AGGREGATES and AGGREGATES[call.function].skips_null)
     keep = None if call.filter is None else work.column(call.filter)
     present = present_by_position(column if ignores else None, keep, work)
     listed = None if present is None else (prefix(present, work.device), scans.compact(present))
@@ -208,7 +208,7 @@ def _nth(call: WindowCall, ranges: Sequence[Ranges], listed: Listed, made: tuple
         o.rows is not None,
         listed is not None,
         amounts is not None,
-        call.function in ("last_value", "last"),
+        takes_last(call),
         len(ranges),
     )
     ends = [end for r in ranges for end in r]

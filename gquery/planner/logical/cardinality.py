@@ -29,6 +29,7 @@ from gquery.expression.expr import (
 from gquery.expression.slots import shown
 from gquery.expression.traverse import conjuncts
 from gquery.expression.types import Bounds
+from gquery.functions import counts
 from gquery.planner.logical.bounds import chosen, comparisons
 from gquery.planner.logical.column_estimates import UNKNOWN, ColumnEstimates, told_by_nulls
 from gquery.planner.logical.key_ranges import KeyPair, common_shares, integer_columns, pairs_selectivity
@@ -162,7 +163,7 @@ class Estimator(ColumnEstimates):
             self.describe(c, e, groups)
         for c, call in plan.aggregates:
             self.describe_call(c, call.function, call.args, groups)
-            if call.function == "count":
+            if counts(call):
                 self.columns[c.id] = ColumnStatistics(distinct=distinct_counts(rows, groups))
         return max(groups, tuning.cardinality.least_rows)
 

@@ -18,16 +18,13 @@ from gquery.expression.expr import Call, Case, Cast, Column, Expr, Literal
 from gquery.expression.slots import shown
 from gquery.expression.types import Bounds, type_bounds
 from gquery.expression.windows import WindowCall
+from gquery.functions.windows import gives_argument, numbers_rows
 from gquery.planner.logical.tree import used_columns
 from gquery.planner.logical.united import Part, united
 
 UNKNOWN = ColumnStatistics()
 Origin = tuple[int, int]
 """The source (its identity) and the field that a column's values come from."""
-_ONE_OF_ITS_ARGUMENT = frozenset(
-    ("min", "max", "first", "last", "any_value", "mode", "lag", "lead", "first_value", "last_value", "nth_value")
-)  # functions whose value is one that their first argument has
-_NUMBERS_ROWS = frozenset(("row_number", "rank", "dense_rank"))
 
 
 class ColumnEstimates:
@@ -193,7 +190,7 @@ class ColumnEstimates:
     def describe_call(self, c: Column, function: str, args: tuple[Expr, ...], rows: float) -> bool:
         """A column of values of its function's first argument in ``rows`` rows; whether it is such a one."""
         self.column_rows[c.id] = rows
-        if function not in _ONE_OF_ITS_ARGUMENT or not args or not isinstance(args[0], Column):
+        if not gives_argument(function) or not args or not isinstance(args[0], Column):
             return False
         bounds, distinct = self.columns.get(args[0].id, UNKNOWN).bounds, ceil(self.distinct(args[0], rows))
         self.columns[c.id] = ColumnStatistics(bounds, None, distinct, values=self.values(args[0]))
@@ -208,7 +205,7 @@ class ColumnEstimates:
             partitions = min(rows, partitions * self.distinct(e, rows))
         most = ceil(max(rows / max(partitions, 1.0), 1.0))
         for c, call in calls:
-            if not self.describe_call(c, call.function, call.args, rows) and call.function in _NUMBERS_ROWS:
+            if not self.describe_call(c, call.function, call.args, rows) and numbers_rows(call):
                 bounds = Bounds(1, most)
                 self.columns[c.id] = ColumnStatistics(bounds, 0, most, values=bounds)
 

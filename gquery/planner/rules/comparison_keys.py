@@ -19,16 +19,14 @@ from collections.abc import Sequence
 from gquery.expression.expr import AggregateCall, Column, Expr, IsNull, Not, SortKey, new_column
 from gquery.expression.traverse import conjunction
 from gquery.expression.windows import WHOLE_PARTITION, FrameBound, WindowCall, WindowFrame
-from gquery.functions import aggregate
+from gquery.functions import AGGREGATES, aggregate, declaration, declared
+from gquery.functions.aggregate_record import AtFraction, Count, Extreme, Made, MostFrequent
 from gquery.functions.certain import guarded
 from gquery.functions.comparison_keys import comparable, has_key
-from gquery.functions.ordered_aggregates import HALF
+from gquery.functions.windows import only_part
 from gquery.planner.logical.everywhere import transform_everywhere
 from gquery.planner.logical.nodes import Aggregate, Plan, Sort, Window
 from gquery.runtime.records import replace
-
-_BY_ROW = {"min": "arg_min", "max": "arg_max"}
-_AT_EXTREME = frozenset(f"arg_{end}{nulls}" for end in ("min", "max") for nulls in ("", "_null", "_nulls_last"))
 
 
 def comparison_keys(plan: Plan) -> Plan | None:
@@ -80,27 +78,29 @@ def _call(a: AggregateCall) -> AggregateCall:
     a = replace(a, order=_sort_keys(a.order))
     if not any(has_key(e.dtype) for e in a.args):
         return a
-    value = a.args[0]
-    match a.function:
-        case "median":
-            return replace(a, function="quantile_disc", args=(value, HALF), order=(SortKey(comparable(value)),))
-        case "quantile_disc":
-            return replace(a, order=(SortKey(comparable(value)),))
-        case _:
-            args = _arguments(a.function, a.args, a.distinct)
-            function = _BY_ROW.get(a.function, a.function) if has_key(value.dtype) else a.function
-            return replace(a, function=function, args=args)
+    a = only_part(a)
+    value, by = a.args[0], declaration(a).by
+    if isinstance(by, AtFraction):
+        return replace(a, order=(SortKey(comparable(value)),))
+    function = _by_row(a.function) if has_key(value.dtype) else a.function
+    return replace(a, function=function, args=_arguments(a.function, a.args, a.distinct))
+
+
+def _by_row(function: str) -> str:
+    """The aggregate that finds the value of the row with the least or greatest key, in place of one that compares values."""
+    only = declared(function).only
+    return f"arg_{only.op}" if isinstance(only, Extreme) else function
 
 
 def _arguments(function: str, args: tuple[Expr, ...], distinct: bool) -> tuple[Expr, ...]:
-    value = args[0]
-    if function in _BY_ROW or function == "mode":
+    by, value = declared(function).by, args[0]
+    if isinstance(by, MostFrequent) or _by_row(function) != function:
         return value, comparable(value)
-    if function == "approx_count_distinct" or (function == "count" and distinct):
+    if distinct and isinstance(declared(function).only, Count):
         return tuple(comparable(e) for e in args)
-    if function == "entropy" or function in _AT_EXTREME:  # which look at intervals as they lie, as in DuckDB
-        compared = tuple(comparable(e) if e.dtype.is_nested else e for e in args)
-        return compared if function == "entropy" else (value, *compared[1:])
+    if isinstance(by, Made) and by.compares is not None:  # intervals are looked at as they lie, as in DuckDB
+        compared = tuple(comparable(e) if e.dtype.is_nested or by.equates else e for e in args[by.compares :])
+        return *args[: by.compares], *compared
     return args
 
 
@@ -118,7 +118,7 @@ def _first(call: WindowCall) -> WindowCall:
     (value,) = call.args
     there: tuple[Expr, ...] = (Not(IsNull(value)),) if value.nullable else ()
     kept = (*there, *((call.filter,) if call.filter is not None else ()))
-    keys = (SortKey(comparable(value), call.function == "max"),)
+    keys = (SortKey(comparable(value), declared(call.function).only == Extreme("max")),)
     made = guarded(
         AggregateCall("first_value", call.args, call.dtype, False, conjunction(kept) if kept else None, keys)
     )
@@ -129,12 +129,12 @@ def _window_call(call: WindowCall) -> WindowCall:
     call = replace(call, order=_sort_keys(call.order), frame=_frame(call.frame))
     if not any(has_key(e.dtype) for e in call.args):
         return call
-    if call.function in ("lag", "lead"):
+    if call.function not in AGGREGATES:
         return call
-    if call.function == "quantile_disc":
+    if isinstance(declared(call.function).by, AtFraction):
         return replace(call, order=(SortKey(comparable(call.args[0])),))
-    if call.function in _BY_ROW and call.frame != WHOLE_PARTITION:
+    function = _by_row(call.function)
+    if function != call.function and call.frame != WHOLE_PARTITION:
         return _first(call)
-    args = _arguments(call.function, call.args, call.distinct)
-    function = _BY_ROW.get(call.function, call.function) if has_key(call.args[0].dtype) else call.function
-    return replace(call, function=function, args=args)
+    function = function if has_key(call.args[0].dtype) else call.function
+    return replace(call, function=function, args=_arguments(call.function, call.args, call.distinct))

@@ -31,7 +31,8 @@ from gquery.expression.expr import (
 )
 from gquery.expression.traverse import conjunction, conjuncts, walk
 from gquery.expression.types import BOOLEAN, Kind
-from gquery.functions import AGGREGATES
+from gquery.functions import counts, declaration, gives_one_value
+from gquery.functions.aggregate_record import OneValue, Total
 from gquery.planner.logical.cardinality import Estimator
 from gquery.planner.logical.nodes import Aggregate, Join, JoinKind, Plan, Project
 from gquery.planner.logical.properties import is_unique
@@ -89,16 +90,17 @@ def _pairs(condition: Expr, left: frozenset[int], right: frozenset[int]) -> list
 
 def _is_of_left(call: AggregateCall, left: frozenset[int]) -> bool:
     """Whether a call only names a value of the left row."""
-    return call.function == "dependent_value" and call.filter is None and used_columns(call.args[0]) <= left
+    return gives_one_value(call) and used_columns(call.args[0]) <= left
 
 
 def _is_of_right(call: AggregateCall, right: frozenset[int]) -> bool:
     """Whether a call can be made over right rows alone, and over a row of NULLs in their place finds nothing to count."""
-    if call.function not in AGGREGATES or not AGGREGATES[call.function].skips_null or call.distinct:
+    declared = declaration(call)
+    if isinstance(declared.only, OneValue) or not declared.skips_null or call.distinct:
         return False
     if call.order or not all(used_columns(e) <= right and _never_raises(e) for e in call.expressions):
         return False
-    if call.function == "sum" and call.args[0].dtype.kind in (Kind.BIGINT, Kind.UBIGINT):
+    if isinstance(declared.only, Total) and call.args[0].dtype.kind in (Kind.BIGINT, Kind.UBIGINT):
         return False  # may not fit
     if call.filter is not None and rejects_null(call.filter) & right:
         return True
@@ -112,7 +114,7 @@ def _never_raises(e: Expr) -> bool:
 def _result(column: Column, call: AggregateCall) -> Expr:
     """The value for a left row, whose group may not be there."""
     found = Column(column.id, column.name, column.dtype, True)
-    if call.function != "count":
+    if not counts(call):
         return found
     alone = 1 if not call.args and call.filter is None else 0  # COUNT(*) counts the left row itself
     return Case(((IsNull(found), Literal(alone, column.dtype)),), found)

@@ -11,8 +11,9 @@ they are joined on the keys, NULLs taken as equal. MIN and MAX do not care for D
 from __future__ import annotations
 
 from gquery.expression.expr import TRUE, AggregateCall, Case, Column, Expr, Literal, new_column
+from gquery.expression.traverse import transform
 from gquery.expression.types import BOOLEAN
-from gquery.functions import declaration
+from gquery.functions import counts, declaration
 from gquery.planner.logical.aggregate_joins import Calls, joined_parts
 from gquery.planner.logical.nodes import Aggregate, Plan
 from gquery.planner.logical.tree import transform_up
@@ -65,13 +66,17 @@ def _two_groups(plan: Aggregate, calls: Calls) -> Aggregate:
         values.append((made[a], _where(a, where)))
     inner = Aggregate(plan.source, (*keys, *values), ())
     outer = tuple((c, k) for (c, _), (k, _) in zip(plan.keys, keys, strict=True))
-    over = tuple((c, replace(a.mapped(lambda e: made.get(e, e)), distinct=False, filter=passes)) for c, a in calls)
+
+    def moved(e: Expr) -> Expr:
+        return transform(e, lambda x: made.get(x, x))
+
+    over = tuple((c, replace(a.mapped(moved), distinct=False, filter=passes)) for c, a in calls)
     return Aggregate(inner, outer, tuple((c, _of_rows(a)) for c, a in over))
 
 
 def _of_rows(a: AggregateCall) -> AggregateCall:
     """The call over rows of which each is there once: a count of rows of several values counts those with NULL too."""
-    return replace(a, args=()) if a.function == "count" and len(a.args) > 1 else a
+    return replace(a, args=()) if counts(a) and len(a.args) > 1 else a
 
 
 def _where(e: Expr, where: Expr | None) -> Expr:

@@ -22,12 +22,14 @@ The set of no keys has a row, whatever the data: it is an aggregate without keys
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import assert_never
 
 from gquery import tuning
 from gquery.expression.expr import TRUE, AggregateCall, Case, Cast, Column, Expr, Literal, new_column
 from gquery.expression.facts import MOST_PRECISION
 from gquery.expression.types import BIGINT, DOUBLE, decimal
 from gquery.functions import aggregate, call, cast, declaration
+from gquery.functions.aggregate_record import Mean, State, Total
 from gquery.planner.logical.everywhere import transform_everywhere
 from gquery.planner.logical.nodes import (
     Aggregate,
@@ -241,25 +243,33 @@ class _Sets:
 
 def _merges(a: AggregateCall) -> bool:
     """Whether the results of parts of a group tell that of the whole."""
-    return not a.distinct and not a.order and (a.function == "avg" or declaration(a).merged_by is not None)
+    return not a.distinct and not a.order and declaration(a).accumulated is not None
 
 
 def _parts(a: AggregateCall) -> tuple[AggregateCall, ...]:
-    """What of a group is kept for coarser ones."""
-    if a.function != "avg":
+    """What of a group is kept for coarser ones: the aggregate itself, or each of its accumulators."""
+    made = declaration(a).accumulated
+    assert made is not None
+    if made.only is not None:
         return (a,)
     (value,) = a.args
     exact = value if value.dtype.is_float else cast(value, decimal(MOST_PRECISION, value.dtype.scale))
-    return aggregate("sum", (exact,), where=a.filter), aggregate("count", (value,), where=a.filter)
+    parts = ((one.function, exact if isinstance(one, Total) else value) for one in made.accumulators)
+    return tuple([aggregate(function, (e,), where=a.filter) for function, e in parts])
 
 
 def _result(a: AggregateCall, parts: Sequence[Column]) -> Expr:
     """The aggregate's value over merged parts."""
-    match a.function:
-        case "count" if parts[0].nullable:  # over no group
-            return call("coalesce", parts[0], Literal(0, BIGINT))
-        case "avg":
-            total = parts[0] if parts[0].dtype == DOUBLE else Cast(parts[0], DOUBLE)
-            return call("divide", total, Cast(parts[1], DOUBLE))
-        case _:
+    declared = declaration(a)
+    assert declared.accumulated is not None
+    match declared.accumulated.finalize:
+        case State() if declared.of_nothing is not None and parts[0].nullable:  # over no group
+            return call("coalesce", parts[0], Literal(declared.of_nothing, parts[0].dtype))
+        case State():
             return parts[0]
+        case Mean(total, count):
+            summed = parts[total.number]
+            summed_double = summed if summed.dtype == DOUBLE else Cast(summed, DOUBLE)
+            return call("divide", summed_double, Cast(parts[count.number], DOUBLE))
+        case _:
+            assert_never(declared.accumulated.finalize)

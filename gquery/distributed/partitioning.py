@@ -17,4 +17,6 @@ def row_ranges(rows: int, partitions: int, unit: int) -> tuple[tuple[int, int], 
         return ((0, 0),)
     size = max(unit, -(-rows // partitions))
     size = -(-size // unit) * unit
+    if size >= rows:
+        return ((0, rows),)
     return tuple((lo, min(lo + size, rows)) for lo in range(0, rows, size))

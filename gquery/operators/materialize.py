@@ -361,12 +361,8 @@ class MaterializeRun(SinkRun[MaterializeState]):
         pieces: list[tuple[int, int]] | None = None
         if self.mode in ("compact_morsels", "bounded_morsels"):
             assert state.counts is not None
-            counts = self.device.to_host(state.counts)
-            if (counts == TOO_MANY).any():
-                raise FannedOutError
-            (units,) = np.nonzero(counts)
-            pieces = [(int(u) * self.launch.unit, int(counts[u])) for u in units]
-            self.count = Count(sum(n for _, n in pieces))
+            pieces = self._pieces(self.device.to_host(state.counts))
+            self.count = Count(sum([n for _, n in pieces]))
         rows = self.count.bound
         columns: dict[int, ColumnData] = {}
         for stored, written, flags in zip(self.sink.columns, state.data, state.validity, strict=True):
@@ -376,17 +372,30 @@ class MaterializeRun(SinkRun[MaterializeState]):
             columns[stored.column.id] = contiguous(column, self.device, self.launch.workers)
         return Frame(columns, rows, number=self.count.number)
 
+    def _pieces(self, counts: Array) -> list[tuple[int, int]]:
+        """The first row and the number of rows of each piece that was written; those without a gap between them are one."""
+        if len(counts) > tuning.materialization.listed_counts:
+            (units,) = np.nonzero(counts)
+            found = zip(units.tolist(), counts[units].tolist(), strict=True)
+        else:
+            found = ((u, n) for u, n in enumerate(counts.tolist()) if n)
+        pieces: list[tuple[int, int]] = []
+        for u, n in found:
+            if n == TOO_MANY:
+                raise FannedOutError
+            start = u * self.launch.unit
+            if pieces and sum(pieces[-1]) == start:
+                pieces[-1] = pieces[-1][0], pieces[-1][1] + n
+            else:
+                pieces.append((start, n))
+        return pieces
+
     def _close_gaps(self, array: Array, pieces: list[tuple[int, int]] | None, words: int) -> Array:
         """The rows of the pieces (start, count) one after another; the array itself where there are no gaps."""
         if not pieces:
             return array if pieces is None else array[:0]
-        total = 0
-        for start, n in pieces:
-            if start != total:
-                break
-            total += n
-        else:
-            return array[: total * words]
+        if len(pieces) == 1 and pieces[0][0] == 0:
+            return array[: pieces[0][1] * words]
         closed = self.device.empty_spillable(sum(n for _, n in pieces) * words, array.dtype, self.label)
         np.concatenate([array[start * words : (start + n) * words] for start, n in pieces], out=closed)
         return closed

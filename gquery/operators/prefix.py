@@ -40,9 +40,9 @@ Takes = SortRows | DistinctRows | OrderedGroups  # pipeline breakers that take r
 def rows_wanted(pipeline: Pipeline) -> int | None:
     """How many rows of its result a pipeline is asked for; None for all."""
     sink = pipeline.sink
-    if not isinstance(sink, Materialize) or any(isinstance(s, Probe) and s.records_matches for s in pipeline.steps):
+    if not isinstance(sink, Materialize) or sink.limit is None or finds_heads(pipeline.steps):
         return None
-    return None if finds_heads(pipeline.steps) else sink.limit
+    return None if any(isinstance(s, Probe) and s.records_matches for s in pipeline.steps) else sink.limit
 
 
 def first_length(pipeline: Pipeline, wanted: int, on_gpu: bool) -> int:

@@ -55,7 +55,7 @@ class ScanRanges:
     @property
     def rows(self) -> int:
         """How many rows are scanned."""
-        return sum(hi - lo for lo, hi in self.ranges)
+        return sum([hi - lo for lo, hi in self.ranges])
 
     def within(self, lo: int, hi: int) -> Ranges:
         """The parts of the ranges from row ``lo`` to row ``hi``."""

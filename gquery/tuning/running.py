@@ -82,6 +82,9 @@ class Materialization(Record):
     unit: int = number(
         1024, "rows", "that one count of a materializing kernel covers; partitions begin at its multiples"
     )
+    listed_counts: int = number(
+        8, "counts", "of units, up to which a list of them is looked through: NumPy takes longer to begin"
+    )
     sparse_selectivity: float = number(
         0.1, "share of rows", "below which each morsel writes a few small pages of its part", _MANY_CORES
     )

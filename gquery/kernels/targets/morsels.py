@@ -77,7 +77,7 @@ def run_morsels(
 
     Returns early where ``cancelled()`` turns true: the caller, who knows why, raises.
     """
-    others = min(workers, sum(-(-(hi - lo) // morsel_rows) for lo, hi in ranges)) - 1
+    others = min(workers, sum([-(-(hi - lo) // morsel_rows) for lo, hi in ranges])) - 1
     if others <= 0:
         for start, end in _morsels(ranges, morsel_rows):
             if cancelled is not None and cancelled():

@@ -11,7 +11,7 @@ they ask for then is over one row for each value of the group.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from gquery.expression.expr import AggregateCall, Call, Column, Expr, IsNull, Literal, Not, SortKey, new_column
 from gquery.expression.traverse import conjunction
@@ -22,9 +22,11 @@ Calls = dict[AggregateCall, Column]
 
 class Parts:
     """The aggregates that one call, or several of a group, are made of; equal ones are the same column. ``where`` and
-    ``order`` are the FILTER and the ORDER BY of the call that is taken apart now."""
+    ``order`` are the FILTER and the ORDER BY of the call that is taken apart now. ``is_small`` tells whether a
+    group has so few rows that each value is best looked at."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_small: Callable[[], bool] = bool) -> None:
+        self.is_small = is_small
         self.where: Expr | None = None
         self.order: tuple[SortKey, ...] = ()
         self.calls: Calls = {}
@@ -95,6 +97,10 @@ class Parts:
         n = self.regrouped((x,), "count", BIGINT)
         self.where = is_there("gt", n, Literal(0, BIGINT))
         return self.count()
+
+    def approximate_count(self, x: Expr, registers: Callable[[Parts, Expr], Expr]) -> Expr:
+        """About how many different values there are, by registers (`functions.approximate`)."""
+        return registers(self, x)
 
     @property
     def is_plain(self) -> bool:

@@ -31,6 +31,7 @@ from gquery.functions.aggregate_record import (
     State,
     Total,
 )
+from gquery.functions.approximate import approximate_count
 from gquery.functions.casts import cast
 from gquery.functions.opaque import refuse_nested, refuse_opaque
 from gquery.functions.registry import no_match
@@ -210,8 +211,9 @@ _ROWS = (
                       "The bits that tell which value a row has.", ("entropy(x > 1)", "0.9182958340544896"),
                       Made(ordered.entropy, compares=0)),
     AggregateFunction("approx_count_distinct", ordered.of_any(BIGINT), ("approx_count_distinct(any) -> BIGINT",),
-                      "How many different values there are: it is exact.", ("approx_count_distinct(x)", "3"),
-                      Made(ordered.distinct_count, compares=0, equates=True), of_nothing=0, repeats_count=False),
+                      "About how many different values there are (HyperLogLog, standard error 2.3 %); exact over frames.",
+                      ("approx_count_distinct(x)", "3"), Made(approximate_count, compares=0, equates=True), of_nothing=0,
+                      repeats_count=False),
     _of_bits("bit_and", "The bits that are set in all values.", "0", Reduced("and", "i64", "-1")),
     _of_bits("bit_or", "The bits that are set in some value.", "3", Reduced("or", "i64", "0")),
     _of_bits("bit_xor", "The bits that are set in an odd number of values.", "0", Reduced("xor", "i64", "0"), True),

@@ -29,7 +29,7 @@ from gquery.functions.registry import (
     resolver,
 )
 
-HASH, RANDOM = "hash", "_random"
+HASH, HASH_WORD, RANDOM = "hash", "_hash", "_random"
 _DRAW, _SETSEED = "_draw", "_setseed"
 HASH_BOUNDS = Bounds(0, 2**64 - 1)
 _WORD = 2**64
@@ -37,6 +37,7 @@ _WORD = 2**64
 declare(
     ScalarFunction(HASH, strict=False, doc="A number of 64 bits that equal values of one type share; of NULL, too.")
 )
+declare(ScalarFunction(HASH_WORD, strict=False, doc="The same number as a BIGINT."))
 declare(ScalarFunction(RANDOM, strict=False, doc="A number from 0 up to 1 made of a seed and of values: `random()`."))
 declare(ScalarFunction(_DRAW, doc="A number from 0 up to 1, another in each row."))
 declare(ScalarFunction(_SETSEED, doc="NULL; the connection's next seeds follow from the argument."))

@@ -49,6 +49,10 @@ class FrameParts(Parts):
         """See `Parts`."""
         return self.call(AggregateCall("count", (x,), BIGINT, True, self.where))
 
+    def approximate_count(self, x: Expr, registers: Callable[[Parts, Expr], Expr]) -> Expr:
+        """See `Parts`; exact, as values come and go while a frame moves."""
+        return self.distinct_count(x)
+
 
 def over_frame(made: AggregateCall, parts: Callable[..., Expr], name: str) -> tuple[Expr, dict[AggregateCall, Column]]:
     """A call as an expression over columns, and the calls over the same frame that these stand for. NotSupportedError where it is

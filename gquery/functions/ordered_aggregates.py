@@ -183,8 +183,3 @@ def entropy(p: Parts, x: Expr) -> Expr:
     weighted = p.part("sum", DOUBLE, call("multiply", count, make("log2", (count,), DOUBLE)))
     made = call("subtract", make("log2", (total,), DOUBLE), make("_ratio", (weighted, total), DOUBLE))
     return Case(((IsNull(total), Literal(0.0, DOUBLE)),), made)
-
-
-def distinct_count(p: Parts, x: Expr) -> Expr:
-    p.only(x)
-    return p.distinct_count(x)

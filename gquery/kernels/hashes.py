@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from gquery.expression.expr import Call
 from gquery.expression.facts import INT64_BITS, MANTISSA_BITS
-from gquery.expression.types import DOUBLE, UBIGINT, Register
-from gquery.functions.chance import HASH, HASH_BOUNDS, RANDOM
+from gquery.expression.types import BIGINT, DOUBLE, INT64, UBIGINT, Register
+from gquery.functions.chance import HASH, HASH_BOUNDS, HASH_WORD, RANDOM
 from gquery.kernels import ir
 from gquery.kernels.code import Code
 from gquery.kernels.values import Value, ValueProperties, value_properties
 
-FUNCTIONS = frozenset((HASH, RANDOM))
+FUNCTIONS = frozenset((HASH, HASH_WORD, RANDOM))
 _UNIT = 2.0**-MANTISSA_BITS
 
 
@@ -36,11 +36,13 @@ def hash_values(values: Sequence[Value], code: Code) -> ir.Name:
 
 
 def call(e: Call, values: Sequence[Value], code: Code) -> Value:
-    """hash() of some values, as a UBIGINT in the low word of a wide register; or a double from 0 up to 1 of a seed and of what
-    tells rows apart."""
+    """hash() of some values, as a UBIGINT in the low word of a wide register, or a BIGINT; or a double from 0 up to 1 of a
+    seed and of what tells rows apart."""
     if e.function == HASH:
         made = code.let(code.call("make_i128", code.integer(0), hash_values(values, code)))
         return Value(made, None, ValueProperties(UBIGINT, HASH_BOUNDS, nullable=False))
+    if e.function == HASH_WORD:
+        return Value(hash_values(values, code), None, value_properties(BIGINT, INT64, nullable=False))
     seed, *others = values
     bits = code.call("hash_combine", hash_values(others, code), seed.var)
     number = code.call("f64_from_u64", code.call("shr_u64", bits, code.integer(INT64_BITS - MANTISSA_BITS)))

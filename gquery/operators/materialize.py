@@ -16,8 +16,6 @@ from contextlib import nullcontext
 from dataclasses import field, replace
 from typing import Literal, assert_never
 
-import numpy as np
-
 from gquery import tuning
 from gquery.columns.table import ColumnData
 from gquery.device.array import Array
@@ -33,7 +31,8 @@ from gquery.kernels.kernel import ElementType
 from gquery.kernels.readback import Count
 from gquery.kernels.stored import element_type, store
 from gquery.kernels.values import Value
-from gquery.operators.base import FannedOutError, Frame, Launch, SinkRun, SinkState, make_column, words_a_row
+from gquery.operators.base import Frame, Launch, SinkRun, SinkState, make_column, words_a_row
+from gquery.operators.pieces import TOO_MANY, Pieces, close_gaps, pieces_of
 from gquery.planner.logical.nodes import JoinKind
 from gquery.planner.logical.tree import used_columns
 from gquery.planner.physical import (
@@ -54,7 +53,6 @@ from gquery.runtime.records import dataclass
 
 POSITION = ir.Name("pos")  # where the next row of the result is written
 _COUNT = ir.Name("n")  # of rows that are kept
-TOO_MANY = -1  # in place of the count of a morsel that gave more rows than it has
 Mode = Literal["dense", "compact_morsels", "bounded_morsels", "selection_bitmap", "count_then_scatter"]
 
 
@@ -358,47 +356,19 @@ class MaterializeRun(SinkRun[MaterializeState]):
         """The frame of the rows that were written, in their order; its columns own what is left of the arrays. FannedOutError
         where a morsel gave more rows than it has."""
         (state,) = self.states
-        pieces: list[tuple[int, int]] | None = None
+        pieces: Pieces | None = None
         if self.mode in ("compact_morsels", "bounded_morsels"):
             assert state.counts is not None
-            pieces = self._pieces(self.device.to_host(state.counts))
+            pieces = pieces_of(self.device.to_host(state.counts), self.launch.unit)
             self.count = Count(sum([n for _, n in pieces]))
         rows = self.count.bound
         columns: dict[int, ColumnData] = {}
         for stored, written, flags in zip(self.sink.columns, state.data, state.validity, strict=True):
-            data = self._close_gaps(written, pieces, words_a_row(stored.physical_type))
-            validity = None if flags is None else self._close_gaps(flags, pieces, 1)
+            data = close_gaps(written, pieces, words_a_row(stored.physical_type), self.device, self.label)
+            validity = None if flags is None else close_gaps(flags, pieces, 1, self.device, self.label)
             column = make_column(stored.properties, stored.physical_type, data, validity, rows, self.device)
             columns[stored.column.id] = contiguous(column, self.device, self.launch.workers)
         return Frame(columns, rows, number=self.count.number)
-
-    def _pieces(self, counts: Array) -> list[tuple[int, int]]:
-        """The first row and the number of rows of each piece that was written; those without a gap between them are one."""
-        if len(counts) > tuning.materialization.listed_counts:
-            (units,) = np.nonzero(counts)
-            found = zip(units.tolist(), counts[units].tolist(), strict=True)
-        else:
-            found = ((u, n) for u, n in enumerate(counts.tolist()) if n)
-        pieces: list[tuple[int, int]] = []
-        for u, n in found:
-            if n == TOO_MANY:
-                raise FannedOutError
-            start = u * self.launch.unit
-            if pieces and sum(pieces[-1]) == start:
-                pieces[-1] = pieces[-1][0], pieces[-1][1] + n
-            else:
-                pieces.append((start, n))
-        return pieces
-
-    def _close_gaps(self, array: Array, pieces: list[tuple[int, int]] | None, words: int) -> Array:
-        """The rows of the pieces (start, count) one after another; the array itself where there are no gaps."""
-        if not pieces:
-            return array if pieces is None else array[:0]
-        if len(pieces) == 1 and pieces[0][0] == 0:
-            return array[: pieces[0][1] * words]
-        closed = self.device.empty_spillable(sum(n for _, n in pieces) * words, array.dtype, self.label)
-        np.concatenate([array[start * words : (start + n) * words] for start, n in pieces], out=closed)
-        return closed
 
 
 def contiguous(column: ColumnData, device: Device, workers: int = 1) -> ColumnData:

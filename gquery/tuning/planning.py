@@ -11,6 +11,7 @@ _FIRST_RUNS = "2026-11-22: first runs of ClickBench on a GPU"
 _RANGE_JOINS = "2026-11-24: joins by order"
 _LOOKUPS = "2026-11-23: rows looked up together"
 _KEY_FILTERS = "2026-11-22: key filters"
+_REGISTERS = "2026-11-24: HyperLogLog as groups"
 _INTERPRETED = "2026-11-21: what is interpreted, and for how long"
 
 
@@ -225,6 +226,12 @@ class GroupLayouts(Record):
     slots_a_row: int = number(4, "slots an input row", "of an array of groups")
     small_state: int = number(2**16, "slots", "that an array of groups may always have")
     largest_state: int = number(2**31, "slots", "of an array of groups")
+    register_rows: int = number(
+        1024,
+        "rows a group",
+        "of which different values are counted by registers: in groups of fewer each is looked at",
+        _REGISTERS,
+    )
     sparse_slots: int = number(
         2**18, "slots", "of an array of groups from which on it is read without compaction", _H200_QUERIES
     )

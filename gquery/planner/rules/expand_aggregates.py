@@ -15,10 +15,14 @@ keys. Plain aggregates of the node stay beside the parts.
 
 from __future__ import annotations
 
+from functools import partial
+
+from gquery import tuning
 from gquery.expression.expr import Column, Expr, new_column
 from gquery.functions import declaration, is_ordered
 from gquery.functions.aggregate_parts import Parts, centred
 from gquery.planner.logical.aggregate_joins import Calls, equal_keys, joined_parts, moved
+from gquery.planner.logical.cardinality import Estimator
 from gquery.planner.logical.nodes import Aggregate, Join, JoinKind, Plan, Project
 from gquery.planner.logical.tree import fresh_copy, remap_expr, transform_up
 
@@ -36,15 +40,16 @@ def _expand(plan: Aggregate) -> Plan:
             return plan
         others = tuple(x for x in plan.aggregates if not is_ordered(x[1]))
         return joined_parts(plan, [others, in_order], lambda part: part)
+    is_small = partial(_is_small, plan)
     shared: list[tuple[Column, Expr]] = []
-    parts, alone = Parts(), []
+    parts, alone = Parts(is_small), []
     plain = []
     for c, a in plan.aggregates:
         make = declaration(a).parts
         if make is None:
             plain.append((c, a))
             continue
-        own = Parts()
+        own = Parts(is_small)
         own.where, own.order = a.filter, a.order
         make(own, *a.args)
         if own.values:
@@ -66,7 +71,7 @@ def _expand(plan: Aggregate) -> Plan:
 def _by_values(plan: Aggregate) -> Plan:
     """The only aggregate of a node, which looks at the values of a group, each of them once."""
     ((c, a),) = plan.aggregates
-    make, parts = declaration(a).parts, Parts()
+    make, parts = declaration(a).parts, Parts(partial(_is_small, plan))
     assert make is not None
     parts.where, parts.order = a.filter, a.order
     result = make(parts, *a.args)
@@ -78,6 +83,13 @@ def _by_values(plan: Aggregate) -> Plan:
         tuple((made, call) for call, made in parts.calls.items()),
     )
     return Project(_expand(outer), (*((k, k) for k, _ in plan.keys), (c, result)))
+
+
+def _is_small(plan: Aggregate) -> bool:
+    """Whether groups have few rows, about."""
+    estimator = Estimator()
+    groups = max(estimator.rows(plan), 1.0) if plan.keys else 1.0
+    return estimator.rows(plan.source) < tuning.group_layouts.register_rows * groups
 
 
 def _with_pivots(plan: Aggregate, parts: Parts) -> Plan:

@@ -1,0 +1,46 @@
+"""Rows that kernels of a CPU wrote here and there: each unit of the source's rows writes what it keeps at its own place, and
+what lies between is left out in the end."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gquery import tuning
+from gquery.device.array import Array
+from gquery.device.device import Device
+from gquery.operators.base import FannedOutError
+
+TOO_MANY = -1  # in place of the count of a morsel that gave more rows than it has
+Pieces = list[tuple[int, int]]
+"""The first row and the number of rows of each piece."""
+
+
+def pieces_of(counts: Array, unit: int) -> Pieces:
+    """The pieces of units of so many rows, which wrote ``counts`` rows (int64) each; those without a gap between them are one.
+    FannedOutError where a morsel gave more rows than it has."""
+    if len(counts) > tuning.materialization.listed_counts:
+        (units,) = np.nonzero(counts)
+        found = list(zip(units.tolist(), counts[units].tolist(), strict=True))
+    else:
+        found = [(u, n) for u, n in enumerate(counts.tolist()) if n]
+    pieces: Pieces = []
+    for u, n in found:
+        if n == TOO_MANY:
+            raise FannedOutError
+        start = u * unit
+        if pieces and sum(pieces[-1]) == start:
+            pieces[-1] = pieces[-1][0], pieces[-1][1] + n
+        else:
+            pieces.append((start, n))
+    return pieces
+
+
+def close_gaps(array: Array, pieces: Pieces | None, words: int, device: Device, label: str) -> Array:
+    """The rows of the pieces one after another, of ``words`` elements each; the array itself where there are no gaps (None)."""
+    if not pieces:
+        return array if pieces is None else array[:0]
+    if len(pieces) == 1 and pieces[0][0] == 0:
+        return array[: pieces[0][1] * words]
+    closed = device.empty_spillable(sum(n for _, n in pieces) * words, array.dtype, label)
+    np.concatenate([array[start * words : (start + n) * words] for start, n in pieces], out=closed)
+    return closed

@@ -182,4 +182,5 @@ def entropy(p: Parts, x: Expr) -> Expr:
     total = p.part("sum", DOUBLE, count)
     weighted = p.part("sum", DOUBLE, call("multiply", count, make("log2", (count,), DOUBLE)))
     made = call("subtract", make("log2", (total,), DOUBLE), make("_ratio", (weighted, total), DOUBLE))
-    return Case(((IsNull(total), Literal(0.0, DOUBLE)),), made)
+    none = Literal(0.0, DOUBLE)  # of one value, too, to the last bit
+    return Case(((IsNull(total), none), (is_there("eq", p.count(), Literal(1, BIGINT)), none)), made)

@@ -130,8 +130,7 @@ def steps_again(steps: tuple[Step, ...], wanted: frozenset[int]) -> tuple[Step, 
                     continue
                 if step.kind is JoinKind.INNER:  # the key is there, so its filter has no more to say
                     step = replace(step, residual=None, filter=None, always=True)
-                tested = () if step.residual is None else (step.residual,)
-                needed.update(i for e in (*step.keys, *tested) for i in used_columns(e))
+                needed |= columns_read((step,))
             case SegmentRows() | AggregateSegment():
                 raise AssertionError("a segment is one of the steps")
             case _:

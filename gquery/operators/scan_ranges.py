@@ -105,7 +105,7 @@ def _lets_nothing_past(pipeline: Pipeline, joins: Mapping[int, JoinIndex]) -> bo
 
 
 def _cannot_fail(step: Probe) -> bool:
-    return all(never_fails(unwidened(e)) for e in (*step.keys, *(() if step.residual is None else (step.residual,))))
+    return all(never_fails(unwidened(e)) for e in step.exprs)
 
 
 def _possible(pipeline: Pipeline, zones: Mapping[int, Zones], joins: Mapping[int, JoinIndex]) -> Iterator[Blocks]:

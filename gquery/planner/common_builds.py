@@ -136,7 +136,9 @@ class _Sharing:
                 case Compute(exprs):  # computed where it is used
                     values.update({c.id: _canonical(e, values) for c, e in exprs})
                 case Probe(table):
-                    probing = (step.kind, step.null_key, step.records_matches, _canonical(step.keys, values))
+                    ends = (len(step.low), len(step.high))
+                    bounds = [(b.inclusive, _canonical(b.expr, values)) for b in step.bounds]
+                    probing = (step.kind, step.null_key, step.records_matches, _canonical(step.keys, values), ends, *bounds)
                     built = self.described[table.stage].values
                     values.update({s.column.id: (probes, _value(s.column, built)) for s in table.columns})
                     key.append((table.stage, *probing, _canonical(step.residual, values)))

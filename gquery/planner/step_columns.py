@@ -24,11 +24,8 @@ def exprs_read(steps: Iterable[Step]) -> Iterator[Expr]:
                 yield predicate
             case Compute(exprs):
                 yield from (e for _, e in exprs)
-            case Probe(keys=probed, residual=residual):
-                yield from probed
-                if residual is not None:
-                    yield residual
-                yield from (b.expr for b in step.bounds)
+            case Probe():
+                yield from step.exprs
             case SegmentHeads(key) | SegmentRows(key):
                 yield key.column
             case AggregateSegment(accumulators):

@@ -190,6 +190,8 @@ select n, arg_min(s, i32), arg_max(i64, f64), arg_min_null(i32, d9), arg_max_nul
 
 select arg_min(i32, s), max_by(s, d38), min_by(id, day) filter (where flag), argmax(id, moment) from t
 
+select i32, entropy(i32), entropy(n), count(*) from t group by i32
+
 select n, mode(s), mode(i8), entropy(i8), entropy(s) filter (where flag) from t group by n
 
 select mode(f64), mode(d9), entropy(w), mode(w) from t

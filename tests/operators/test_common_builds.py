@@ -6,7 +6,7 @@ import pytest
 
 import gquery
 from gquery import tuning
-from gquery.planner.physical import Build, Group, Materialize, Pipeline, Program, ReadTable
+from gquery.planner.physical import Build, Group, Materialize, Pipeline, Probe, Program, ReadTable
 from tests.support import programs
 from tests.support.harness import assert_same
 from tests.support.tables import joins
@@ -89,6 +89,21 @@ def test_another_order_of_keys_is_another_table() -> None:
         "SELECT l.id FROM l JOIN (SELECT k, v FROM u) a ON l.k = a.k AND l.v = a.v "
         "JOIN (SELECT v, k FROM u) b ON l.k = b.v AND l.v = b.k"
     )
+    assert_same(sql, joins(), targets=("python",))
+
+
+@pytest.mark.parametrize("kind", ["SEMI", "ANTI"])
+def test_other_bounds_of_a_range_make_another_table(kind: str) -> None:
+    """What a range join tests is no residual: two tables whose rows differ by it alone are two."""
+    side = f"(SELECT x.id, x.k FROM l x {kind} JOIN r ON x.v {{}} r.v)"
+    one, other = side.format(">"), side.format("<=")
+    sql = f"SELECT count(*), sum(l.v) FROM l SEMI JOIN {one} a ON l.k = a.k SEMI JOIN {other} b ON l.k = b.k"
+    program = _program(sql)
+    assert any(
+        isinstance(s.work, Pipeline) and any(isinstance(p, Probe) and p.bounds for p in s.work.steps)
+        for s in program.stages
+    )
+    assert _reads(program, "l", Build) == 2
     assert_same(sql, joins(), targets=("python",))
 
 

@@ -57,6 +57,7 @@ MARKED = (
     "SELECT id, name FROM t LEFT JOIN u ON t.k = u.k AND x > y WHERE x < 70",
     "SELECT id, s FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.k = t.k) AND x > -50",
     "SELECT id, s FROM t WHERE NOT EXISTS (SELECT 1 FROM u WHERE u.k = t.k AND u.y < t.x)",
+    "SELECT id, z FROM t JOIN u USING (k) ASOF JOIN many ON t.k % 24 = many.k AND y >= many.z",  # y is a bound alone
     "SELECT id, k IN (SELECT k FROM u) AS m FROM t WHERE x > 0",
     "SELECT id, (SELECT name FROM u WHERE u.k = t.k) AS m FROM t WHERE x > 0",
 )

@@ -138,7 +138,14 @@ class _Sharing:
                 case Probe(table):
                     ends = (len(step.low), len(step.high))
                     bounds = [(b.inclusive, _canonical(b.expr, values)) for b in step.bounds]
-                    probing = (step.kind, step.null_key, step.records_matches, _canonical(step.keys, values), ends, *bounds)
+                    probing = (
+                        step.kind,
+                        step.null_key,
+                        step.records_matches,
+                        _canonical(step.keys, values),
+                        ends,
+                        *bounds,
+                    )
                     built = self.described[table.stage].values
                     values.update({s.column.id: (probes, _value(s.column, built)) for s in table.columns})
                     key.append((table.stage, *probing, _canonical(step.residual, values)))
@@ -289,7 +296,13 @@ def with_stages(work: Pipeline | PipelineBreaker, number: Callable[[int], int]) 
         case RoundRows():
             return work
         case (
-            SortRows() | SliceRows() | RankEncode() | WindowRows() | UnnestRows() | DistinctRows() | OrderedGroups()
+            SortRows()
+            | SliceRows()
+            | RankEncode()
+            | WindowRows()
+            | UnnestRows()
+            | DistinctRows()
+            | OrderedGroups()
             | RecursiveRows()
         ):
             return replace(work, stage=number(work.stage))

@@ -13,9 +13,11 @@ import duckdb
 import pytest
 
 from gquery.planner.optimizer import RULES
+from tests.fuzzing.campaign import Campaign
 from tests.fuzzing.check import DATA_ERRORS, KINDS, Engine, fault, make, of_seed, run
 from tests.fuzzing.constructs import CONSTRUCTS
 from tests.fuzzing.data import INT, tables
+from tests.fuzzing.engines import Choice
 from tests.fuzzing.grammar import Grammar
 from tests.fuzzing.names import Name
 from tests.fuzzing.shrink import shrink
@@ -44,7 +46,7 @@ def check(seed: int, engine: Engine) -> str:
 @pytest.mark.parametrize("batch", range(max(1, COUNT // BATCH)))
 def test_interpreted(batch: int) -> None:
     for seed in range(batch * BATCH, (batch + 1) * BATCH):
-        check(seed, Engine("python", 1 + 2 * (seed % 2)))
+        check(seed, Engine("python", 1 + 2 * (seed % 2), writes=seed % 10 == 0))
 
 
 @pytest.mark.parametrize("batch", range(max(1, COUNT // 3 // BATCH)))
@@ -106,6 +108,16 @@ def test_a_seed_makes_the_same_query() -> None:
     assert make(case.kind, case.sets, Tape(numbers=case.tape)) == case, "and its tape too"
     assert set(KINDS) == {"query", "flat", "tlp", "norec", "groups", "windows", "sets"}
     assert all(table.num_columns > 20 for table in tables(1).values())
+
+
+@pytest.mark.slow
+def test_many_processes_count_together() -> None:
+    total = Campaign(7_000_000, 7_000_030, 2, 300, Choice(rules=True)).run()
+    assert total.outcomes.total() == 30
+    assert sum(total.engines.values()) == 30
+    assert not total.faults
+    assert total.constructs["join"] >= 10
+    assert any("join" in line for line in total.table(1.0))
 
 
 @pytest.mark.faulty

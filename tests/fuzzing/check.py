@@ -65,6 +65,7 @@ class Engine:
     disabled: str = ""
     compiler: str = "auto"
     in_parts: bool = False  # within `tests.support.in_parts.all_in_parts`
+    writes: bool = False  # the kernels of a GPU too, which need none to be written
 
 
 def make(kind: Kind, sets: int, tape: Tape) -> Case:
@@ -108,8 +109,11 @@ def run(case: Case, engine: Engine) -> Outcome:
     except duckdb.Error as error:
         return Outcome("invalid", str(error))
     try:
-        result = _connection(case, engine).sql(sql)
+        db = _connection(case, engine)
+        result = db.sql(sql)
         ours = result.fetchall()
+        if engine.writes:
+            db.kernels(sql, target="cuda")
     except gquery.DataError as error:
         if theirs is not None or "which Python does not have" in str(error):
             return Outcome("both fail")

@@ -179,6 +179,13 @@ def test_every_rule_can_be_switched_off(rule: str) -> None:
         optimizer.steps(bound(queries.sql(number)), disabled=frozenset((rule,)), check=True)
 
 
+@pytest.mark.parametrize("extreme", ["min", "max"])
+def test_an_extreme_that_is_not_null_stays_so(extreme: str) -> None:
+    """Of intervals it becomes the value of the first row at it, which nothing but the declaration knows to be there."""
+    sql = f"SELECT k, {extreme}(to_days(y::INTEGER)) FROM b GROUP BY k"
+    optimizer.steps(bound(sql), disabled=frozenset(("refresh_nullability",)), check=True)
+
+
 def test_copies_are_canonically_equal() -> None:
     plan = optimized(queries.sql(9))
     copy, _ = fresh_copy(plan)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from functools import partial
 
 from gquery.errors import InternalError
 from gquery.expression.expr import Call, Case, Column, Expr, InSubquery
@@ -28,6 +29,7 @@ from gquery.planner.logical.nodes import (
 )
 from gquery.planner.logical.shared import definitions
 from gquery.planner.logical.tree import (
+    cached,
     column_ids,
     expressions,
     free_columns,
@@ -78,15 +80,23 @@ def _problems(plan: Plan, finished: bool) -> list[str]:
             if c.id in seen:
                 out.append(f"{what} makes {c.name}#{c.id}, which another node makes too")
             seen.add(c.id)
-        if len({c.id for c in node.columns}) < len(node.columns):
-            out.append(f"{what} gives a column twice")
-        out.extend(f"two inputs of {what} give column {i}" for i in _given_twice(node))
+        out.extend(cached(node, "_problems", partial(_of_node, node)))  # a rule leaves most nodes as they are
         if finished and isinstance(node, Apply):
             out.append("an Apply is left")
-        out.extend(_node(node))
-        below = {c.id: c for c in _inputs(node)}
-        for e in expressions(node):
-            out.extend(_expression(e, below, finished, what))
+        if finished and any(has_subquery(e) for e in expressions(node)):
+            out.append(f"a subquery is left in a {what}")
+    return out
+
+
+def _of_node(node: Plan) -> list[str]:
+    """What is wrong with a node over what lies below it."""
+    what, out = type(node).__name__, _node(node)
+    if len({c.id for c in node.columns}) < len(node.columns):
+        out.append(f"{what} gives a column twice")
+    out.extend(f"two inputs of {what} give column {i}" for i in _given_twice(node))
+    below = {c.id: c for c in _inputs(node)}
+    for e in expressions(node):
+        out.extend(_expression(e, below, what))
     return out
 
 
@@ -159,7 +169,7 @@ def _node(plan: Plan) -> list[str]:
             return []
 
 
-def _expression(e: Expr, below: dict[int, Column], finished: bool, what: str) -> list[str]:
+def _expression(e: Expr, below: dict[int, Column], what: str) -> list[str]:
     out: list[str] = []
     for x in walk_expr(e):
         match x:
@@ -179,6 +189,4 @@ def _expression(e: Expr, below: dict[int, Column], finished: bool, what: str) ->
                 out.append("IN (subquery) of other types")
             case _:
                 pass
-    if finished and has_subquery(e):
-        out.append(f"a subquery is left in a {what}")
     return out

@@ -25,6 +25,7 @@ from gquery.planner.logical.aggregate_joins import Calls, equal_keys, joined_par
 from gquery.planner.logical.cardinality import Estimator
 from gquery.planner.logical.nodes import Aggregate, Join, JoinKind, Plan, Project
 from gquery.planner.logical.tree import fresh_copy, remap_expr, transform_up
+from gquery.runtime.records import replace
 
 
 def expand_aggregates(plan: Plan) -> Plan | None:
@@ -56,7 +57,7 @@ def _expand(plan: Aggregate) -> Plan:
             alone.append((c, a))
             continue
         parts.where, parts.order = a.filter, a.order
-        shared.append((c, make(parts, *a.args)))
+        shared.append((c, _as_known(c, make(parts, *a.args), parts)))
     if len(alone) + bool(shared or plain) > 1:
         calls = tuple((c, a) for c, a in plan.aggregates if (c, a) not in alone)
         return joined_parts(plan, [*([calls] if calls else []), *(((c, a),) for c, a in alone)], _expand)
@@ -66,6 +67,16 @@ def _expand(plan: Aggregate) -> Plan:
     source = _with_pivots(plan, parts) if parts.pivot_calls else plan.source
     passed = tuple((c, c) for c, _ in (*plan.keys, *plain))
     return Project(_expand(Aggregate(source, plan.keys, calls)), (*passed, *shared))
+
+
+def _as_known(c: Column, made: Expr, parts: Parts) -> Expr:
+    """What an aggregate became. Where that is one part, it is NOT NULL if the aggregate is: a part that looks at some of the rows
+    (those at an extreme) does not know that there are any."""
+    if not isinstance(made, Column) or c.nullable or not made.nullable:
+        return made
+    known = replace(made, nullable=False)
+    parts.calls = {a: known if part == made else part for a, part in parts.calls.items()}
+    return known
 
 
 def _by_values(plan: Aggregate) -> Plan:

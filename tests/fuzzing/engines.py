@@ -1,0 +1,51 @@
+"""How gquery runs a seed's query: all of it follows from the seed, so that a fault comes again from its number alone.
+
+A third of the queries runs on three ranks. Kernels of one in four are interpreted with their primitives inlined, as they are over
+many rows, and the plain text of the others, which is made in a fifth of the time. Of one in ten the kernels of a GPU are written.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+
+from gquery import tuning
+from gquery.planner.optimizer import RULES
+from tests.fuzzing.check import Engine
+from tests.support.in_parts import all_in_parts
+
+OPTIONAL = tuple(sorted(rule.name for rule in RULES if not rule.required))
+_INLINED = 4  # one in so many
+_WRITTEN = 10
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the command line says of all seeds."""
+
+    target: str = "python"
+    compiler: str = "auto"
+    rules: bool = False  # each query without one of the rules, in turn
+    ranks: int | None = None
+    in_parts: bool = False
+    alone: bool = False  # compile in this process alone
+
+
+def engine_of(seed: int, choice: Choice) -> Engine:
+    """The engine of a seed; sets what is tuned for it."""
+    tuning.use(replace(tuning.interpreting, plain_rows=1 << 30 if seed % _INLINED else 8))
+    disabled = OPTIONAL[seed % len(OPTIONAL)] if choice.rules else ""
+    ranks = choice.ranks or (1 if choice.in_parts or seed % 3 else 3)
+    writes = choice.target == "python" and seed % _WRITTEN == 0
+    return Engine(choice.target, ranks, disabled, choice.compiler, choice.in_parts, writes)
+
+
+@contextmanager
+def ready(choice: Choice) -> Iterator[None]:
+    """Numbers are tuned for tables of few rows, and the parts that are asked for."""
+    own = {"workers": 0, "own_kernels": sys.maxsize} if choice.alone else {}
+    tuning.use(replace(tuning.sorting, leading_least=16, leading_sample=16))  # what large tables have done to them
+    with tuning.using(replace(tuning.compiling, **own)), all_in_parts() if choice.in_parts else nullcontext():
+        yield

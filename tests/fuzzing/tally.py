@@ -1,0 +1,72 @@
+"""What has come of many seeds: verdicts, faults, how often each construct and each rule has run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tests.fuzzing.check import Engine, of_seed, run
+from tests.fuzzing.constructs import CONSTRUCTS, constructs_of
+from tests.fuzzing.engines import Choice, engine_of
+from tests.fuzzing.shrink import shrink
+
+
+@dataclass
+class Tally:
+    """Of one process, or of all together."""
+
+    outcomes: Counter[str] = field(default_factory=Counter)
+    constructs: Counter[str] = field(default_factory=Counter)  # in queries with DuckDB's rows
+    rules: Counter[str] = field(default_factory=Counter)  # switched off in queries with DuckDB's rows
+    engines: Counter[str] = field(default_factory=Counter)
+    faults: list[str] = field(default_factory=list)
+    invalid: list[str] = field(default_factory=list)
+
+    def add(self, other: Tally) -> None:
+        """Take in what another has counted."""
+        for mine, theirs in zip(self._counters(), other._counters(), strict=True):
+            mine.update(theirs)
+        self.faults += other.faults
+        self.invalid += other.invalid
+
+    def _counters(self) -> tuple[Counter[str], ...]:
+        return self.outcomes, self.constructs, self.rules, self.engines
+
+    def seed(self, seed: int, choice: Choice, tries: int) -> str:
+        """Run a seed. What is wrong with it, and the smallest statement found in so many tries; nothing where all is well."""
+        case, engine = of_seed(seed), engine_of(seed, choice)
+        try:
+            outcome = run(case, engine)
+            verdict, said = str(outcome.verdict), outcome.said
+        except Exception as error:
+            verdict, said = "different", f"{type(error).__name__}: {error}"
+        self.outcomes[verdict] += 1
+        self.engines[_shown(engine)] += 1
+        if verdict == "same":
+            self.constructs.update(constructs_of(*case.sql))
+            self.rules.update([engine.disabled] if engine.disabled else ())
+        if verdict == "invalid":
+            self.invalid.append(f"seed {seed} is no SQL: {said[:200]}")
+        if verdict != "different":
+            return ""
+        small = shrink(case, engine, tries) if tries else case
+        self.faults.append("\n  ".join((f"seed {seed}, tables {case.sets}, {engine}: {said[:400]}", *small.sql)))
+        return self.faults[-1]
+
+    def table(self, seconds: float) -> Sequence[str]:
+        """The lines that say all of it; constructs and rules begin with the rarest."""
+        total = self.outcomes.total()
+        lines = [f"{self.constructs[c]:8} {c}" for c in sorted(CONSTRUCTS, key=lambda c: (self.constructs[c], c))]
+        lines += [f"{n:8} without {rule}" for rule, n in sorted(self.rules.items(), key=lambda x: x[1])]
+        lines += [f"{n:8} on {engine}" for engine, n in sorted(self.engines.items())]
+        lines += ["", *self.invalid[:5], "", *self.faults]
+        rare = [c for c in CONSTRUCTS if self.constructs[c] < 0.005 * total]
+        lines.append(f"\n{len(rare)} of {len(CONSTRUCTS)} constructs in fewer than one query in 200")
+        lines.append(f"{total} seeds, {dict(self.outcomes)} in {seconds:.0f} s: {len(self.faults)} differences")
+        return lines
+
+
+def _shown(engine: Engine) -> str:
+    kind = f"{engine.target}, {engine.ranks} rank{'s' * (engine.ranks > 1)}"
+    return kind + (", in parts" if engine.in_parts else "") + (", and a GPU's kernels written" if engine.writes else "")

@@ -38,6 +38,7 @@ from gquery.planner.physical import (
     SegmentRows,
 )
 from gquery.planner.segments import finds_heads
+from gquery.planner.step_columns import exprs_read
 from gquery.runtime.records import dataclass
 
 Ranges = tuple[tuple[int, int], ...]
@@ -105,7 +106,7 @@ def _lets_nothing_past(pipeline: Pipeline, joins: Mapping[int, JoinIndex]) -> bo
 
 
 def _cannot_fail(step: Probe) -> bool:
-    return all(never_fails(unwidened(e)) for e in step.exprs)
+    return all(never_fails(unwidened(e)) for e in exprs_read((step,)))
 
 
 def _possible(pipeline: Pipeline, zones: Mapping[int, Zones], joins: Mapping[int, JoinIndex]) -> Iterator[Blocks]:

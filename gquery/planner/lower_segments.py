@@ -33,7 +33,7 @@ from gquery.planner.physical import (
     Step,
     Stored,
 )
-from gquery.planner.step_columns import columns_read
+from gquery.planner.step_columns import columns_read, exprs_read
 from gquery.runtime.records import dataclass, replace
 
 Keys = tuple[tuple[Column, Expr], ...]
@@ -100,7 +100,7 @@ class _Split:
     def probe(self, step: Probe) -> None:
         """Take a probe that finds one row at most."""
         own = {s.column.id for s in step.table.columns} | {c.id for c in step.payload}
-        if not self.add(step, all(never_fails(e) for e in step.exprs), columns_read((step,)) - own):
+        if not self.add(step, all(never_fails(e) for e in exprs_read((step,))), columns_read((step,)) - own):
             return
         self.determined |= own if step.mark is None else own | {step.mark.id}
         if step.kind is JoinKind.INNER and not any(step.table.null_safe):

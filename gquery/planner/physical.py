@@ -123,12 +123,6 @@ class Probe:
         """All bounds of a range of rows, in this order."""
         return self.low + self.high + (() if self.reach is None else (self.reach,))
 
-    @property
-    def exprs(self) -> tuple[Expr, ...]:
-        """All that it computes: keys, residual, bounds."""
-        tested = () if self.residual is None else (self.residual,)
-        return (*self.keys, *tested, *(b.expr for b in self.bounds))
-
 
 @frozen_open
 class SegmentHeads:

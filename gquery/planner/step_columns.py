@@ -24,8 +24,10 @@ def exprs_read(steps: Iterable[Step]) -> Iterator[Expr]:
                 yield predicate
             case Compute(exprs):
                 yield from (e for _, e in exprs)
-            case Probe():
-                yield from step.exprs
+            case Probe(keys=probed, residual=residual):
+                yield from probed
+                yield from () if residual is None else (residual,)
+                yield from (b.expr for b in step.bounds)
             case SegmentHeads(key) | SegmentRows(key):
                 yield key.column
             case AggregateSegment(accumulators):

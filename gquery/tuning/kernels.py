@@ -173,7 +173,7 @@ class Compiling(Record):
     own_kernels: int = number(
         128,
         "kernels",
-        "for a CPU that this process compiles itself: LLVM leaves 0.5 MB of each behind, which ends with a worker",
+        "for a CPU that this process compiles itself: LLVM leaves up to 0.2 MB of each behind, which ends with a worker",
     )
     patience: int = number(
         4, "kernels", "that ready workers get first where this process has not imported the compiler: it takes so long"

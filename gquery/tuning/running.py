@@ -178,6 +178,9 @@ class Interpreting(Record):
     )
     paced_turns: int = number(4096, "turns", "of loops in an interpreted kernel between two looks at the clock")
     background_tasks: int = number(32, "kernels", "that wait to be compiled beside the queries, at most")
+    background_threads: int = number(
+        2, "threads", "that have such kernels compiled: as many at once, where processes that compile are up"
+    )
     break_even_seconds: float = number(
         0.03, "seconds", "of interpreting, in all runs, from which on a usual pipeline is compiled", _INTERPRETED
     )

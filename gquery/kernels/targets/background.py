@@ -1,7 +1,7 @@
-"""Work that nobody waits for, on a thread of its own: kernels that a later run will want.
+"""Work that nobody waits for, on threads of its own: kernels that a later run will want.
 
-The thread ends with its last task, and the process waits for no more than the task at hand: LLVM must not be at work while a
-process is taken down.
+Threads end with the last task, and the process waits for no more than the tasks at hand: LLVM must not be at work while a
+process is taken down. There are a few of them, as a task may wait for a process that compiles.
 """
 
 from __future__ import annotations
@@ -18,26 +18,27 @@ Task = Callable[[], object]
 
 
 class Background:
-    """Tasks, done one after another; of many that wait, the oldest are left out."""
+    """Tasks, a few at once; of many that wait, the oldest are left out."""
 
     def __init__(self) -> None:
         self._tasks: deque[Task] = deque(maxlen=tuning.interpreting.background_tasks)
         self._lock = threading.Lock()
-        self._is_busy = False
+        self._busy = 0  # threads
 
     def add(self, task: Task) -> None:
         """Have a task done some time; nobody learns what it raises."""
         with self._lock:
             self._tasks.append(task)
-            if self._is_busy:
+            if self._busy >= tuning.interpreting.background_threads:
                 return
-            self._is_busy = True
+            self._busy += 1
         try:
             threading.Thread(target=self._serve, name="gquery-background").start()
         except RuntimeError:  # no thread can be started, or the process is ending
             with self._lock:
-                self._tasks.clear()
-                self._is_busy = False
+                self._busy -= 1
+                if self._busy == 0:
+                    self._tasks.clear()
 
     def _serve(self) -> None:
         while (task := self._next()) is not None:
@@ -49,7 +50,7 @@ class Background:
             if self._tasks and threading.main_thread().is_alive():
                 return self._tasks.popleft()
             self._tasks.clear()
-            self._is_busy = False
+            self._busy -= 1
             return None
 
 

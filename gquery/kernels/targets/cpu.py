@@ -105,7 +105,7 @@ class CpuTarget:
         compiled = self._compiled.get((kernel.digest, name))
         if compiled is not None:
             return compiled
-        if self._made >= tuning.compiling.own_kernels and not _is_kept(source := cpu_compiler(name).source(kernel)):
+        if self._is_tired and not _is_kept(source := cpu_compiler(name).source(kernel)):
             self._compile_elsewhere({(name, source)})
         return beside(lambda: self._compile(kernel, name))
 
@@ -139,21 +139,28 @@ class CpuTarget:
             background().add(partial(self._compile_aside, kernel, source))
 
     def _compile_aside(self, kernel: Kernel, source: KernelSource) -> None:
-        """Compile a kernel; a process that has compiled many has a worker do it and loads what that made."""
-        if self._made >= tuning.compiling.own_kernels and not _is_kept(source):
-            self._compile_elsewhere({("llvm", source)})
+        """Compile a kernel. A worker does it where one is up, as that takes nothing from the query's thread and several compile
+        at once, or where this process has compiled many; this one loads what it made."""
+        if (self._is_tired or workers().has_ready) and not _is_kept(source):
+            self._compile_elsewhere({("llvm", source)}, all_of_them=True)
         self._compile(kernel, "llvm")
 
-    def _compile_elsewhere(self, missing: Collection[tuple[Compiler, KernelSource]]) -> None:
-        """Have workers compile kernels; this process does some of them while it has compiled few."""
+    @property
+    def _is_tired(self) -> bool:
+        """Whether this process has compiled as many kernels as it may."""
+        return self._made >= tuning.compiling.own_kernels
+
+    def _compile_elsewhere(self, missing: Collection[tuple[Compiler, KernelSource]], all_of_them: bool = False) -> None:
+        """Have workers compile kernels; this process does some while it has compiled few, unless it is ``all_of_them``."""
         if kernel_cache().is_usable:  # workers hand their results over through it
             for _, source in missing:
                 _ = source.text  # what has no meaning is an error of this thread, not of one that serves a worker
             compilers = {source: name for name, source in missing}
             requests = [(f"cpu_{name}", source, (0, 0)) for name, source in sorted(missing)]
-            is_tired = self._made >= tuning.compiling.own_kernels
             workers().compile_at_once(
-                requests, lambda r: beside(lambda: self._make_code(compilers[r[1]], r[1])), elsewhere=is_tired
+                requests,
+                lambda r: beside(lambda: self._make_code(compilers[r[1]], r[1])),
+                elsewhere=all_of_them or self._is_tired,
             )
 
     def _make_code(self, name: Compiler, source: KernelSource) -> Any:

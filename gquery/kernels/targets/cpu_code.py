@@ -43,7 +43,7 @@ def object_code(text: str) -> bytes:
         module.verify()
         options = stack.enter_context(llvm.create_pipeline_tuning_options(speed_level=tuning.compiling.optimization))
         options.loop_vectorization = options.loop_interleaving = True
-        options.slp_vectorization = False
+        options.loop_unrolling = options.slp_vectorization = False  # what gains by it is unrolled when it is written
         builder = stack.enter_context(llvm.create_pass_builder(_machine(), options))
         inlining = stack.enter_context(llvm.create_new_module_pass_manager())
         inlining.add_always_inliner_pass()

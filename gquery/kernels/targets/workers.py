@@ -109,7 +109,9 @@ class Workers:
         return bool(self._threads) or (self._count() > 0 and not self._stopped and not self._is_refused)
 
     def _count(self) -> int:
-        return min(self.most, (os.cpu_count() or 1) - 1)
+        """A worker for each core, as this process only waits once all are ready; none beside a single one."""
+        cores = os.cpu_count() or 1
+        return min(self.most, cores) if cores > 1 else 0
 
     def stop(self) -> None:
         """End all workers, whatever they do."""

@@ -81,6 +81,10 @@ class Opaque:
         """The number here of another's first value."""
         return self._starts[id(part)]
 
+    def starts_in(self, whole: Opaque) -> tuple[int, ...]:
+        """What makes numbers of this one numbers of ``whole``, which `gathered` has made of it and others: an amount a space."""
+        return (0 if whole is self else whole.start_of(self),)
+
     @property
     def is_pending(self) -> bool:
         """Whether it stands for values that are not there while planning."""
@@ -209,6 +213,23 @@ class Spaces(Opaque):
         """Whether a part does."""
         return any(p.is_pending for p in self._parts)
 
+    def starts_in(self, whole: Opaque) -> tuple[int, ...]:
+        """Those of all parts."""
+        if whole is self or id(self) in whole._starts:
+            return (0 if whole is self else whole.start_of(self),) * self.spaces
+        assert isinstance(whole, Spaces)
+        made: list[int] = []
+        for n, (part, into) in enumerate(zip(self._parts, whole._parts, strict=True)):
+            moved = (whole.spaces_before[n] - self.spaces_before[n]) << ROW_ID_BITS
+            made += [moved + start for start in part.starts_in(into)]
+        return tuple(made)
+
+    def gathered(self, others: Sequence[Opaque]) -> Opaque | None:
+        """Its parts, each together with that of the others; None where they are not alike."""
+        if not all(isinstance(o, Spaces) and len(o._parts) == len(self._parts) for o in others):
+            return None
+        return _spaces_of(tuple(gathered([o._parts[n] for o in (self, *others)]) for n in range(len(self._parts))))
+
     def origins(self) -> Iterator[tuple[Opaque, Opaque]]:
         """Those of all parts."""
         for part in self._parts:
@@ -289,6 +310,15 @@ def joined(several: Sequence[Opaque]) -> Opaque:
         stands_for = parts[0].stands_for if all(p.stands_for is parts[0].stands_for for p in parts) else None
         found = _joined[key] = Opaque(pa.chunked_array(chunks, type_), parts, stands_for)
     return found
+
+
+def gathered(several: Sequence[Opaque]) -> Opaque:
+    """The values of what ranks have made for one column, one after another. It has as many spaces as each of them: kernels
+    rely on a plan's bounds of the numbers."""
+    first, *others = tuple({id(o): o for o in several}.values())
+    if others and isinstance(first, Spaces) and (made := first.gathered(others)) is not None:
+        return made
+    return joined(several)
 
 
 def _as_type(values: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:

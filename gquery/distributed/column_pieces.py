@@ -13,13 +13,14 @@ from itertools import pairwise
 import numpy as np
 
 from gquery.columns.dictionary_union import Codes, union_in_phases
-from gquery.columns.opaque import Opaque, joined
+from gquery.columns.opaque import Opaque, gathered
 from gquery.columns.table import ColumnData, ColumnStatistics, Dictionary
 from gquery.device.array import Array
 from gquery.device.buffer import Buffer
 from gquery.device.copies import copied, copy_into, room_for
 from gquery.device.device import Device
 from gquery.errors import InternalError
+from gquery.expression.facts import ROW_ID_BITS
 from gquery.expression.types import INT128, Bounds, PhysicalType, physical_type_for
 from gquery.kernels.builtin import gathers
 from gquery.kernels.readback import read_scalar
@@ -144,7 +145,7 @@ def _through(table: Array, known: Bounds | None) -> Bounds | None:
 
 def _values_joined(pieces: list[ColumnData], device: Device) -> tuple[Opaque, list[ColumnData]]:
     """The values of all pieces one after another; a piece of NULLs alone may have none."""
-    whole = joined([p.dictionary for p in pieces if isinstance(p.dictionary, Opaque)])
+    whole = gathered([p.dictionary for p in pieces if isinstance(p.dictionary, Opaque)])
     known = Bounds(0, max(whole.numbers - 1, 0))
     return whole, [p if p.dictionary is whole else _renumbered(p, whole, known, device) for p in pieces]
 
@@ -152,8 +153,12 @@ def _values_joined(pieces: list[ColumnData], device: Device) -> tuple[Opaque, li
 def _renumbered(piece: ColumnData, whole: Opaque, known: Bounds, device: Device) -> ColumnData:
     """A piece with the numbers that its values have among those of all."""
     own, physical_type = piece.dictionary, physical_type_for(known)
-    start = whole.start_of(own) if isinstance(own, Opaque) else 0
-    data = _on(piece.data, device).astype(physical_type.numpy) + np.dtype(physical_type.numpy).type(start)
+    starts = own.starts_in(whole) if isinstance(own, Opaque) else (0,)
+    data = _on(piece.data, device).astype(physical_type.numpy)
+    if len(starts) == 1:
+        data = data + data.dtype.type(starts[0])
+    else:
+        data = data + device.from_host(np.array(starts, data.dtype), _CONTEXT)[data >> ROW_ID_BITS]
     if piece.validity is not None:
         data = data * _on(piece.validity, device).astype(data.dtype)
     bounds = ColumnStatistics(known, piece.statistics.null_count)

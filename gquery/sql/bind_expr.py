@@ -35,6 +35,7 @@ from gquery.runtime.interrupt import check
 from gquery.sql.bind_columns import column_of
 from gquery.sql.bind_lambda import LAMBDAS, over_elements
 from gquery.sql.bind_lists import of_list
+from gquery.sql.bind_quantiles import at_fractions
 from gquery.sql.bind_subquery import QUANTIFIED, ROWS, QueryBinder, SubqueryBinder, listed
 from gquery.sql.bind_unnest import CALLS, list_to_unnest
 from gquery.sql.call_parts import call_parts
@@ -161,7 +162,7 @@ class ExprBinder(SubqueryBinder):
             case exp.Filter() | exp.WithinGroup():
                 return self._aggregate(node)
             case exp.Bracket() | exp.Array():
-                return of_list(node, self.bind)
+                return of_list(node, self.bind, self._body)
             case exp.Tuple() | exp.Star():
                 raise BindError(
                     "a row of values cannot stand here" if isinstance(node, exp.Tuple) else "* cannot stand here"
@@ -384,7 +385,8 @@ class ExprBinder(SubqueryBinder):
             raise BindError(f"{name}(DISTINCT ...) can only be ordered by its arguments")
         if name == "count" and not said.distinct and len(bound) == 1 and never_null(bound[0]):
             bound = []  # count of a value that is never NULL is count(*)
-        return self.aggregates.add(aggregate(name, bound, said.distinct, kept, order), name)
+        add = self.aggregates.add
+        return at_fractions(name, bound, lambda args: add(aggregate(name, args, said.distinct, kept, order), name))
 
 
 def _keys(order: exp.Expr | None) -> list[exp.Ordered]:

@@ -1,4 +1,5 @@
-"""Lambda functions over lists: ``list_transform(xs, lambda x: x + 1)`` and ``list_filter(xs, lambda x, i: i > 1)``.
+"""Lambda functions over lists: ``list_transform(xs, lambda x: x + 1)``, ``list_filter(xs, lambda x, i: i > 1)`` and both as one,
+``[x + 1 FOR x IN xs IF x > 1]``.
 
 They stand for a subquery over the elements, so that the body is an expression as any other, of columns around it too:
 
@@ -44,6 +45,14 @@ def over_elements(name: str, xs: Expr, node: exp.Lambda, bind: BindBody) -> Expr
     filled = call("coalesce", some, cast(call("list_value"), made.dtype))
     query = Project(Aggregate(source, (), ((some, made),)), ((column, filled),))
     return case([(Not(IsNull(xs)), ScalarSubquery(query))], None)
+
+
+def comprehension(node: exp.Comprehension, bind: Callable[[exp.Expr], Expr], body: BindBody) -> Expr:
+    """``[x + 1 FOR x IN xs IF x > 1]``."""
+    xs, condition = bind(node.args["iterator"]), node.args.get("condition")
+    if condition is not None:
+        xs = over_elements("list_filter", xs, exp.Lambda(this=condition, expressions=[node.expression]), body)
+    return over_elements("list_transform", xs, exp.Lambda(this=node.this, expressions=[node.expression]), body)
 
 
 def _with_columns(body: exp.Expr, names: frozenset[str]) -> exp.Expr:

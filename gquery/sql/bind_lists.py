@@ -11,14 +11,21 @@ from gquery.expression.expr import Expr, Literal
 from gquery.expression.types import BIGINT, VARCHAR
 from gquery.functions import call
 from gquery.functions.opaque import refuse_opaque
+from gquery.sql.bind_lambda import BindBody, comprehension
 from gquery.sql.types import integer_literal
 
 Bind = Callable[[exp.Expr], Expr]
 
 
-def of_list(node: exp.Bracket | exp.Array, bind: Bind) -> Expr:
-    """A list of values, or what is taken out of one."""
-    return call("list_value", *map(bind, node.expressions)) if isinstance(node, exp.Array) else _bracket(node, bind)
+def of_list(node: exp.Bracket | exp.Array, bind: Bind, body: BindBody) -> Expr:
+    """A list of values, one that is made of another's, or what is taken out of one."""
+    match node:
+        case exp.Array(expressions=[exp.Comprehension() as made]):
+            return comprehension(made, bind, body)
+        case exp.Array():
+            return call("list_value", *map(bind, node.expressions))
+        case _:
+            return _bracket(node, bind)
 
 
 def _bracket(node: exp.Bracket, bind: Bind) -> Expr:

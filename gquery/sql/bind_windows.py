@@ -7,7 +7,7 @@ order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 from sqlglot import exp
 
@@ -24,6 +24,7 @@ from gquery.planner.logical.tree import has_subquery, remap_expr
 from gquery.runtime.records import replace
 from gquery.sql.bind_expr import ExprBinder
 from gquery.sql.bind_frame import bound_frame, without_peers
+from gquery.sql.bind_quantiles import at_fractions
 from gquery.sql.bind_unnest import Unnested
 from gquery.sql.call_parts import call_parts
 from gquery.sql.collation import sort_node
@@ -115,12 +116,13 @@ class Windows:
             order = said.order  # of all rows of a partition: the order inside the call is the one that counts
         if said.order == order and is_aggregate(call.name):
             said = replace(said, order=())
-        return self._made(call.name, args, frame, said, (tuple(partition), order))
+        over = (tuple(partition), order)
+        return at_fractions(call.name, args, lambda a: self._made(call.name, a, frame, said, over))
 
     def _made(
         self,
         name: str,
-        args: list[Expr],
+        args: Sequence[Expr],
         frame: WindowFrame,
         said: Modifiers,
         over: tuple[tuple[Expr, ...], tuple[SortKey, ...]],

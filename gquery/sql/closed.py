@@ -64,6 +64,7 @@ _READ: dict[type[exp.Expr], frozenset[str]] = {
     exp.Paren: _ONE,
     exp.Tuple: _LIST,
     exp.Array: _LIST,
+    exp.Comprehension: _SIDES | {"iterator", "condition"},
     exp.Struct: _LIST,
     exp.Anonymous: frozenset(("this", "expressions")),
     exp.Filter: _SIDES,

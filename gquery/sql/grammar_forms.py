@@ -226,7 +226,12 @@ class FormReader(TokenReader, ABC):
     def _list(self) -> None:
         self.next()
         if not self.take("]"):
-            self.expressions()
+            if self.expressions() == 1 and self.take("for"):
+                self.name(leaf=True)
+                self.expect("in")
+                self.expression()
+                if self.take("if"):
+                    self.expression()
             self.expect("]")
 
     def _struct(self) -> None:

@@ -109,6 +109,7 @@ SURFACE: dict[str, tuple[Construct, ...]] = {
         Construct("Casts", "SELECT [a]::DOUBLE[], [1, 2]::VARCHAR FROM t"),
         Construct("Lambda functions",
                   "SELECT list_transform([1, a], lambda x: x + a), list_filter([1, 2], lambda x: x > 1) FROM t"),
+        Construct("List comprehensions", "SELECT [x + a FOR x IN [1, 2, a] IF x > 1] FROM t"),
         Construct("UNNEST", "SELECT a, unnest([a, 2]), unnest(['x']) FROM t"),
         Construct("UNNEST in FROM, WITH ORDINALITY", "SELECT a, x, i FROM t, unnest([a, 2]) WITH ORDINALITY AS v(x, i)"),
     ),

@@ -258,3 +258,9 @@ select count(distinct (0, 0)), count(distinct (n, 1)), string_agg(distinct 'x', 
 select n, count(distinct (0, 0)), string_agg(distinct 'x', ','), count(distinct 'x') filter (where id > 90) from t group by n
 
 select min(n) from t where id < 0 having count(distinct (0, 0)) <> 0
+
+select s, quantile_cont(i16, [0.25, 0.5, 1]), quantile_disc(i8, [0.1, 0.9]) from t group by s
+
+select quantile_cont(i16, [0.25, 0.5]), percentile_disc([0, 1]) within group (order by id desc) from t where id < 0
+
+select id, quantile_cont(i8, [0.5, 0.75]) over (partition by n) from t

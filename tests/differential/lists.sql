@@ -226,3 +226,11 @@ select k from l where xs in ([1, 2, 3], [5]) or xs = any([[4, null]]) or (xs, k)
 select greatest(xs, [4]), least(xs, [4], null), nullif(xs, [5]), hash(xs) = hash([1, 2, 3]), case xs when [5] then 1 else 2 end, xs = ds, xs < ds from l
 
 pivot l on s using count(*) group by xs
+
+select k, [k * x for x in [1, null, 3] if x > 1 or x is null] from l
+
+select [[x + y for y in [10, 20]] for x in [1, 2]], [x for x in range(10) if x % 3 = 0]
+
+select s, [upper(w) for w in string_split(s, 'a')] from l
+
+select k, list_transform(list_transform([1, 2, k], lambda x: x + 1), lambda x: x + k), list_filter(list_filter([1, k], lambda x: x > 0), lambda x: x > k) from l

@@ -82,7 +82,7 @@ mutants: $(VENV)/.dev
 
 ## make mutations  damaged files of each kind, each read in a process that may die (MUTATIONS=2000)
 mutations: $(VENV)/.dev
-	GQUERY_MUTATIONS=$(MUTATIONS) $(BIN)/python -m pytest -q -n $(JOBS) tests/io/test_mutations.py
+	GQUERY_MUTATIONS=$(MUTATIONS) $(BIN)/python -m pytest -q -n $(JOBS) tests/io/test_mutations.py tests/io/test_pages.py
 
 ## make test-slow  the tests on larger data
 test-slow: $(VENV)/.dev

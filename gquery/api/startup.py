@@ -146,6 +146,7 @@ def load_engine() -> tuple[ModuleType, ...]:
         import gquery.api.relation
         import gquery.execution
         import gquery.kernels.builtin.narrowing
+        import gquery.kernels.builtin.parquet_pages
         import gquery.planner.lower
         import gquery.planner.optimizer
         from gquery.kernels.targets import python

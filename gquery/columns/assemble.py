@@ -28,8 +28,9 @@ from gquery.columns.encode import (
     is_wrapped,
     normalise,
 )
-from gquery.columns.narrowing import NarrowingLoop, loop_for, words_in
+from gquery.columns.narrowing import NarrowingLoop, loop_for, word_loop, words_in, words_of
 from gquery.columns.ownership import are_narrow, check_digits
+from gquery.columns.page_values import Words
 from gquery.columns.statistics import OrderOfParts
 from gquery.columns.table import ColumnData
 from gquery.columns.zones import ZonesOfParts
@@ -51,7 +52,11 @@ class Assembly(Protocol):
     checks_digits: bool
     """Whether `add` looks itself whether decimals have no more digits than they say."""
 
-    def add(self, group: int, pieces: Iterable[pa.Array]) -> int:
+    @property
+    def takes_words(self) -> bool:
+        """Whether `add` takes words in place of arrays: it copies them at once."""
+
+    def add(self, group: int, pieces: Iterable[pa.Array | Words]) -> int:
         """Takes the pieces of a group, in order; how many rows they have. Arrays are held as long as `finish` needs them."""
 
     def finish(self) -> Phases[ColumnData]:
@@ -81,13 +86,13 @@ def assembly_for(
 class Gathered:
     """Any column: its pieces as Arrow has them, encoded as a whole."""
 
-    checks_digits = False
+    checks_digits = takes_words = False
 
     def __init__(self, starts: Sequence[int], type_: pa.DataType, field: Field, narrow: bool) -> None:
         self._pieces: list[list[pa.Array]] = [[] for _ in starts[1:]]
         self._type, self._field, self._narrow = type_, field, narrow
 
-    def add(self, group: int, pieces: Iterable[pa.Array]) -> int:
+    def add(self, group: int, pieces: Iterable[pa.Array | Words]) -> int:
         """Holds the pieces of a group; how many rows they have."""
         self._pieces[group] = list(pieces)
         return sum(len(p) for p in self._pieces[group])
@@ -157,7 +162,14 @@ class Fixed:
             PhysicalType.I64 if physical_type is PhysicalType.I128 else physical_type
         ), not narrow or bounds is known
 
-    def add(self, group: int, pieces: Iterable[pa.Array]) -> int:
+    @property
+    def takes_words(self) -> bool:
+        """Whether there are enough integers for compiled loops, and the loop from words is there."""
+        is_plain = self._zones is not None and words_of(self._type) is not None
+        is_long = self._starts[-1] >= tuning.encoding.compiled_rows
+        return is_plain and is_long and word_loop(self._values.itemsize) is not None
+
+    def add(self, group: int, pieces: Iterable[pa.Array | Words]) -> int:
         """Copies the pieces of a group into their rows of the column's array; how many rows they have. MisfitError where
         a value is outside of the bounds that narrowed the array, ValueError where a group has more rows than its footer says or
         a decimal more digits than its type."""
@@ -169,7 +181,9 @@ class Fixed:
                 raise ValueError(f"a row group holds more than the {end - start} rows that the footer tells")
             if not len(piece):
                 continue
-            if loop is not None and not piece.null_count and piece.type == self._type:
+            if isinstance(piece, Words):
+                found.append(self._narrow_words(piece.values, at))
+            elif loop is not None and not piece.null_count and piece.type == self._type:
                 found.append(self._narrow(loop, piece, at))
             else:
                 found += self._write(piece, at)
@@ -196,6 +210,20 @@ class Fixed:
         check_digits(piece, self._field.name, bounds, is_narrow)
         self._check_fits(bounds)
         self._zones.take(at // block, low, high)
+        return bounds
+
+    def _narrow_words(self, words: Any, at: int) -> Bounds:
+        """Write words by a loop; their bounds. MisfitError, too, where a decimal has too many digits: who reads again tells."""
+        loop, zones = word_loop(self._values.itemsize), self._zones
+        assert loop is not None and zones is not None
+        made, block = self._values[at : at + len(words)], zones.block
+        low, high, _ = loop(words, made, at % block, block)
+        bounds = Bounds(int(low.min()), int(high.max()))
+        limit = 10**self._dtype.precision if self._dtype.is_decimal else None
+        if limit is not None and not -limit < bounds.low <= bounds.high < limit:
+            raise MisfitError
+        self._check_fits(bounds)
+        zones.take(at // block, low, high)
         return bounds
 
     def _write(self, piece: pa.Array, at: int) -> list[Bounds]:

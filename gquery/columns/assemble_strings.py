@@ -14,7 +14,14 @@ import pyarrow as pa
 
 from gquery import tuning
 from gquery.columns.arrow_buffers import bits_of, offsets_of
-from gquery.columns.dictionary_union import Codes, DictionaryUnion, codes_of, strings_of, union_in_phases
+from gquery.columns.dictionary_union import (
+    Codes,
+    DictionaryUnion,
+    codes_of,
+    codes_of_words,
+    strings_of,
+    union_in_phases,
+)
 from gquery.columns.encode_strings import (
     characters_column,
     characters_of,
@@ -24,6 +31,7 @@ from gquery.columns.encode_strings import (
     null_strings,
     without_views,
 )
+from gquery.columns.page_values import Words
 from gquery.columns.statistics import OrderOfParts
 from gquery.columns.table import ColumnData
 from gquery.device.transfer import Transfer, Upload
@@ -34,7 +42,7 @@ from gquery.runtime.threads import Phases, Task
 class DictionaryPieces:
     """Strings that come as codes into dictionaries, which may differ from piece to piece."""
 
-    checks_digits = False
+    checks_digits, takes_words = False, True
 
     def __init__(self, starts: Sequence[int], upload: Upload, limit: int | None = None) -> None:
         self._starts, self._upload = starts, upload
@@ -42,9 +50,11 @@ class DictionaryPieces:
         self._groups: list[list[Codes]] = [[] for _ in starts[1:]]
         self._order = OrderOfParts()
 
-    def add(self, group: int, pieces: Iterable[pa.DictionaryArray]) -> int:
+    def add(self, group: int, pieces: Iterable[pa.DictionaryArray | Words]) -> int:
         """Holds the codes and dictionaries of a group; how many rows they have."""
-        self._groups[group] = [self._kept(codes_of(piece)) for piece in pieces]
+        self._groups[group] = [
+            self._kept(codes_of_words(piece) if isinstance(piece, Words) else codes_of(piece)) for piece in pieces
+        ]
         return sum(len(codes.raw) for codes in self._groups[group])
 
     def _kept(self, codes: Codes) -> Codes:
@@ -108,14 +118,14 @@ class DictionaryPieces:
 class Strings:
     """Strings as they are; a sample decides whether they get a dictionary after all."""
 
-    checks_digits = False
+    checks_digits = takes_words = False
 
     def __init__(self, starts: Sequence[int], upload: Upload, may_repeat: bool = True) -> None:
         self._starts, self._upload, self._may_repeat = starts, upload, may_repeat
         self._groups: list[list[pa.Array]] = [[] for _ in starts[1:]]
         self._nulls = self._distinct = 0
 
-    def add(self, group: int, pieces: Iterable[pa.Array]) -> int:
+    def add(self, group: int, pieces: Iterable[pa.Array | Words]) -> int:
         """Holds the pieces of a group; how many rows they have."""
         kept = [self._kept(without_views(piece)) for piece in pieces]
         self._groups[group] = kept

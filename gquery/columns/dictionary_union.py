@@ -16,6 +16,7 @@ import pyarrow as pa
 from gquery import tuning
 from gquery.columns.arrow import code_array
 from gquery.columns.arrow_buffers import bits_of, numpy_name, values_of
+from gquery.columns.page_values import Words
 from gquery.columns.statistics import Order
 from gquery.columns.table import ColumnData, ColumnStatistics, Dictionary
 from gquery.device.buffer import Buffer
@@ -43,6 +44,13 @@ def codes_of(array: pa.DictionaryArray) -> Codes:
         raw = np.where(ok.view(np.bool_), raw, raw.dtype.type(0))
     physical_type = physical_type_for(Bounds(0, max(len(array.dictionary) - 1, 0)))
     return Codes(array.dictionary, raw.astype(physical_type.numpy, copy=False), ok)
+
+
+def codes_of_words(words: Words) -> Codes:
+    """Codes that come as words, in few bytes, none NULL."""
+    assert words.dictionary is not None
+    physical_type = physical_type_for(Bounds(0, max(len(words.dictionary) - 1, 0)))
+    return Codes(words.dictionary, words.values.astype(physical_type.numpy), None)
 
 
 def strings_of(codes: Codes) -> pa.Array:

@@ -59,6 +59,11 @@ def loop_for(type_: pa.DataType, size: int) -> NarrowingLoop | None:
     return None if words is None or _loops is None else _loops(words, size)
 
 
+def word_loop(size: int) -> NarrowingLoop | None:
+    """The loop from words of 64 bits into values of ``size`` bytes; None where there is none yet."""
+    return None if _loops is None else _loops("i64", size)
+
+
 def words_of(type_: pa.DataType) -> Words | None:
     """How the integers of an Arrow type lie; None where they are not signed or mean something else in gquery."""
     if pa.types.is_decimal128(type_):

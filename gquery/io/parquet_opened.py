@@ -28,6 +28,7 @@ class OpenedParquet:
         buffer_size: int = 0,
         pre_buffer: bool = False,
     ) -> None:
+        self.source = source
         self._reader = ParquetReader()
         self._reader.open(
             source,

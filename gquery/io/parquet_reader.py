@@ -1,9 +1,9 @@
 """Reading columns of Parquet files on all cores: a task is one column of one row group.
 
-A column is a generator of tasks, so that those of all columns, and of several tables, share the threads. Arrow decodes
-a row group in batches that stay in a core's cache; the same thread encodes each batch into the column's final array
-(`gquery.columns.assemble`) and, on a GPU, sends the finished row group over while others are still decoding. So reading,
-encoding and copying overlap, and wide values such as Arrow's 16-byte decimals never reach main memory.
+A column is a generator of tasks, so that those of all columns, and of several tables, share the threads. Kernels read a row
+group's pages (`io.pages`), or Arrow does, a batch at a time that stays in a core's cache; the same thread encodes each batch into
+the column's final array (`gquery.columns.assemble`) and, on a GPU, sends the finished row group over while others are still
+decoding. So reading, encoding and copying overlap, and wide values such as Arrow's 16-byte decimals never reach main memory.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from gquery.columns.assemble import Assembly, Gathered, MisfitError, assembly_fo
 from gquery.columns.assemble_strings import Strings
 from gquery.columns.encode_strings import without_views
 from gquery.columns.ownership import check_decoded
+from gquery.columns.page_values import Words, page_kernels
 from gquery.columns.table import ColumnData
 from gquery.device.device import Device
 from gquery.device.host import trim_freed_memory
@@ -29,6 +30,7 @@ from gquery.device.transfer import Upload
 from gquery.errors import FileError
 from gquery.expression.types import Bounds, Field
 from gquery.io.files import reading
+from gquery.io.pages import ChunkReader, PageBuffers, chunk_of_pages
 from gquery.io.parquet_files import ParquetFiles, RowGroup
 from gquery.io.parquet_opened import OpenedParquet, random_access
 from gquery.runtime.records import dataclass
@@ -75,6 +77,7 @@ class ParquetReader:
         self._upload = Upload(device)
         self._starts = [0, *itertools.accumulate(group.rows for group in groups)]
         self._idle: dict[tuple[int, bool], list[OpenedParquet]] = {}  # opened files that no thread uses now
+        self._buffers: list[PageBuffers] = []  # that no thread uses now
         self._began = time.perf_counter()
         self._decoding: list[float] = []  # seconds of each row group
         self._working: list[float] = []  # seconds of each task
@@ -127,9 +130,7 @@ class ParquetReader:
         name, place = wanted.field.name, self._groups[group]
         file, waited = self._files.files[place.file].name, [0.0]
         with reading(file, "Parquet file"), self._opened(place) as opened:
-            size = min(self._batch_rows(wanted.type), max(place.rows, 1))
-            batches = opened.batches(size, [place.number], wanted.leaves)
-            pieces = _pieces(batches, name, waited, assembly.checks_digits)
+            pieces = self._pieces(opened, wanted, place, assembly, waited)
             try:
                 rows = assembly.add(group, pieces if place.whole else _first(pieces, place.rows))
             except MisfitError:
@@ -141,6 +142,47 @@ class ParquetReader:
                 f'Cannot read the Parquet file "{file}": its footer tells {place.rows} rows of row group '
                 f"{place.number}, and {name} has {rows}"
             )
+
+    def _pieces(
+        self, opened: OpenedParquet, wanted: Wanted, place: RowGroup, assembly: Assembly, waited: list[float]
+    ) -> Iterator[pa.Array | Words]:
+        """What a row group has of a column: as words where kernels read its pages, the rest as Arrow makes it."""
+        rows = 0
+        for words in self._words(opened, wanted, place, assembly):
+            rows += len(words)
+            yield words
+        if rows and rows == place.rows:
+            return
+        size = min(self._batch_rows(wanted.type), max(place.rows, 1))
+        batches = opened.batches(size, [place.number], wanted.leaves)
+        for piece in _pieces(batches, wanted.field.name, waited, assembly.checks_digits):
+            if len(piece) > rows:
+                yield piece[rows:] if rows else piece
+            rows = max(rows - len(piece), 0)
+
+    def _words(self, opened: OpenedParquet, wanted: Wanted, place: RowGroup, assembly: Assembly) -> Iterator[Words]:
+        """The first rows of a local file's row group, as far as kernels read pages."""
+        file, footer = self._files.files[place.file], self._files.footers[place.file]
+        kernels = page_kernels() if place.whole and file.filesystem is None and len(wanted.leaves) == 1 else None
+        if kernels is None or not assembly.takes_words:
+            return
+        leaf = wanted.leaves[0]
+        metadata, column = footer.row_group(place.number).column(leaf), footer.schema.column(leaf)
+        chunk = chunk_of_pages(metadata, column, place.rows, file.size, wanted.as_codes)
+        if chunk is None:
+            return
+        try:
+            buffers = self._buffers.pop()
+        except IndexError:
+            buffers = self._page_buffers()
+        yield from ChunkReader(opened.source, chunk, wanted.field.name, kernels, buffers).pieces()
+        self._buffers.append(buffers)
+
+    def _page_buffers(self) -> PageBuffers:
+        limits = tuning.reading
+        if self._upload.is_limited:
+            return PageBuffers(limits.limited_bytes, limits.limited_bytes // 8, limits.thread_bytes // 4)
+        return PageBuffers(limits.window_bytes, limits.window_bytes // 8, limits.largest_page)
 
     @contextmanager
     def _opened(self, place: RowGroup) -> Iterator[OpenedParquet]:
@@ -182,7 +224,7 @@ def _width(type_: pa.DataType) -> int:
     return 16
 
 
-def _first(pieces: Iterator[pa.Array], rows: int) -> Iterator[pa.Array]:
+def _first(pieces: Iterator[Any], rows: int) -> Iterator[pa.Array]:
     """Pieces until there are so many rows."""
     while rows > 0 and (piece := next(pieces, None)) is not None:
         yield piece.slice(0, rows)

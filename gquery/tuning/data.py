@@ -14,6 +14,7 @@ _UNITED = "2026-11-24: dictionaries of longer pieces"
 _FIRST_RUNS = "2026-11-22: first runs of ClickBench on a GPU"
 _BATCHES = "2026-11-23: batches of Parquet on 16 cores"
 _FROZEN = "2026-11-23: the end of a process, and cold files"
+_PAGES = "2026-11-24: pages of Parquet read by kernels"
 _LIMITS = "2026-11-23: a memory limit of 100 MB at SF1 from Parquet"
 _BEING_RIGHT = "2026-11-22: what being right costs"
 
@@ -92,6 +93,10 @@ class Reading(Record):
     batch_bytes: int = number(
         1 << 22, "bytes", "that Arrow decodes at a time: threads wait for the interpreter at each", _BATCHES
     )
+    window_bytes: int = number(
+        1 << 21, "bytes", "of pages that a kernel is given at a time, and of the words that it makes of them", _PAGES
+    )
+    largest_page: int = number(1 << 24, "bytes", "of a page, or of its words, that a kernel reads: others Arrow does", _PAGES)
     limited_bytes: int = number(
         1 << 18,
         "bytes",

@@ -197,20 +197,18 @@ def test_a_file_whose_footer_lies_is_read_again(tmp_path: Path, monkeypatch: pyt
     """The late misfit of one row group has the whole column gathered."""
     table = pa.table({"x": pa.array([*range(300), 70_000, *range(99)], pa.int64()), "y": range(400)})
     pq.write_table(table, tmp_path / "t.parquet", row_group_size=50)
-    real, calls = narrowing.loop_for, list[Extremes]()
+    calls = list[Extremes]()
 
-    def noted(type_: pa.DataType, size: int) -> Any:
-        loop = real(type_, size)
-
+    def noted(loop: Any) -> Any:
         def run(words: Any, made: Any, skip: int, block: int) -> Extremes:
             assert loop is not None
-            found = loop(words, made, skip, block)
-            calls.append(found)
-            return found
+            calls.append(loop(words, made, skip, block))
+            return calls[-1]
 
         return run
 
-    monkeypatch.setattr("gquery.columns.assemble.loop_for", noted)
+    monkeypatch.setattr("gquery.columns.assemble.loop_for", lambda type_, size: noted(loop_for(type_, size)))
+    monkeypatch.setattr("gquery.columns.assemble.word_loop", lambda size: noted(narrowing.word_loop(size)))
     wanted = ParquetRows._wanted
     monkeypatch.setattr(ParquetRows, "_wanted", lambda self, field: replace(wanted(self, field), bounds=Bounds(0, 255)))
     with gquery.connect(device="cpu") as connection:

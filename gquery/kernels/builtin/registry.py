@@ -9,7 +9,7 @@ from gquery.kernels.builtin.define import BuiltinKernel
 from gquery.kernels.kernel import Kernel
 
 MODULES = ("scans", "grouping", "gathers", "define", "order", "counted_order", "partition", "row_partition", "text_keys",
-           "text_scan")  # fmt: skip
+           "text_scan", "parquet_pages")  # fmt: skip
 
 
 @cache

@@ -1,0 +1,238 @@
+"""What pages of Parquet files are packed in: Snappy, levels of one bit, codes of few bits, integers of 4 and 8 bytes.
+
+What a file holds is not ours: every length is checked before bytes are read or written by it, and what contradicts itself is
+told, so that somebody else reads it. Buffers have `primitives.pages.SLACK` bytes behind what they hold, as words of eight
+bytes are moved.
+"""
+
+from __future__ import annotations
+
+from gquery.kernels.primitives.python.integers import (
+    add_i64,
+    and_i64,
+    eq_i64,
+    ge_i64,
+    gt_i64,
+    i64,
+    lt_i64,
+    max_i64,
+    min_i64,
+    mul_i64,
+    ne_i64,
+    or_i64,
+    shl_i64,
+    shr_i64,
+    shr_u64,
+    sub_i64,
+)
+from gquery.kernels.primitives.python.memory import (
+    load_i64,
+    load_u8,
+    load_word_unaligned,
+    store_byte,
+    store_i64,
+    store_word_unaligned,
+)
+from gquery.kernels.primitives.python.values import Pointer
+
+VALUE, DICTIONARY, ENTRIES = 0, 48, 49
+"""Words of the state: what `varint_word` has read; where the words of a dictionary lie, and how many there are."""
+
+
+def varint_word(at: int, end: int, state: Pointer) -> int:
+    """Read an integer of 7 bits a byte into the word `VALUE`; the address behind it, 0 where it does not end."""
+    value, shift = i64(0), i64(0)
+    while lt_i64(at, end) and lt_i64(shift, 64):
+        byte = load_u8(at)
+        at = add_i64(at, 1)
+        value = or_i64(value, shl_i64(and_i64(byte, 127), shift))
+        if lt_i64(byte, 128):
+            store_i64(state, VALUE, value)
+            return at
+        shift = add_i64(shift, 7)
+    return i64(0)
+
+
+# ---- bytes ---------------------------------------------------------------------------------------------------------
+def snappy_decompress(source: int, size: int, target: int, room: int) -> int:
+    """The bytes that ``size`` bytes of Snappy at ``source`` stand for, written to ``target``: how many, -1 if they are none or
+    take more than ``room``."""
+    at, end, out, last = i64(source), add_i64(source, size), i64(target), add_i64(target, room)
+    while lt_i64(at, end) and gt_i64(load_u8(at), 127):  # how many there will be, which the page tells
+        at = add_i64(at, 1)
+    at = add_i64(at, 1)
+    while lt_i64(at, end):
+        word = load_word_unaligned(at)
+        kind, upper = and_i64(word, 3), and_i64(shr_u64(word, 2), 63)
+        length = add_i64(upper, 1)
+        if eq_i64(kind, 0):  # bytes as they are
+            at = add_i64(at, 1)
+            if gt_i64(length, 60):
+                more = sub_i64(length, 60)
+                length = add_i64(and_i64(shr_u64(word, 8), sub_i64(shl_i64(1, shl_i64(more, 3)), 1)), 1)
+                at = add_i64(at, more)
+            if gt_i64(length, sub_i64(end, at)) or gt_i64(length, sub_i64(last, out)):
+                return i64(-1)
+            copy_words(at, out, length)
+            at = add_i64(at, length)
+        else:  # bytes that were written before
+            offset, taken = and_i64(shr_u64(word, 8), 0xFFFF), i64(3)
+            if eq_i64(kind, 1):
+                length = add_i64(and_i64(upper, 7), 4)
+                offset = or_i64(shl_i64(shr_u64(upper, 3), 8), and_i64(offset, 255))
+                taken = i64(2)
+            if eq_i64(kind, 3):
+                offset = and_i64(shr_u64(word, 8), 0xFFFFFFFF)
+                taken = i64(5)
+            if gt_i64(length, sub_i64(last, out)) or lt_i64(offset, 1) or gt_i64(offset, sub_i64(out, target)):
+                return i64(-1)
+            if ge_i64(offset, 8):
+                copy_words(sub_i64(out, offset), out, length)
+            else:
+                _repeat_bytes(sub_i64(out, offset), out, length)
+            at = add_i64(at, taken)
+        out = add_i64(out, length)
+    if gt_i64(at, end):
+        return i64(-1)
+    return sub_i64(out, target)
+
+
+def copy_words(source: int, target: int, length: int) -> None:
+    """Copy bytes, and up to 7 behind them, of which there is one at least; the target lies eight bytes behind the source, or
+    further, or apart from it."""
+    store_word_unaligned(target, load_word_unaligned(source))
+    k = i64(8)
+    while lt_i64(k, length):
+        store_word_unaligned(add_i64(target, k), load_word_unaligned(add_i64(source, k)))
+        k = add_i64(k, 8)
+
+
+def _repeat_bytes(source: int, target: int, length: int) -> None:
+    """Copy bytes one after another, of which some may be those that are written."""
+    k = i64(0)
+    while lt_i64(k, length):
+        store_byte(add_i64(target, k), load_u8(add_i64(source, k)))
+        k = add_i64(k, 1)
+
+
+def page_bytes(source: int, packed: int, target: int, size: int, codec: int) -> bool:
+    """Whether ``packed`` bytes stand for ``size``, which are written to ``target``. The codec is 1 for Snappy, 0 for none."""
+    if eq_i64(codec, 1):
+        return eq_i64(snappy_decompress(source, packed, target, size), size)
+    if eq_i64(packed, size) and gt_i64(size, 0):
+        copy_words(source, target, size)
+    return eq_i64(packed, size)
+
+
+# ---- levels and values -----------------------------------------------------------------------------------------------
+def levels_are_set(at: int, end: int, count: int, state: Pointer) -> bool:
+    """Whether each of so many levels of one bit, in runs and packed, is 1: no value is NULL."""
+    left = i64(count)
+    while gt_i64(left, 0):
+        at = varint_word(at, end, state)
+        if eq_i64(at, 0) or ge_i64(at, end):
+            return False
+        run = load_i64(state, VALUE)
+        values = shr_u64(run, 1)
+        if eq_i64(and_i64(run, 1), 0):
+            if eq_i64(and_i64(load_u8(at), 1), 0):
+                return False
+            at = add_i64(at, 1)
+        else:
+            if gt_i64(values, sub_i64(end, at)):
+                return False
+            last = add_i64(at, values)
+            values = shl_i64(values, 3)
+            bits = i64(left)
+            while lt_i64(at, last):
+                wanted = sub_i64(shl_i64(1, max_i64(min_i64(bits, 8), 0)), 1)
+                if ne_i64(and_i64(load_u8(at), wanted), wanted):
+                    return False
+                bits = sub_i64(bits, 8)
+                at = add_i64(at, 1)
+        if lt_i64(values, 1):
+            return False
+        left = sub_i64(left, values)
+    return True
+
+
+def coded_words(at: int, end: int, width: int, count: int, words: int, state: Pointer) -> bool:
+    """Write the words of the dictionary that so many codes stand for, in runs and packed in ``width`` bits, to an address;
+    whether all are there."""
+    made, most, mask = i64(0), i64(0), sub_i64(shl_i64(1, width), 1)
+    dictionary, entries = load_i64(state, DICTIONARY), load_i64(state, ENTRIES)
+    if gt_i64(width, 32) or lt_i64(entries, 1):
+        return False
+    while lt_i64(made, count):
+        at = varint_word(at, end, state)
+        if eq_i64(at, 0):
+            return False
+        run = load_i64(state, VALUE)
+        values = shr_u64(run, 1)
+        if lt_i64(values, 1) or gt_i64(values, 0x7FFFFFFF):
+            return False
+        target, k = add_i64(words, shl_i64(made, 3)), i64(0)
+        if eq_i64(and_i64(run, 1), 0):
+            size = shr_i64(add_i64(width, 7), 3)
+            code = and_i64(load_word_unaligned(at), mask)
+            if gt_i64(size, sub_i64(end, at)) or ge_i64(code, entries):
+                return False
+            values = min_i64(values, sub_i64(count, made))
+            word = load_word_unaligned(add_i64(dictionary, shl_i64(code, 3)))
+            while lt_i64(k, values):
+                store_word_unaligned(add_i64(target, shl_i64(k, 3)), word)
+                k = add_i64(k, 1)
+        else:
+            size = mul_i64(values, width)
+            if gt_i64(size, sub_i64(end, at)):
+                return False
+            values = min_i64(shl_i64(values, 3), sub_i64(count, made))
+            bit = i64(0)
+            while lt_i64(k, values):
+                packed = shr_u64(load_word_unaligned(add_i64(at, shr_i64(bit, 3))), and_i64(bit, 7))
+                code = and_i64(packed, mask)
+                most = max_i64(most, code)
+                word = load_word_unaligned(add_i64(dictionary, shl_i64(min_i64(code, sub_i64(entries, 1)), 3)))
+                store_word_unaligned(add_i64(target, shl_i64(k, 3)), word)
+                bit = add_i64(bit, width)
+                k = add_i64(k, 1)
+        at = add_i64(at, size)
+        made = add_i64(made, values)
+    return lt_i64(most, entries)
+
+
+def plain_words(at: int, end: int, width: int, count: int, words: int) -> bool:
+    """Write so many integers of ``width`` bytes, 4 or 8, to an address; whether all are there."""
+    k = i64(0)
+    if eq_i64(width, 0) or gt_i64(mul_i64(count, width), sub_i64(end, at)):
+        return False
+    if eq_i64(width, 8):
+        while lt_i64(k, count):
+            store_word_unaligned(add_i64(words, shl_i64(k, 3)), load_word_unaligned(add_i64(at, shl_i64(k, 3))))
+            k = add_i64(k, 1)
+        return True
+    while lt_i64(k, count):
+        word = load_word_unaligned(add_i64(at, shl_i64(k, 2)))
+        store_word_unaligned(add_i64(words, shl_i64(k, 3)), shr_i64(shl_i64(word, 32), 32))
+        k = add_i64(k, 1)
+    return True
+
+
+def text_entries(source: int, size: int, count: int, offsets: int, characters: int) -> bool:
+    """Take apart texts that have their lengths in front, as a dictionary has them: their offsets (32 bits each, the first of
+    which is there) and their bytes without a gap, each to an address; whether so many are there and no more."""
+    at, end, k, byte = i64(source), add_i64(source, size), i64(0), i64(0)
+    while lt_i64(k, count):
+        length = and_i64(load_word_unaligned(at), 0xFFFFFFFF)
+        at = add_i64(at, 4)
+        if gt_i64(length, sub_i64(end, at)):
+            return False
+        if gt_i64(length, 0):
+            copy_words(at, add_i64(characters, byte), length)
+        at, byte, k = add_i64(at, length), add_i64(byte, length), add_i64(k, 1)
+        ending = add_i64(offsets, shl_i64(k, 2))
+        store_byte(ending, byte)
+        store_byte(add_i64(ending, 1), shr_i64(byte, 8))
+        store_byte(add_i64(ending, 2), shr_i64(byte, 16))
+        store_byte(add_i64(ending, 3), shr_i64(byte, 24))
+    return eq_i64(at, end)

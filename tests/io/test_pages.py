@@ -1,0 +1,234 @@
+"""Pages of Parquet that kernels read: the columns that Arrow's reader makes, whoever wrote the file and whatever is damaged."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from gquery import tuning
+from gquery.columns import page_values
+from gquery.columns.page_values import PageKernels, Words
+from gquery.columns.table import ColumnData, Dictionary
+from gquery.device.array import Array
+from gquery.device.host import address_of
+from gquery.errors import FileError
+from gquery.io import pages
+from gquery.io.column_cache import ColumnCache
+from gquery.io.parquet import ParquetSource
+from gquery.kernels.builtin import narrowing, parquet_pages
+from gquery.kernels.primitives import packed
+from gquery.kernels.primitives import pages as primitive
+from gquery.kernels.targets import get_target
+from tests.support.tuned import Tune
+
+GUARD = 0xA5
+COUNT = int(os.environ.get("GQUERY_MUTATIONS", "24"))
+
+
+@pytest.fixture(autouse=True)
+def ready(tune: Tune, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Array]]:
+    """Every kernel at once, for columns of any size; behind each buffer that kernels write lies a guard."""
+    tune(tuning.encoding, compiled_rows=0)
+    target = get_target("cpu")
+    for kernel in (*narrowing.LOOPS.values(), parquet_pages.READ, parquet_pages.TEXTS):
+        target.compile(kernel.kernel)
+    guarded: list[Array] = []
+
+    def room(size: int, slack: int) -> Array:
+        whole = np.full(size + slack + 64, GUARD, np.uint8)
+        guarded.append(whole)
+        return whole[: size + slack]
+
+    monkeypatch.setattr(pages, "made_bytes", lambda size: room(size, pages.SLACK))
+    monkeypatch.setattr(pages, "made_words", lambda count: room(8 * count, 0).view(np.int64))
+    yield guarded
+    assert all((whole[-64:] == GUARD).all() for whole in guarded)
+
+
+class Interpreted:
+    """The kernels' bodies as Python."""
+
+    def read_pages(self, state: Array) -> int:
+        return primitive.read_pages(memoryview(state.data))
+
+    def texts(self, source: Array, size: int, offsets: Array, characters: Array) -> bool:
+        to = address_of(offsets), address_of(characters)
+        return packed.text_entries(address_of(source), size, len(offsets) - 1, *to)
+
+
+def column_of(path: Path, kernels: PageKernels | None, field: int = 0) -> tuple[ColumnData, int]:
+    """A column of a file, and how many rows kernels have read."""
+    seen = [0]
+    whole = pages.ChunkReader.pieces
+
+    def counted(self: pages.ChunkReader) -> Iterator[Words]:
+        for piece in whole(self):
+            seen[0] += len(piece)
+            yield piece
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(page_values, "_find", lambda: kernels)
+        patch.setattr(pages.ChunkReader, "pieces", counted)
+        source = ParquetSource(str(path), ColumnCache(None, None, 1))
+        return source.load([field]).columns[0], seen[0]
+
+
+def facts(column: ColumnData) -> Any:
+    """What is known of a column, as can be compared."""
+    texts = column.dictionary.values.to_pylist() if isinstance(column.dictionary, Dictionary) else None
+    zones, known = column.statistics.zones, column.statistics
+    return (
+        column.physical_type, column.data.host.tolist(), None if column.validity is None else column.validity.host.tolist(),
+        texts, (known.bounds, known.null_count, known.is_sorted, known.is_unique, known.distinct, known.longest_run),
+        zones and (zones.low.tolist(), zones.high.tolist()),
+    )  # fmt: skip
+
+
+def values(kind: str, rows: int, r: random.Random) -> pa.Array:
+    def some(low: int, high: int) -> list[int]:
+        return [r.randint(low, high) for _ in range(rows)]
+
+    match kind:
+        case "few":
+            return pa.array(some(-3, 9), pa.int64())
+        case "runs":
+            return pa.array([n // 37 for n in range(rows)], pa.int32())
+        case "one":
+            return pa.array([5] * rows, pa.int64())
+        case "wide":
+            return pa.array(some(-(2**62), 2**62), pa.int64())
+        case "narrow":
+            return pa.array(some(-128, 127), pa.int8())
+        case "date":
+            return pa.array(some(8000, 11000), pa.int32()).cast(pa.date32())
+        case "time":
+            return pa.array(some(0, 2**50), pa.int64()).cast(pa.timestamp("us"))
+        case "text":
+            return pa.array([f"t{n}" * (n % 4) + "é" * (n == 3) for n in some(0, 40)])
+        case _:
+            return pa.array([None if n % 7 == 3 else n for n in some(0, 50)], pa.int64())
+
+
+KINDS = ("few", "runs", "one", "wide", "narrow", "date", "time", "text", "null")
+WRITERS: list[dict[str, Any]] = [
+    {},
+    {"compression": "none"},
+    {"use_dictionary": False},
+    {"data_page_version": "2.0"},
+    {"data_page_version": "2.0", "compression": "none", "use_dictionary": False},
+    {"data_page_size": 200, "write_batch_size": 16},
+    {"dictionary_pagesize_limit": 64, "data_page_size": 300, "write_batch_size": 32},
+    {"compression": "zstd"},
+    {"row_group_size": 333},
+    {"store_decimal_as_integer": True},
+    {"write_page_checksum": True, "write_statistics": False},
+]
+
+
+def table_of(array: pa.Array, nullable: bool) -> pa.Table:
+    return pa.Table.from_arrays([array], schema=pa.schema([pa.field("x", array.type, nullable)]))
+
+
+@pytest.mark.parametrize("options", WRITERS, ids=str)
+def test_columns_are_those_of_arrow(options: dict[str, Any], tmp_path: Path) -> None:
+    r, path, compiled = random.Random(str(options)), tmp_path / "x.parquet", parquet_pages.find_kernels()
+    assert compiled is not None
+    read = 0
+    for kind in KINDS:
+        for rows in (1, 700):
+            for nullable in (True, False)[: 1 if kind == "null" else 2]:
+                pq.write_table(table_of(values(kind, rows, r), nullable), path, **options)
+                want, none = column_of(path, None)
+                got, seen = column_of(path, compiled)
+                assert facts(got) == facts(want) and none == 0, (kind, rows)
+                read += seen
+    assert (read > 4000) is (options.get("compression") != "zstd")
+
+
+def test_decimals_that_are_integers(tmp_path: Path) -> None:
+    """Of up to 18 digits; one with more than it may have is refused, as Arrow refuses it."""
+    path, compiled = tmp_path / "x.parquet", parquet_pages.find_kernels()
+    for digits in (3, 9, 10, 18):
+        numbers = [(-1) ** n * (10**digits - 1 - n) for n in range(500)]
+        array = pa.array(numbers, pa.int64()).cast(pa.decimal128(19, 0)).cast(pa.decimal128(digits, 0))
+        pq.write_table(table_of(array, False), path, store_decimal_as_integer=True)
+        got, seen = column_of(path, compiled)
+        assert seen == 500 and facts(got) == facts(column_of(path, None)[0])
+
+
+@pytest.mark.parametrize("options", WRITERS[:7], ids=str)
+def test_the_interpreter_reads_alike(options: dict[str, Any], tmp_path: Path) -> None:
+    path, compiled = tmp_path / "x.parquet", parquet_pages.find_kernels()
+    for kind in KINDS:
+        pq.write_table(table_of(values(kind, 60, random.Random(kind)), True), path, **options)
+        by_kernel, by_python = column_of(path, compiled), column_of(path, Interpreted())
+        assert by_python[1] == by_kernel[1] and facts(by_python[0]) == facts(by_kernel[0])
+
+
+def test_small_windows(tmp_path: Path, tune: Tune) -> None:
+    """A page that a window does not hold, more values than there is room for, and pages that are too large for kernels."""
+    path, compiled = tmp_path / "x.parquet", parquet_pages.find_kernels()
+    for kind in ("few", "wide", "text"):
+        pq.write_table(
+            table_of(values(kind, 3000, random.Random(1)), True), path, data_page_size=500, write_batch_size=32
+        )
+        want = facts(column_of(path, None)[0])
+        for window, largest in ((64, 1 << 20), (8000, 1 << 20), (64, 300), (1 << 20, 1 << 20)):
+            tune(tuning.reading, window_bytes=window, largest_page=largest)
+            assert facts(column_of(path, compiled)[0]) == want, (kind, window, largest)
+
+
+def changed(whole: bytes, start: int, end: int, r: random.Random) -> bytes:
+    made = bytearray(whole)
+    for _ in range(r.choice((1, 1, 1, 3))):
+        at = r.randrange(start, min(end, start + r.choice((20, 200, 10**6))))
+        made[at] = r.choice((made[at] ^ (1 << r.randrange(8)), 0, 255, r.randrange(256)))
+    return bytes(made)
+
+
+@pytest.mark.parametrize("kind", ["few", "runs", "wide", "text"])
+def test_damaged_pages(kind: str, tmp_path: Path) -> None:
+    """What kernels read of them is what Arrow reads; where Arrow refuses, so may kernels, and they write nowhere else."""
+    r, path, compiled = random.Random(kind), tmp_path / "x.parquet", parquet_pages.find_kernels()
+    same = 0
+    for _ in range(COUNT):
+        options = r.choice(WRITERS[:7])
+        pq.write_table(table_of(values(kind, 400, r), r.random() < 0.5), path, **options)
+        chunk = pq.ParquetFile(path).metadata.row_group(0).column(0)
+        start = chunk.dictionary_page_offset or chunk.data_page_offset
+        path.write_bytes(changed(path.read_bytes(), start, start + chunk.total_compressed_size, r))
+        outcomes: list[Any] = []
+        for kernels in (None, compiled):
+            try:
+                outcomes.append(facts(column_of(path, kernels)[0]))
+            except FileError:
+                outcomes.append(None)
+        assert outcomes[0] is None or outcomes[0] == outcomes[1], options
+        same += outcomes[0] is not None
+    assert same > COUNT // 20
+
+
+@pytest.mark.parametrize("of", ["zeros", "noise", "steps", "words", "nothing"])
+def test_snappy(of: str) -> None:
+    r = random.Random(of)
+    for size in (0, 1, 7, 60, 61, 300, 5000, 70_000):
+        plain = {
+            "zeros": bytes(size), "noise": r.randbytes(size), "steps": bytes(n // 9 % 256 for n in range(size)),
+            "words": (b"".join(r.choice((b"alpha ", b"b", b"gamma-delta ")) for _ in range(size)))[:size], "nothing": b"",
+        }[of]  # fmt: skip
+        stream = np.frombuffer(pa.compress(plain, "snappy", asbytes=True) + bytes(64), np.uint8)
+        target = np.full(len(plain) + 128, GUARD, np.uint8)
+        made = packed.snappy_decompress(address_of(stream), len(stream) - 64, address_of(target), len(plain))
+        assert made == len(plain) and target[:made].tobytes() == plain and (target[made + 64 :] == GUARD).all()
+        if plain:
+            assert (
+                packed.snappy_decompress(address_of(stream), len(stream) - 64, address_of(target), len(plain) - 1) == -1
+            )

@@ -361,7 +361,7 @@ class Code:
         for type_, (name, values) in self._arrays.items():
             self.bindings[name.id] = Content(Buffer(np.array(values, dtype=np.int64 if type_ == "i64" else np.float64)))
         prologue, whole, epilogue = tuple(self.prologue), tuple(self.body), tuple(self.epilogue)
-        claimed = (tuple(ir.printed(whole)), tuple(ir.printed(epilogue))) if self._claims else None
+        claimed = (whole, epilogue) if self._claims else None
         if self._claims:
             whole, epilogue = ir.without_claims(whole), ir.without_claims(epilogue)
         limits = tuning.kernel_parts

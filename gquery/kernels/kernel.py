@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from gquery.expression.frozen import frozen, frozen_open
 from gquery.kernels import ir
+from gquery.kernels.ir.walk import statements
 from gquery.kernels.unroll import UnrolledLoop
 
 ElementType = Literal["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64"]
@@ -53,7 +54,7 @@ class Kernel:
     ``functions`` are bodies of scalar functions from `gquery.functions` that the text calls by name: plain Python
     functions over registers that call primitives by name.
     ``cut`` are functions that ``written`` calls already.
-    ``claimed`` are the lines of body and epilogue with the tests of `kernels.checks` between them, for the interpreter
+    ``claimed`` are body and epilogue with the tests of `kernels.checks` between them, for the interpreter
     under test.
     """
 
@@ -71,7 +72,7 @@ class Kernel:
     lookup_rows: int = 0
     cut: tuple[ir.Function, ...] = ()
     is_long: bool = False
-    claimed: tuple[tuple[str, ...], tuple[str, ...]] | None = field(default=None, compare=False, repr=False)
+    claimed: tuple[ir.Block, ir.Block] | None = field(default=None, compare=False, repr=False)
 
     @cached_property
     def _parted(self) -> tuple[ir.Block, tuple[ir.Function, ...]]:
@@ -88,6 +89,11 @@ class Kernel:
     def parts(self) -> tuple[ir.Function, ...]:
         """The functions that the body calls."""
         return self._parted[1]
+
+    @cached_property
+    def claims(self) -> tuple[str, ...]:
+        """The tests of ``claimed``: what two kernels of one text may differ in."""
+        return tuple([s.line for block in self.claimed or () for s in statements(block) if isinstance(s, ir.Claim)])
 
     @cached_property
     def text(self) -> str:

@@ -50,8 +50,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "files"
 
 
-@pytest.fixture
-def large() -> pa.Table:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[pa.Table, Path]:
+    """A table, and the file that it lies in: it takes a second to make."""
     rng = np.random.default_rng(5)
     a, b = rng.integers(0, 2**40, ROWS), rng.integers(-(2**20), 2**20, ROWS)
     table = pa.table(
@@ -63,8 +64,16 @@ def large() -> pa.Table:
             "t": pa.array([f"some longer text {v}" for v in a.tolist()]),
         }
     )
-    pq.write_table(table, "large.parquet", row_group_size=200_000)
-    return table
+    path = tmp_path_factory.mktemp("large") / "large.parquet"
+    pq.write_table(table, path, row_group_size=200_000)
+    return table, path
+
+
+@pytest.fixture
+def large(made: tuple[pa.Table, Path], folder: Path) -> pa.Table:
+    """The table, whose file lies in the test's folder, too."""
+    os.link(made[1], folder.parent / "large.parquet")
+    return made[0]
 
 
 def limited(folder: Path, limit: int = LIMIT, **settings: Any) -> gquery.Connection:

@@ -122,9 +122,12 @@ class Function:
     body: Block
 
     @property
+    def head(self) -> str:
+        return f"def {self.name}({', '.join([p.id for p in self.parameters])}):"
+
+    @property
     def lines(self) -> tuple[str, ...]:
-        head = f"def {self.name}({', '.join([p.id for p in self.parameters])}):"
-        return (head, *printed(self.body, 1))
+        return (self.head, *printed(self.body, 1))
 
 
 def printed(block: Sequence[Statement], level: int = 0) -> list[str]:

@@ -19,13 +19,12 @@ from gquery import tuning
 from gquery.device.section import Section
 from gquery.errors import InternalError
 from gquery.kernels import checks
-from gquery.kernels.ir import printed, printed_body
+from gquery.kernels.ir import Statement, printed
 from gquery.kernels.kernel import Kernel, Parameter
 from gquery.kernels.primitives import ALIASES
 from gquery.kernels.targets.base import Compiled, Perhaps
 from gquery.kernels.targets.python_inline import inlined
 from gquery.kernels.targets.python_pace import paced_next, paced_range
-from gquery.kernels.targets.text import indented
 from gquery.runtime.recent import Recent
 from gquery.runtime.syntax import compiled as compiled_text
 
@@ -67,23 +66,41 @@ def _bound(function: Callable[..., Any]) -> Callable[..., Any]:
     return FunctionType(function.__code__, known | missing, function.__name__, function.__defaults__)
 
 
+_Printer = Callable[[Sequence[Statement], int], list[str]]
+"""Prints a block at a level of indentation."""
+
+
+def _text(kernel: Kernel, printer: _Printer) -> str:
+    """The text of a kernel's module."""
+    body, epilogue = kernel.body, kernel.epilogue
+    if kernel.claimed is not None and not kernel.parts:  # what is cut into functions is run as it is compiled
+        body, epilogue = kernel.claimed
+    lines: list[str] = []
+    for part in kernel.parts:
+        lines += [part.head, *printer(part.body, 1), ""]
+    lines.append(f"def kernel({', '.join(['lo', 'hi', *(p.name for p in kernel.parameters)])}):")
+    lines += [*printer(kernel.prologue, 1), "    for i in range(lo, hi):"]
+    lines += [*(printer(body, 2) or ("        pass",)), *printer(epilogue, 1)]
+    return "\n".join(lines) + "\n"
+
+
 def _forget_text(key: object, compiled: Compiled) -> None:
     linecache.cache.pop(compiled.name, None)
 
 
 class _Entry:
-    """A kernel's function of rows and arguments: the text as it is for few rows, else one with operators for primitives."""
+    """A kernel's function of rows and arguments: the text as it is for few rows, else one with operators for primitives. Each is
+    made when it is first called for: most kernels run as one of them alone."""
 
-    def __init__(self, function: Callable[[Callable[[str], Any]], Any]) -> None:
-        self.plain = function(str)
-        self.fast = cache(lambda: function(inlined))
+    def __init__(self, function: Callable[[_Printer], Any]) -> None:
+        self._of = cache(function)
 
     def __call__(self, lo: int, hi: int, *arguments: Any) -> None:
         self.of(hi - lo)(lo, hi, *arguments)
 
     def of(self, rows: int) -> Any:
         """What a call of so many rows runs."""
-        return self.plain if rows <= tuning.interpreting.plain_rows else self.fast()
+        return self._of(printed if rows <= tuning.interpreting.plain_rows else inlined)
 
 
 def make_ready(compiled: Compiled, rows: int) -> None:
@@ -101,15 +118,7 @@ class PythonTarget:
         self._compiled = Recent[tuple[str, Any], Compiled](tuning.compiling.kept_kernels, _forget_text)
 
     def source(self, kernel: Kernel) -> str:
-        head = f"def kernel({', '.join(['lo', 'hi', *(p.name for p in kernel.parameters)])}):"
-        lines = [line for part in kernel.parts for line in (*part.lines, "")]
-        lines += [head, *printed(kernel.prologue, 1), "    for i in range(lo, hi):"]
-        if kernel.claimed is None or kernel.parts:  # what is cut into functions is run as it is compiled
-            lines += [*printed_body(kernel.body, 2), *printed(kernel.epilogue, 1)]
-        else:
-            body, epilogue = kernel.claimed
-            lines += [*indented(body or ("pass",), 2), *indented(epilogue, 1)]
-        return "\n".join(lines) + "\n"
+        return _text(kernel, printed)
 
     def held(self) -> list[Compiled]:
         return list({digest: made for (digest, _), made in self._compiled.items()}.values())
@@ -122,29 +131,28 @@ class PythonTarget:
 
     def compile(self, kernel: Kernel) -> Compiled:
         if any(f.__closure__ for _, f in kernel.functions):
-            return self._make(kernel, self.source(kernel))  # two closures of one text may hold different values
-        key = kernel.digest, kernel.claimed  # under test, kernels of one text may promise different bounds
+            return self._make(kernel)  # two closures of one text may hold different values
+        key = kernel.digest, kernel.claims  # under test, kernels of one text may promise different bounds
         compiled = self._compiled.get(key)
         if compiled is None:
-            text = self.source(kernel)
-            compiled = self._make(kernel, text)
-            linecache.cache[compiled.name] = (len(text), None, text.splitlines(True), compiled.name)  # for tracebacks
-            self._compiled[key] = compiled
+            compiled = self._compiled[key] = self._make(kernel)
         return compiled
 
     def compile_many(self, kernels: Sequence[Kernel], perhaps: Perhaps = tuple) -> list[Compiled]:
         return [self.compile(k) for k in kernels]
 
-    def _make(self, kernel: Kernel, text: str) -> Compiled:
+    def _make(self, kernel: Kernel) -> Compiled:
         start = time.perf_counter()
         file = f"<gquery {kernel.digest}>"
 
-        def function(code: Any) -> Any:
+        def function(printer: _Printer) -> Any:
+            text = _text(kernel, printer)
             namespace = primitives() | {name: _bound(f) for name, f in kernel.functions} | _OWN
             try:
-                exec(compiled_text(code(text), file), namespace)  # our own text: no user text enters it
+                exec(compiled_text(text, file), namespace)  # our own text: no user text enters it
             except SyntaxError as e:
                 raise InternalError(f"a kernel is not Python: {e} (text: {text!r})") from e
+            linecache.cache[file] = (len(text), None, text.splitlines(True), file)  # for tracebacks
             return namespace["kernel"]
 
         return Compiled(kernel, _Entry(function), file, time.perf_counter() - start, cached=False)

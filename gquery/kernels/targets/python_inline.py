@@ -1,57 +1,152 @@
-"""Primitives that are one Python operator, written as that operator: calls are most of what interpreting costs.
+"""Primitives that are one Python operator, printed as that operator: calls are most of what interpreting costs.
 
-Values on the python target are Python integers, so ``add_i64(a, b)`` is ``a + b`` once its result is proved to fit; the
-generated text keeps the primitive's name, and only the syntax tree that runs has the operator.
+Values on the python target are Python integers, so ``add_i64(a, b)`` is ``a + b`` once its result is proved to fit. The nodes
+are printed so at once: to parse a kernel's text, change its syntax tree and compile that takes five times as long as to
+compile a text. The text that EXPLAIN shows keeps the primitives' names.
 """
 
 from __future__ import annotations
 
-import ast
+from collections.abc import Sequence
+from typing import assert_never
 
-from gquery.runtime.syntax import parse
+from gquery.kernels.ir import (
+    And,
+    Call,
+    Choice,
+    Claim,
+    Constant,
+    Element,
+    Expression,
+    For,
+    Group,
+    If,
+    Item,
+    Let,
+    Load,
+    Name,
+    Not,
+    Operation,
+    Or,
+    Return,
+    Statement,
+    Store,
+    Tuple,
+    Unpack,
+    While,
+)
+from gquery.kernels.ir.statements import INDENT
 
-_BINARY: dict[str, ast.operator] = {
-    "add": ast.Add(), "sub": ast.Sub(), "mul": ast.Mult(), "and": ast.BitAnd(), "or": ast.BitOr(), "xor": ast.BitXor(),
-}  # fmt: skip
-_COMPARE: dict[str, ast.cmpop] = {
-    "eq": ast.Eq(), "ne": ast.NotEq(), "lt": ast.Lt(), "le": ast.LtE(), "gt": ast.Gt(), "ge": ast.GtE(),
-}  # fmt: skip
+_ARITHMETIC = {"add": "+", "sub": "-", "mul": "*", "and": "&", "or": "|", "xor": "^"}
+_COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _SAME = {"i64", "u64", "row_index", "i128_from_i64", "i64_from_i128"}
 _OPERATORS = {
-    **{f"{name}_{suffix}": operator for name, operator in _BINARY.items() for suffix in ("i64", "i128")},
-    "mul_i64_i128": ast.Mult(), "add_f64": ast.Add(), "sub_f64": ast.Sub(), "mul_f64": ast.Mult(),
+    **{f"{name}_{suffix}": sign for name, sign in (_ARITHMETIC | _COMPARISONS).items() for suffix in ("i64", "i128")},
+    "mul_i64_i128": "*", "add_f64": "+", "sub_f64": "-", "mul_f64": "*",
 }  # fmt: skip
-_COMPARISONS = {f"{name}_{suffix}": test for name, test in _COMPARE.items() for suffix in ("i64", "i128")}
+_SUMS = {"accumulate_add_i64", "accumulate_add_f64"}
 
 
-class _Inline(ast.NodeTransformer):
-    def visit_Expr(self, node: ast.Expr) -> ast.stmt:
-        self.generic_visit(node)
-        match node.value:
-            case ast.Call(func=ast.Name(id="accumulate_add_i64" | "accumulate_add_f64"), args=[state, slot, value]):
-                target = ast.copy_location(ast.Subscript(state, slot, ast.Store()), node)
-                return ast.copy_location(ast.AugAssign(target, ast.Add(), value), node)
-        return node
+def inlined(block: Sequence[Statement], level: int = 0) -> list[str]:
+    """The lines of a block, as `ir.printed` gives them, with operators for primitives that are one.
 
-    def visit_Call(self, node: ast.Call) -> ast.expr:
-        self.generic_visit(node)
-        match node:
-            case ast.Call(func=ast.Name(id=name), args=[only]) if name in _SAME:
-                return only
-            case ast.Call(func=ast.Name(id=name), args=[a, b]) if name in _OPERATORS:
-                return ast.copy_location(ast.BinOp(a, _OPERATORS[name], b), node)
-            case ast.Call(func=ast.Name(id=name), args=[a, b]) if name in _COMPARISONS:
-                return ast.copy_location(ast.Compare(a, [_COMPARISONS[name]], [b]), node)
-        return node
-
-
-def inlined(text: str) -> ast.Module:
-    """The syntax tree of a kernel's text with operators for primitives that are one.
-
-    >>> ast.unparse(inlined("x = add_i64(i64(c0[i]), 1)"))
-    'x = c0[i] + 1'
-    >>> ast.unparse(inlined("accumulate_add_i64(s0, 3, x)"))  # sums are proved to fit, or accumulated as words of a multiword sum
-    's0[3] += x'
+    >>> from gquery.kernels.ir.read import read_lines
+    >>> inlined(read_lines("x = add_i64(i64(c0[i]), 1)"))
+    ['x = (c0[i] + 1)']
+    >>> inlined(read_lines("accumulate_add_i64(s0, 3, x)"))  # sums are proved to fit, or accumulated as words of a multiword sum
+    ['s0[3] += x']
     """
-    tree: ast.Module = _Inline().visit(parse(text))
-    return tree
+    lines: list[str] = []
+    _write(block, INDENT * level, lines)
+    return lines
+
+
+def _write(block: Sequence[Statement], indent: str, lines: list[str]) -> None:
+    for s in block:
+        match s:
+            case Let(target, value):
+                lines.append(f"{indent}{target.id} = {_text(value)}")
+            case Store(Call(function, (state, slot, value))) if function in _SUMS:
+                lines.append(f"{indent}{_text(state)}[{_text(slot)}] += {_text(value)}")
+            case Store(call):
+                lines.append(indent + _text(call))
+            case If(test, then, otherwise):
+                lines.append(f"{indent}if {_text(test)}:")
+                _write_inner(then, indent, lines)
+                if otherwise is not None:
+                    lines.append(f"{indent}else:")
+                    _write_inner(otherwise, indent, lines)
+            case While(test, body):
+                lines.append(f"{indent}while {_text(test)}:")
+                _write_inner(body, indent, lines)
+            case For(target, low, high, body):
+                bounds = _text(high) if low is None else f"{_text(low)}, {_text(high)}"
+                lines.append(f"{indent}for {target.id} in range({bounds}):")
+                _write_inner(body, indent, lines)
+            case Unpack() | Return() | Claim():
+                _write_flat(s, indent, lines)
+            case _:
+                assert_never(s)
+
+
+def _write_flat(s: Unpack | Return | Claim, indent: str, lines: list[str]) -> None:
+    match s:
+        case Unpack(targets, value):
+            lines.append(f"{indent}{', '.join([t.id for t in targets])} = {_text(value)}")
+        case Return(value):
+            lines.append(f"{indent}return {_text(value)}")
+        case Claim(line):
+            lines.append(indent + line)
+
+
+def _write_inner(block: Sequence[Statement], indent: str, lines: list[str]) -> None:
+    if block:
+        _write(block, indent + INDENT, lines)
+    else:
+        lines.append(f"{indent}{INDENT}pass")
+
+
+def _text(e: Expression) -> str:
+    match e:
+        case Name(id=name):
+            return name
+        case Call(function, (only,)) if function in _SAME:
+            return _text(only)
+        case Call(function, (a, b)) if function in _OPERATORS:
+            return f"({_text(a)} {_OPERATORS[function]} {_text(b)})"
+        case Call(function, arguments):
+            return f"{function}({', '.join([_text(a) for a in arguments])})"
+        case Load(pointer, index):
+            return f"{pointer.id}[{_text(index)}]"
+        case Constant() | Element() | Item():
+            return e.text()
+        case Not() | And() | Or() | Group() | Operation() | Choice() | Tuple():
+            return _over_parts(e).text()
+        case _:
+            assert_never(e)
+
+
+def _over_parts(e: Not | And | Or | Group | Operation | Choice | Tuple) -> Expression:
+    """The node over parts that stand for their texts: how parts of it are put together is for the node itself to say."""
+    match e:
+        case Not(operand):
+            return Not(_part(operand))
+        case And(terms):
+            return And(tuple([_part(t) for t in terms]))
+        case Or(terms):
+            return Or(tuple([_part(t) for t in terms]))
+        case Group(inner):
+            return Group(_part(inner))
+        case Operation(left, operator, right):
+            return Operation(_part(left), operator, _part(right))
+        case Choice(then, test, otherwise):
+            return Choice(_part(then), _part(test), _part(otherwise))
+        case Tuple(items):
+            return Tuple(tuple([_part(i) for i in items]))
+        case _:
+            assert_never(e)
+
+
+def _part(e: Expression) -> Expression:
+    """A node that keeps its place in its parent: whether it stands in parentheses there depends on its class."""
+    return _over_parts(e) if isinstance(e, Not | And | Or | Group | Operation | Choice | Tuple) else Name(_text(e))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import textwrap
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -37,11 +37,6 @@ def free_names(text: str) -> set[str]:
             case ast.Name(id=name) | ast.FunctionDef(name=name) | ast.arg(arg=name):
                 bound.add(name)
     return loaded - bound
-
-
-def indented(lines: Iterable[str], levels: int) -> list[str]:
-    """The lines, so many levels further in."""
-    return ["    " * levels + line for line in lines]
 
 
 def functions_text(kernel: Kernel, decorator: str, part: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache
@@ -94,7 +94,40 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(skip)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Modules and tests are made, which stay: no collection finds anything meanwhile."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+
+
 def pytest_collection_finish() -> None:
     """Tests are objects too, 600,000 of them: no collection has to go through them again, of which some tests ask for several."""
     gc.collect()
     gc.freeze()
+
+
+# Plans and kernels of a worker's thousands of queries stay in caches: a full collection would go through all of them each time,
+# for a quarter of a second at last. What one has left is taken for good, between tests, so that the next looks at new ones.
+whole_collections = 0
+
+
+def count_collections(phase: str, about: dict[str, int]) -> None:
+    global whole_collections
+    whole_collections += phase == "stop" and about["generation"] == 2
+
+
+gc.callbacks.append(count_collections)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Generator[None, object, object]:
+    before = whole_collections
+    done = yield
+    if whole_collections > before:
+        gc.collect()
+        gc.freeze()
+    return done

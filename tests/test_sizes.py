@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import ast
 import statistics
-from pathlib import Path
-
-import pytest
 
 from tests.support.paths import ROOT
 
@@ -20,34 +17,23 @@ MORE_PARAMETERS = {  # kernels pass registers: there are no records in them
 }
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_a_file_is_short(path: Path) -> None:
-    lines = len(path.read_text().splitlines())
-    assert lines <= MOST_LINES, f"{lines} lines: split it where it has a seam"
+def test_files_are_short() -> None:
+    lines = {str(p.relative_to(ROOT)): len(p.read_text().splitlines()) for p in FILES}
+    long = {name: count for name, count in lines.items() if count > MOST_LINES}
+    assert long == {}, "split it where it has a seam"
+    assert statistics.median(lines.values()) < MEDIAN
 
 
-def test_most_files_are_much_shorter() -> None:
-    assert statistics.median(len(p.read_text().splitlines()) for p in FILES) < MEDIAN
-
-
-def test_functions_are_short() -> None:
-    long = {
-        f"{path.name}: {node.name}": node.end_lineno - node.lineno + 1
+def test_functions_are_short_and_have_few_parameters() -> None:
+    functions = [
+        (path.name, node)
         for path in FILES
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.FunctionDef) and node.end_lineno is not None
-    }
-    assert {name: lines for name, lines in long.items() if lines > MOST_LINES_OF_FUNCTION} == {}
-
-
-def test_functions_have_few_parameters() -> None:
-    many = {
-        node.name
-        for path in FILES
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.FunctionDef) and len(_parameters(node)) > MOST_PARAMETERS
-    }
-    assert many == set(MORE_PARAMETERS)
+    ]
+    lines = {f"{name}: {node.name}": (node.end_lineno or 0) - node.lineno + 1 for name, node in functions}
+    assert {name: count for name, count in lines.items() if count > MOST_LINES_OF_FUNCTION} == {}
+    assert {node.name for _, node in functions if len(_parameters(node)) > MOST_PARAMETERS} == set(MORE_PARAMETERS)
 
 
 def _parameters(node: ast.FunctionDef) -> list[str]:

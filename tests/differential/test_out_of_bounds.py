@@ -15,6 +15,7 @@ from gquery.expression.types import Bounds
 from gquery.kernels import arithmetic, checks
 from gquery.kernels.targets import python
 from gquery.operators import group
+from tests.support.faults import break_primitives
 from tests.support.harness import assert_error, assert_same
 from tests.support.primitives import TARGETS, evaluate
 
@@ -159,7 +160,6 @@ def test_a_broken_promise_is_seen(rows: int, monkeypatch: pytest.MonkeyPatch) ->
     """As kernels run as they are, and with primitives inlined: a check that keeps a bad value, a wrong bound, a place before
     the first one."""
     assert checks.ENABLED
-    monkeypatch.setattr(python.TARGET, "_compiled", {})  # none that is made here stays
     tables = {"t": SIZES["large"].slice(0, rows).combine_chunks().append_column("one", pa.array([1] * rows))}
 
     def refused(sql: str) -> None:
@@ -171,15 +171,16 @@ def test_a_broken_promise_is_seen(rows: int, monkeypatch: pytest.MonkeyPatch) ->
             connection.sql(sql).fetchall()
 
     with monkeypatch.context() as patch:
-        patch.setitem(python.primitives(), "range_i64", lambda v, *_: v)
+        break_primitives(patch, {"range_i64": lambda v, *_: v})
         refused("SELECT (-one)::UTINYINT FROM t")
         refused("SELECT (-one)::UTINYINT, count(*) FROM t GROUP BY 1")
     with monkeypatch.context() as patch:
+        break_primitives(patch, {})
         patch.setattr(arithmetic, "interval_arithmetic", lambda *_: Bounds(0, 0))
         refused("SELECT one + 1 FROM t")
     with monkeypatch.context() as patch:
-        for name in [n for n in python.primitives() if n.startswith("store_")]:
-            patch.setitem(python.primitives(), name, lambda pointer, i, v: pointer.__setitem__(i - 1, v))
+        stores = [name for name in python.primitives() if name.startswith("store_")]
+        break_primitives(patch, {name: lambda pointer, i, v: pointer.__setitem__(i - 1, v) for name in stores})
         refused("SELECT one + 2 FROM t")
 
 

@@ -283,11 +283,13 @@ def test_a_scheduler_that_does_not_answer(tmp_path: Path) -> None:
             process.wait()
 
 
-@pytest.mark.parametrize("numbers", [(18,), pytest.param(queries.NUMBERS, marks=pytest.mark.slow)])
-def test_tpch_on_three_workers(numbers: Sequence[int], tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Queries of SF0.1, compiled; the slow tests take all."""
-    folder = generate(0.1, tmp_path_factory.getbasetemp() / "tpch-0.1", echo=False)
-    oracle = Oracle(0.1, folder)
+@pytest.mark.parametrize(
+    ("scale", "numbers"), [(0.01, (18,)), pytest.param(0.1, queries.NUMBERS, marks=pytest.mark.slow)]
+)
+def test_tpch_on_three_workers(scale: float, numbers: Sequence[int], tmp_path_factory: pytest.TempPathFactory) -> None:
+    """One query, compiled; the slow tests take all, at SF0.1."""
+    folder = generate(scale, tmp_path_factory.getbasetemp() / f"tpch-{scale}", echo=False)
+    oracle = Oracle(scale, folder)
     oracle.prepare(numbers)
     with gquery.connect(device="cpu", cluster="local", workers=3, threads=1) as made:
         for name, path in tpch_files(folder).items():

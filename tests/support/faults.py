@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,7 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from gquery.kernels.targets import python
 from gquery.runtime import interrupt
+from tests.support import harness
 
 _NUMPY = ("empty", "zeros", "ones", "full", "arange", "concatenate", "repeat", "where", "flatnonzero", "argsort", "cumsum",
           "unique", "ascontiguousarray", "packbits", "unpackbits", "bincount", "lexsort", "searchsorted")  # fmt: skip
@@ -76,3 +79,12 @@ def interrupted(at: int = 0) -> Iterator[Count]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(interrupt, "Token", Token)
         yield count
+
+
+def break_primitives(monkeypatch: pytest.MonkeyPatch, broken: Mapping[str, Callable[..., Any]]) -> None:
+    """Kernels that are interpreted meanwhile call these in place of primitives of their names. None of them stays, neither in the
+    target nor with a connection that is kept: a later test with a kernel of the same text would run it."""
+    monkeypatch.setattr(python.TARGET, "_compiled", {})
+    monkeypatch.setattr(harness, "_connections", OrderedDict())
+    for name, function in broken.items():
+        monkeypatch.setitem(python.primitives(), name, function)

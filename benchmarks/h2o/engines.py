@@ -40,7 +40,7 @@ class Gquery:
         self.connection = gquery.connect(device)
         if threads is not None:
             self.connection.set("threads", threads)
-        self.name = f"gquery ({self.connection.device})"
+        self.name = f"gquery ({self.connection.device_name})"
 
     def add(self, name: str, table: pa.Table) -> None:
         self.connection.register(name, table)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from gquery.tuning.record import Record, number
 
 _H200_QUERIES = "2026-11-21: where the time of the 22 queries goes on an H200"
+_FRAMES = "2026-11-24: passes behind a window's sort, counted"
 _PARTITIONING = "2026-11-23: rows partitioned by keys"
 
 
@@ -133,7 +134,9 @@ class Sorting(Record):
         "slots a row",
         "of the range of a key up to which groups in order are numbered by addresses, not by sorting it",
     )
-    fused_rows: int = number(1 << 18, "rows", "of a sort from which on the words of its first round are made in one pass")
+    fused_rows: int = number(
+        1 << 18, "rows", "of a sort from which on the words of its first round are made in one pass"
+    )
     leading_rows: int = number(
         2, "rows a wanted row", "from which on the first rows of partitions are looked for before they are sorted"
     )
@@ -158,6 +161,13 @@ class WindowFunctions(Record):
     thread_tile: int = number(2**16, "rows", "that a thread of a CPU scans one after another")
     lane_tile: int = number(32, "rows", "that a lane of a GPU scans one after another: a line of its memory")
     tree_shift: int = number(4, "bits", "of the number of nodes that a node of a tree stands for")
+    spans_width: int = number(
+        4096,
+        "rows",
+        "of a GPU's frame up to which least and greatest values come of spans: beyond, of two scans",
+        _FRAMES,
+    )
+    spans_width_cpu: int = number(0, "rows", "of the same on a CPU, whose scans take three steps a row")
     least_width: int = number(8, "rows", "of a frame from which on it is made of two scans, not row by row")
 
 

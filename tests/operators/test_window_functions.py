@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from gquery import tuning
@@ -21,6 +22,7 @@ from gquery.expression.expr import Literal, SortKey
 from gquery.expression.types import BIGINT, DOUBLE
 from gquery.expression.windows import TO_CURRENT, FrameBound, WindowCall, WindowFrame
 from gquery.operators.window import taking
+from tests.support.harness import assert_same
 from tests.support.tuned import Tune
 from tests.support.window_cases import (
     Case,
@@ -56,6 +58,36 @@ def test_compiled_by_threads(tune: Tune) -> None:
     tune(tuning.built_in_kernels, interpreted_rows=0)
     tune(tuning.window_functions, thread_tile=4, least_width=2)
     _compare(1000, 20, cpu_device(), 2)
+
+
+def test_frames_made_of_spans(tune: Tune) -> None:
+    """As a GPU makes them."""
+    tune(tuning.window_functions, least_width=2, spans_width_cpu=6)
+    _compare(1100, 30, cpu_device())
+
+
+@pytest.mark.parametrize("width", [2, 3, 4, 9, 16, 40])
+@pytest.mark.parametrize("op", ["min", "max"])
+def test_every_width_of_spans(op: str, width: int, tune: Tune) -> None:
+    tune(tuning.window_functions, least_width=2, spans_width_cpu=64)
+    if (op, width) == ("max", 9):
+        tune(tuning.built_in_kernels, interpreted_rows=0)
+    frames = (
+        f"{width // 2} PRECEDING AND {(width - 1) // 2} FOLLOWING",
+        f"{width - 1} PRECEDING AND CURRENT ROW",
+        f"{width} FOLLOWING AND {2 * width - 1} FOLLOWING",
+    )
+    calls = ", ".join(f"{op}(v) OVER (PARTITION BY p ORDER BY i ROWS BETWEEN {frame})" for frame in frames)
+    sql = f"SELECT i, {calls} FROM t"
+    r = random.Random(width)
+    table = pa.table(
+        {
+            "i": range(150),
+            "p": [int(n > 3) + int(n > 60) for n in range(150)],
+            "v": [r.randrange(99) for _ in range(150)],
+        }
+    )
+    assert_same(sql, {"t": table}, targets=("python",), ranks=(1,))
 
 
 def test_texts_that_are_made_for_a_call_live_until_they_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,7 +34,7 @@ from gquery.operators.window.positions import (
     present_by_position,
     values_by_position,
 )
-from gquery.operators.window.results import column_of, result_column
+from gquery.operators.window.results import column_of, plain_type, result_column
 from gquery.planner.physical import Stored
 
 
@@ -66,7 +66,9 @@ def aggregate_column(stored: Stored, call: WindowCall, by: Accumulated, work: Wo
             return _result(stored, by, column, counts, sums, work) if adds else column_of(stored, counts, None, work)
         present = mask
     if isinstance(by.only, Total) and not call.nullable and column is not None and not column.dtype.is_float:
-        sums = [difference(prefix(word, work.device), ranges, work) for word in _words(column, present, work)]
+        words = _words(column, present, work)
+        whole = plain_type(stored) if len(words) == 1 else None
+        sums = [difference(prefix(word, work.device), ranges, work, whole) for word in words]
         return _total(stored, sums, None, work)  # each frame has a value: nothing has to be counted
     counts = difference(None if present is None else prefix(present, work.device), ranges, work)
     if not adds:
@@ -121,7 +123,7 @@ def _exact(words: Sequence[Array], limit: Bounds, overflow: str) -> Array:
 
 
 @cache
-def _difference(ranges: int, element: str) -> PositionKernel:
+def _difference(ranges: int, element: str, result: str) -> PositionKernel:
     lines = ["total = i64(0)"]
     for n in range(ranges):
         low, high = f"i64(low{n}[i])", f"i64(high{n}[i])"
@@ -129,13 +131,20 @@ def _difference(ranges: int, element: str) -> PositionKernel:
             low, high = f"i64(sums[row_index({low})])", f"i64(sums[row_index({high})])"
         lines.append(f"total = add_i64(total, sub_i64({high}, {low}))")
     ends = " ".join(f"low{n}:*u32 high{n}:*u32" for n in range(ranges))
-    return position_kernel(f"sums:*{element or 'u32'} made:*i64 {ends}", *lines, "store_i64(made, row, total)")
+    return position_kernel(
+        f"sums:*{element or 'u32'} made:*{result} {ends}", *lines, f"store_{result}(made, row, total)"
+    )
 
 
-def difference(sums: Array | None, ranges: Sequence[Ranges], work: Work) -> Array:
-    """By row the sum over its ranges, from sums of all that stands before a position; None: how many rows they have."""
-    made: Array = work.device.empty(work.ordered.count, np.int64)
-    kernel = _difference(len(ranges), "" if sums is None else element_word(sums))
+def difference(
+    sums: Array | None, ranges: Sequence[Ranges], work: Work, physical_type: PhysicalType | None = None
+) -> Array:
+    """By row the sum over its ranges, from sums of all that stands before a position; None: how many rows they have. As int64, or
+    as a ``physical_type`` that all results fit."""
+    made: Array = work.device.empty(
+        work.ordered.count, np.int64 if physical_type is None else np.dtype(physical_type.numpy)
+    )
+    kernel = _difference(len(ranges), "" if sums is None else element_word(sums), element_word(made))
     kernel.run(work.ordered, work.workers, sums, made, *[end for r in ranges for end in r])
     return made
 

@@ -3,6 +3,7 @@
 - A frame that begins with its partition ends somewhere in a scan of the partition; one that ends with it, in a scan from behind.
 - Frames of so many rows lie in two blocks of as many positions: what the first one's values combine to from the frame's first row
   on, and the second one's up to its last.
+- Where values may count twice, a GPU takes such frames from spans of values (`spans`).
 - Of any others a tree is asked.
 """
 
@@ -16,20 +17,32 @@ import numpy as np
 
 from gquery import tuning
 from gquery.device.array import Array
+from gquery.expression.types import PhysicalType
 from gquery.expression.windows import FrameBound, WindowFrame
 from gquery.operators.window.frames import Ranges
 from gquery.operators.window.positions import PARTITION, PositionKernel, Work, constant_of, position_kernel
 from gquery.operators.window.segment_scans import Op, identity, segment_scan, word_of
+from gquery.operators.window.spans import REPEATABLE, combined_by_spans
 from gquery.operators.window.trees import combine_ranges
 
 
-def combined(values: Array, op: Op, frame: WindowFrame, ranges: Sequence[Ranges], work: Work) -> Array:
-    """By row what the values (by position, int64 or float64) in its ranges combine to; of none, what changes nothing."""
+def combined(
+    values: Array,
+    op: Op,
+    frame: WindowFrame,
+    ranges: Sequence[Ranges],
+    work: Work,
+    physical_type: PhysicalType | None = None,
+) -> Array:
+    """By row what the values (by position, int64 or float64) in its ranges combine to; of none, what changes nothing. Where it
+    is said that all results fit a ``physical_type``, they may come as that."""
     form = form_of(frame, work)
     if form is None:
         return combine_ranges(values, op, ranges, work)
     (only,) = ranges
     if isinstance(form, int):
+        if op in REPEATABLE and form <= _widest(work):
+            return combined_by_spans(values, op, form, only, work, physical_type)
         return _from_blocks(values, op, form, only, work)
     return _from_scan(values, op, only, form == "from behind", work)
 
@@ -46,6 +59,12 @@ def form_of(frame: WindowFrame, work: Work) -> Literal["from before", "from behi
     width = _width(frame)
     is_wide = width is not None and tuning.window_functions.least_width <= width < work.ordered.count
     return width if is_wide else None
+
+
+def _widest(work: Work) -> int:
+    """Rows of a frame up to which it is made of spans."""
+    limits = tuning.window_functions
+    return limits.spans_width_cpu if work.device.is_cpu else limits.spans_width
 
 
 @cache

@@ -20,7 +20,7 @@ from gquery.operators.window.aggregates import difference
 from gquery.operators.window.combine import combined
 from gquery.operators.window.frames import frame_ranges, without_excluded
 from gquery.operators.window.positions import Work, prefix, present_by_position, values_by_position
-from gquery.operators.window.results import column_of, result_column
+from gquery.operators.window.results import column_of, plain_type, result_column
 from gquery.operators.window.segment_scans import identity
 from gquery.operators.window.taking import take_or_null
 from gquery.planner.physical import Stored
@@ -37,7 +37,7 @@ def extreme_column(stored: Stored, call: WindowCall, op: Literal["min", "max"], 
     )
     if is_plain and not call.nullable:  # each frame has a value: nothing has to be counted
         values = values_by_position(column, "i64", present, identity(op, "i64"), work)
-        return column_of(stored, combined(values, op, call.frame, ranges, work), None, work)
+        return column_of(stored, combined(values, op, call.frame, ranges, work, plain_type(stored)), None, work)
     counts = difference(None if present is None else prefix(present, device), ranges, work)
     compared, ranked = column, None
     if column.physical_type.is_string or column.physical_type is PhysicalType.I128:

@@ -62,8 +62,51 @@ def _bound(unit: str, kind: str, is_end: bool, by_row: bool) -> PositionKernel:
 _ORDERED = position_kernel("low:*u32 high:*u32", "store_u32(high, i64(i), max_i64(i64(low[i]), i64(high[i])))")
 
 
+_AT = {
+    "unbounded preceding": "begin",
+    "unbounded following": "end",
+    "current row": "i64(i)",
+    "preceding": "sub_i64(i64(i), {away})",
+    "following": "add_i64(i64(i), {away})",
+}
+
+
+@cache
+def _both(start: str, end: str) -> PositionKernel:
+    """The kernel for both ends of frames that are counted in rows, as many for each: one look at a position's partition."""
+    high = _AT[end].format(away="ahead")
+    if not end.startswith("unbounded"):
+        high = f"add_i64({high}, 1)"
+    return position_kernel(
+        "partitions:*u32 begins:*u32 back:i64 ahead:i64 lows:*u32 highs:*u32",
+        *PARTITION,
+        f"low = max_i64(min_i64({_AT[start].format(away='back')}, end), begin)",
+        f"high = max_i64(min_i64({high}, end), begin)",
+        "store_u32(lows, i64(i), low)",
+        "store_u32(highs, i64(i), max_i64(low, high))",
+    )
+
+
+def _counted_in_rows(frame: WindowFrame, work: Work) -> Ranges | None:
+    """The ranges of frames whose ends are so many rows away, the same number for each row; None for others."""
+    away = []
+    for bound in (frame.start, frame.end):
+        constant = None if bound.amount is None else constant_of(bound.amount)
+        if frame.unit != "rows" or (bound.amount is not None and constant is None):
+            return None
+        amount = 0 if constant is None else _checked(frame, bound, constant.value, work.ordered.count)
+        away.append(max(min(amount, UNBOUNDED), -UNBOUNDED))
+    o = work.ordered
+    made = Ranges(work.device.empty(o.count, np.uint32), work.device.empty(o.count, np.uint32))
+    kernel = _both(frame.start.kind, frame.end.kind)
+    kernel.run(o, work.workers, o.partitions.numbers, o.partitions.starts, *away, *made)
+    return made
+
+
 def frame_ranges(frame: WindowFrame, work: Work) -> Ranges:
     """The ranges of a frame's rows, before any are left out; where there are none, both ends are the same."""
+    if (counted := _counted_in_rows(frame, work)) is not None:
+        return counted
     low, high = _end(frame, frame.start, False, work), _end(frame, frame.end, True, work)
     _ORDERED.run(work.ordered, work.workers, low, high)
     return Ranges(low, high)

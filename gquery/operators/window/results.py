@@ -66,3 +66,11 @@ def column_of(stored: Stored, values: Array, validity: Array | None, work: Work)
     else:
         data = narrow(values.astype(np.int64) if values.dtype == np.bool_ else values, stored.physical_type)
     return make_column(stored.properties, stored.physical_type, data, validity, work.ordered.count, work.device)
+
+
+def plain_type(stored: Stored) -> PhysicalType | None:
+    """The type of a column of integers of 64 bits or fewer, which a kernel can write at once; None of any other."""
+    physical_type = stored.physical_type
+    is_plain = np.dtype(physical_type.numpy).kind in "iu" and physical_type is not PhysicalType.BOOL
+    wide = (PhysicalType.I128, PhysicalType.VIEW, PhysicalType.STRING32, PhysicalType.STRING64)
+    return physical_type if is_plain and physical_type not in wide else None

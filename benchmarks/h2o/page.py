@@ -7,8 +7,8 @@ from collections.abc import Sequence
 COLOURS = ("#0b7a75", "#f2a541", "#7d6bb3", "#9a9a9a")
 
 
-def page(path: str, rows: int, times: Sequence[tuple[str, str, float]]) -> None:
-    """Write a plot of (question, engine, seconds) as HTML, or as SVG where the path ends so."""
+def page(path: str, rows: int, times: Sequence[tuple[str, str, float]], what: str = "hot") -> None:
+    """Write a plot of (question, engine, seconds), of ``what``, as HTML, or as SVG where the path ends so."""
     import altair as alt
 
     values = [{"question": q, "engine": e, "ms": s * 1e3} for q, e, s in times]
@@ -16,7 +16,10 @@ def page(path: str, rows: int, times: Sequence[tuple[str, str, float]]) -> None:
     order, engines = list(dict.fromkeys(q for q, _, _ in times)), list(dict.fromkeys(e for _, e, _ in times))
     chart = (
         alt.Chart(
-            alt.InlineData(values=values), title=f"db-benchmark's questions, {rows:,} rows, hot", width=1020, height=260
+            alt.InlineData(values=values),
+            title=f"db-benchmark's questions, {rows:,} rows, {what}",
+            width=1020,
+            height=260,
         )
         .mark_bar()
         .encode(

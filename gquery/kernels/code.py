@@ -112,6 +112,7 @@ class Code:
         self._constants = 0
         self._arrays: dict[ElementType, tuple[ir.Name, list[int | float]]] = {}  # a parameter, and its elements
         self._claims = checks.ENABLED and target == "python"
+        self.describer: Code | None = None  # of a text that is thrown away, over the same columns (`render.described`)
 
     # ---- statements ----
 
@@ -195,13 +196,11 @@ class Code:
         """A new name."""
         n = self._names.get(stem, 0)
         self._names[stem] = n + 1
-        known = _NAMES.get(stem)
-        if known is not None and n < len(known) and (found := known[n]).role == role:
+        known = _NAMES.setdefault(stem, [])
+        if n < len(known) and (found := known[n]).role == role:
             return found
         made = ir.Name(f"{stem}{n}", role)
-        if known is None:
-            _NAMES[stem] = [made] if n == 0 else []
-        elif n == len(known) < tuning.kernel_texts.kept_names:
+        if n == len(known) < tuning.kernel_texts.kept_names:
             known.append(made)
         return made
 

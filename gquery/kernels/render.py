@@ -96,15 +96,11 @@ def _render(e: Expr, code: Code) -> Value:
             assert_never(e)
 
 
-def describe(
-    e: Expr, columns: dict[int, ValueProperties], target: str = "cpu", descriptions: dict[Expr, Value] | None = None
-) -> ValueProperties:
-    """What is known of an expression's value over columns of which ``columns`` is known: a rendering thrown away. What was found
-    out before is in ``descriptions``. Raises `NeedsHostError` where the expression has no kernel body on that target.
+def describe(e: Expr, columns: dict[int, ValueProperties], target: str = "cpu") -> ValueProperties:
+    """What is known of an expression's value over columns of which ``columns`` is known: a rendering thrown away. Raises
+    `NeedsHostError` where the expression has no kernel body on that target.
     """
-    if isinstance(e, Column):
-        return columns[e.id]
-    return render(e, Code(target, columns, descriptions)).properties
+    return columns[e.id] if isinstance(e, Column) else render(e, Code(target, columns)).properties
 
 
 def described(e: Expr, code: Code) -> ValueProperties:
@@ -112,7 +108,11 @@ def described(e: Expr, code: Code) -> ValueProperties:
     those inside it."""
     if isinstance(e, Column):
         return code.known[e.id]
-    return render(e, code if code.is_thrown_away else Code(code.target, code.known, code.descriptions)).properties
+    if not code.is_thrown_away:
+        if code.describer is None:
+            code.describer = Code(code.target, code.known, code.descriptions)
+        code = code.describer
+    return render(e, code).properties
 
 
 def condition(e: Expr, code: Code) -> ir.Expression:

@@ -10,7 +10,8 @@ from gquery import tuning
 from gquery.expression.expr import Call, Cast, Column, Expr, In
 from gquery.expression.traverse import walk
 from gquery.expression.types import Register
-from gquery.kernels.render import describe
+from gquery.kernels.code import Code
+from gquery.kernels.render import render
 from gquery.kernels.values import Value, ValueProperties
 from gquery.planner.physical import (
     AggregateSegment,
@@ -50,11 +51,12 @@ class Stream:
     work: float = 0.0
     by_id: dict[int, Column] = field(default_factory=dict)
     descriptions: dict[Expr, Value] = field(default_factory=dict, init=False, repr=False, compare=False)
+    describer: Code | None = field(default=None, init=False, repr=False, compare=False)
 
     def then(self, *steps: Step) -> Stream:
         weight = sum(step_weight(s, self.columns) for s in steps)
         made = replace(self, steps=self.steps + steps, work=self.work + self.rows * weight)
-        made.descriptions = self.descriptions
+        made.descriptions, made.describer = self.descriptions, self.describer
         return made
 
     def with_column(self, column: Column, known: ValueProperties) -> Stream:
@@ -64,8 +66,12 @@ class Stream:
         return made
 
     def describe(self, e: Expr) -> ValueProperties:
-        """What is known of an expression's value (see `kernels.render.describe`), found out once."""
-        return describe(e, self.columns, descriptions=self.descriptions)
+        """What is known of an expression's value (see `kernels.render.describe`), found out once, in one text for all."""
+        if isinstance(e, Column):
+            return self.columns[e.id]
+        if self.describer is None:
+            self.describer = Code("cpu", self.columns, self.descriptions)
+        return render(e, self.describer).properties
 
 
 def step_weight(step: Step, columns: dict[int, ValueProperties]) -> float:

@@ -110,8 +110,9 @@ class ExprBinder(SubqueryBinder):
             raise located(error, self.query.sql, node) from None
 
     def _bind(self, node: exp.Expr) -> Expr:
-        if type(node) in BINARY:  # before the cases: each would be tried first
-            return self._binary(node)
+        kind = type(node)
+        if kind in BINARY or kind is exp.Anonymous:  # before the cases: each would be tried first
+            return self._binary(node) if kind in BINARY else self._call(node)
         match node:
             case exp.Column():
                 return self._column(node)

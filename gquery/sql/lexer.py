@@ -7,7 +7,6 @@ here are DuckDB's; `gquery.sql.grammar` reads them, and `gquery.sql.covered` com
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from gquery.errors import ParseError, point_at
 from gquery.runtime.records import dataclass
@@ -73,6 +72,7 @@ def lex(sql: str) -> Lexed:
     """The tokens of a text. Raises ParseError where DuckDB has none, with a caret."""
     tokens: list[tuple[str, str, int, int]] = []
     position, match, add = 0, _TOKEN.match, tokens.append
+    before, twice = "", -1  # the kind of the token before, and where the first string behind another begins
     while True:
         found = match(sql, position)
         kind = found.lastgroup if found is not None else None
@@ -82,6 +82,9 @@ def lex(sql: str) -> Lexed:
         start = end - len(text)
         if kind == "word":
             text = text.lower()
+        elif kind == "string":
+            if before == "string" and twice < 0:
+                twice = start
         elif kind == "symbol":
             if len(text) > 1:
                 end = start + _operator(sql, start, text)
@@ -92,10 +95,11 @@ def lex(sql: str) -> Lexed:
             position = _comment_end(sql, start)
             continue
         add((kind, text, start, end - 1))
-        position = end
+        position, before = end, kind
     add((END, "", len(sql.rstrip()), len(sql)))
     kinds, words, starts, ends = zip(*tokens, strict=True)
-    _check_strings(sql, kinds, starts)
+    if twice >= 0:  # DuckDB joins those on different lines, and refuses others
+        raise ParseError(f"two texts side by side: write || between them\n{point_at(sql, twice)}")
     return Lexed([*kinds], [*words], [*starts], [*ends])
 
 
@@ -143,10 +147,3 @@ def _refused(sql: str, position: int, found: re.Match[str] | None) -> ParseError
         position = position if between is None else between.end()
         what = _BROKEN.get(sql[position], f"the character {sql[position]!r} means nothing here")
     return ParseError(f"{what}\n{point_at(sql, position)}")
-
-
-def _check_strings(sql: str, kinds: Sequence[str], starts: Sequence[int]) -> None:
-    """Strings side by side: DuckDB joins those on different lines, and refuses others."""
-    for n in range(1, len(kinds)):
-        if kinds[n] == STRING == kinds[n - 1]:
-            raise ParseError(f"two texts side by side: write || between them\n{point_at(sql, starts[n])}")

@@ -142,8 +142,8 @@ def _trees(text: str, tokens: Lexed, readings: Sequence[Reading | ParseError]) -
 
     def parsed() -> list[exp.Expr | None]:
         with _quiet:
-            given = tokens_of(text, tokens) if seen is text else dialect().tokenize(seen)
-            prepared = _prepared(given, tokens, calls, frames)
+            given, is_lexed = tokens_of(text, tokens) if seen is text else (dialect().tokenize(seen), False)
+            prepared = _prepared(given if is_lexed else _relexed(given, tokens), calls, frames)
             prepared = _in_parentheses(prepared, names) if names else prepared
             return dialect().parser().parse(_edited(prepared, edits) if edits else prepared, text)
 
@@ -177,11 +177,24 @@ def parse_one(sql: str) -> Parsed:
     return statements[0]
 
 
-def _prepared(given: list[Token], tokens: Lexed, calls: set[int], frames: set[int]) -> list[Token]:
-    """sqlglot's tokens as its parser shall see them: every ``?`` written as ``$1``, ``$2``, ... (the tree does not keep
-    their order), numbers as DuckDB reads them, GROUPS before a frame as a keyword, and names of functions that it does not
-    know: it would put their arguments in places of its own, give other names to some, and drop what it does not expect.
-    `_restore` gives the names back."""
+def _prepared(given: list[Token], calls: set[int], frames: set[int]) -> list[Token]:
+    """sqlglot's tokens as its parser shall see them: GROUPS before a frame as a keyword, words for values as names, and names of
+    functions that it does not know: it would put their arguments in places of its own, give other names to some, and drop what
+    it does not expect. `_restore` gives the names back."""
+
+    def prepared(t: Token) -> Token:
+        if t.start in calls:
+            return Token(TokenType.VAR, _CALL + t.text, t.line, t.col, t.start, t.end)
+        kind = TokenType.ROWS if t.start in frames else TokenType.VAR
+        return Token(kind, t.text, t.line, t.col, t.start, t.end)
+
+    changed = calls | frames
+    return [prepared(t) if t.start in changed or t.token_type in _VALUES else t for t in given]
+
+
+def _relexed(given: list[Token], tokens: Lexed) -> list[Token]:
+    """sqlglot's own tokens as the lexer has them: numbers as DuckDB reads them, and every ``?`` written as ``$1``, ``$2``, ...
+    (the tree does not keep their order)."""
     numbers = {start: n for n, start in enumerate(tokens.starts) if tokens.kinds[n] == NUMBER}
     result: list[Token] = []
     count, read = 0, -1
@@ -194,13 +207,7 @@ def _prepared(given: list[Token], tokens: Lexed, calls: set[int], frames: set[in
             result += _numbers(t, tokens, number)
             read = result[-1].end
             continue
-        if t.start in calls:
-            t = Token(TokenType.VAR, _CALL + t.text, t.line, t.col, t.start, t.end)
-        elif t.start in frames:
-            t = Token(TokenType.ROWS, t.text, t.line, t.col, t.start, t.end)
-        elif kind in _VALUES:
-            t = Token(TokenType.VAR, t.text, t.line, t.col, t.start, t.end)
-        elif kind == TokenType.PLACEHOLDER and t.text == "?":
+        if kind == TokenType.PLACEHOLDER and t.text == "?":
             count += 1
             result.append(Token(TokenType.PARAMETER, "$", t.line, t.col, t.start, t.end))
             t = Token(TokenType.NUMBER, str(count), t.line, t.col, t.start, t.end)
@@ -270,10 +277,12 @@ def nodes_of(tree: exp.Expr, closed: tuple[type[exp.Expr], ...] = ()) -> list[ex
         if closed and isinstance(node, closed):
             continue
         for value in node.args.values():
-            if isinstance(value, exp.Expr):
-                queue.append(value)
-            elif isinstance(value, list):
+            if not value:  # most are None, False, or a list of nothing
+                continue
+            if value.__class__ is list:
                 queue.extend([v for v in value if isinstance(v, exp.Expr)])
+            elif isinstance(value, exp.Expr):
+                queue.append(value)
     return queue
 
 

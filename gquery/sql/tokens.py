@@ -25,7 +25,7 @@ _BRACKETS = frozenset("()[],;")  # that are part of no other symbol
 
 
 class _Vocabulary(NamedTuple):
-    """sqlglot's types of words, phrases and symbols, in upper case. A phrase has two words, by the first of them. Behind some
+    """sqlglot's types of words, phrases and symbols, in lower case. A phrase has two words, by the first of them. Behind some
     words what follows may be no tokens: ``others``."""
 
     types: dict[str, TokenType]
@@ -36,18 +36,18 @@ class _Vocabulary(NamedTuple):
 @cache
 def _vocabulary() -> _Vocabulary:
     tokenizer = dialect().tokenizer_class
-    types = {**tokenizer.SINGLE_TOKENS, **tokenizer.KEYWORDS}
+    types = {key.lower(): kind for key, kind in {**tokenizer.SINGLE_TOKENS, **tokenizer.KEYWORDS}.items()}
     two = [tuple(key.split(" ")) for key in types if " " in key]
     phrases = {first: frozenset(second for f, second in two if f == first) for first, _ in two}
     commands = {key for key, kind in types.items() if kind in tokenizer.COMMANDS}
-    joined = {key.partition("-")[0] for key in types if "-" in key[1:]}  # USER-DEFINED
+    joined = {key.partition("-")[0] for key in types if "-" in key[1:]}  # user-defined
     return _Vocabulary(types, phrases, frozenset(commands | joined))
 
 
-def tokens_of(sql: str, lexed: Lexed) -> list[Token]:
-    """The tokens that sqlglot's parser reads."""
+def tokens_of(sql: str, lexed: Lexed) -> tuple[list[Token], bool]:
+    """The tokens that sqlglot's parser reads, and whether each is one of the lexer's, or two words of these."""
     found = None if _IS_COMPILED or _SPECIAL.search(sql) else _made(sql, lexed)
-    return dialect().tokenize(sql) if found is None else found
+    return (dialect().tokenize(sql), False) if found is None else (found, True)
 
 
 def _made(sql: str, lexed: Lexed) -> list[Token] | None:
@@ -56,29 +56,26 @@ def _made(sql: str, lexed: Lexed) -> list[Token] | None:
     made: list[Token] = []
     line, line_end, before = 1, sql.find("\n"), -1  # of the token at hand; the line begins behind ``before``
     second = -1  # the end of a phrase that was made
-    kinds, starts, ends = lexed.kinds, lexed.starts, lexed.ends
-    for n in range(len(kinds) - 1):
-        kind, start, end = kinds[n], starts[n], ends[n]
+    kinds, words, starts, ends = lexed.kinds, lexed.words, lexed.starts, lexed.ends
+    for n, (kind, word, start, end) in enumerate(zip(kinds[:-1], words, starts, ends, strict=False)):
         if end <= second:
             continue
         text = sql[start : end + 1]
         if kind == WORD:
-            upper = text.upper()
-            if upper in phrases and kinds[n + 1] == WORD and (by := lexed.words[n + 1].upper()) in phrases[upper]:
+            if word in phrases and kinds[n + 1] == WORD and words[n + 1] in phrases[word]:
                 if "\n" in sql[end : ends[n + 1]]:  # which sqlglot does not count here
                     return None
-                text = upper = f"{upper} {by}"
+                word = f"{word} {words[n + 1]}"
+                text = word.upper()
                 end = second = ends[n + 1]
-            elif upper in others or "$" in text or (end + 1 == starts[n + 1] and kinds[n + 1] in (STRING, QUOTED)):
+            elif word in others or "$" in word or (end + 1 == starts[n + 1] and kinds[n + 1] in (STRING, QUOTED)):
                 return None
-            token_type = types.get(upper, TokenType.VAR)
+            token_type = types.get(word, TokenType.VAR)
+        elif text in _BRACKETS:
+            token_type = types[text]
         elif kind == SYMBOL:
             follows = kinds[n + 1] == SYMBOL and end + 1 == starts[n + 1]
-            if (
-                text not in types
-                or not _ODD.isdisjoint(text)
-                or (follows and not (text in _BRACKETS or lexed.words[n + 1] in _BRACKETS))
-            ):
+            if text not in types or not _ODD.isdisjoint(text) or (follows and words[n + 1] not in _BRACKETS):
                 return None
             token_type = types[text]
         elif kind == NUMBER:

@@ -96,6 +96,13 @@ def with_sources(plan: Plan, new: tuple[Plan, ...]) -> Plan:
 
 def expressions(plan: Plan) -> tuple[Expr, ...]:
     """The expressions of the node itself, in a fixed order (`with_expressions` takes them back)."""
+    found: tuple[Expr, ...] | None = plan.__dict__.get("_expressions")
+    if found is None:
+        found = plan.__dict__["_expressions"] = _expressions(plan)
+    return found
+
+
+def _expressions(plan: Plan) -> tuple[Expr, ...]:
     match plan:
         case Scan() | Range() | Shared() | WorkingTable() | Limit() | UnionAll() | Fixpoint():
             return ()
@@ -352,9 +359,7 @@ def remap_node(node: Plan, columns: dict[int, Column]) -> Plan:
             made = tuple((name(c), e) for c, e in lists)
             return replace(node, lists=made, ordinal=None if ordinal is None else name(ordinal))
         case Join() | Apply():
-            if node.mark is None:
-                return node
-            return replace(node, mark=name(node.mark))
+            return node if node.mark is None else replace(node, mark=name(node.mark))
         case Filter() | Sort() | Limit():
             return node
         case _:

@@ -17,6 +17,7 @@ from gquery.device.array import Array
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device
 from gquery.errors import InternalError
+from gquery.expression.expr import SortKey
 from gquery.expression.frozen import frozen_open, frozen_single
 from gquery.expression.types import PhysicalType
 from gquery.kernels.bindings import Argument, JoinName, StatePart
@@ -26,6 +27,15 @@ from gquery.runtime.records import dataclass
 
 if TYPE_CHECKING:
     from gquery.planner.physical import JoinTable, Stored
+
+
+@frozen_open
+class KnownOrder:
+    """An order in which the rows of a frame are known: by these keys, columns of the frame, rows with equal ones as they stand.
+    ``rows``: which stands at each position (uint32); None: each at its own."""
+
+    keys: tuple[SortKey, ...]
+    rows: Array | None
 
 
 @frozen_open
@@ -40,6 +50,7 @@ class Frame:
     number: Array | None = (
         None  # int64, one, on the GPU: how many rows there are, where ``rows`` is the most; see `Count`
     )
+    known_order: KnownOrder | None = None
 
 
 @frozen_single

@@ -25,7 +25,7 @@ from gquery.kernels.builtin.sort_room import room_to_sort
 from gquery.kernels.builtin.text_extremes import text_extremes
 from gquery.kernels.readback import Count, validate
 from gquery.kernels.values import ValueProperties
-from gquery.operators.base import Frame, JoinIndex, make_column, narrow, null_column
+from gquery.operators.base import Frame, JoinIndex, KnownOrder, make_column, narrow, null_column
 from gquery.operators.group_extremes import rank_within_groups
 from gquery.operators.leading_rows import first_rows
 from gquery.operators.made_lists import list_column
@@ -120,9 +120,8 @@ def _sort(work: SortRows, frame: Frame, device: Device, workers: int = 1) -> Fra
         rows = order.sort_order(keys, None if flags is None else scans.compact(flags))[work.offset : wanted]
     else:
         rows = order.sort_order(keys, workers=workers)[work.offset :]
-    return Frame(
-        {s.column.id: gathers.take(frame.columns[s.column.id], rows, device) for s in work.columns}, int(rows.size)
-    )
+    taken = {s.column.id: gathers.take(frame.columns[s.column.id], rows, device) for s in work.columns}
+    return Frame(taken, int(rows.size), known_order=KnownOrder(work.keys, None))
 
 
 def _sort_candidates(

@@ -19,7 +19,7 @@ from gquery.kernels.builtin import order, scans
 from gquery.kernels.builtin.define import builtin_kernel, launch
 from gquery.kernels.builtin.gathers import gather
 from gquery.kernels.builtin.key_changes import key_changes
-from gquery.operators.base import Frame
+from gquery.operators.base import Frame, KnownOrder
 from gquery.operators.sort_keys import sort_keys
 from gquery.runtime.records import dataclass
 
@@ -69,22 +69,49 @@ class OrderedFrame:
 
 
 def order_frame(
-    frame: Frame, partition: Sequence[Column], keys: Sequence[SortKey], device: Device, workers: int = 1
+    frame: Frame,
+    partition: Sequence[Column],
+    keys: Sequence[SortKey],
+    device: Device,
+    workers: int = 1,
+    sort: Sequence[SortKey] = (),
 ) -> OrderedFrame:
-    """The rows of a frame by partition, and within each by the keys; rows with equal keys stay in the frame's order."""
+    """The rows of a frame by partition, and within each by the keys; rows with equal keys stay in the frame's order. With
+    ``sort`` they are sorted by these keys, which begin so, and rows with equal keys stay in that order."""
     if not partition and not keys:
         return OrderedFrame(frame.rows, None, None, None, device)
     every = [*(SortKey(c) for c in partition), *keys]
-    rows: Array | None = None
-    if not _is_sorted(frame, every):
-        own = sort_keys(every[: len(partition)], frame, device)
-        rows, peers, starts = order.sort_partitions([*own, *sort_keys(keys, frame, device)], len(own), workers)
-        if starts is not None or not partition:
-            return OrderedFrame(frame.rows, rows, starts if partition else None, peers if keys else None, device)
+    by, known = list(sort) or every, _known_rows(frame, partition, keys, sort)
+    rows: Array | None = None if known is None else known.rows
+    if known is None and not _is_sorted(frame, by):
+        if {k.expr for k in by[: len(partition)]} == set(partition) and by[len(partition) :] == list(keys):
+            own = sort_keys(by[: len(partition)], frame, device)
+            then = sort_keys(by[len(partition) :], frame, device)
+            rows, peers, starts = order.sort_partitions([*own, *then], len(own), workers)
+            if starts is not None or not partition:
+                return OrderedFrame(frame.rows, rows, starts if partition else None, peers if keys else None, device)
+        else:
+            rows = order.sort_order(sort_keys(by, frame, device), workers=workers)
     first = [frame.columns[c.id] for c in partition]
-    then = [frame.columns[k.expr.id] for k in keys if isinstance(k.expr, Column)]
-    starts, peers = key_changes(first, then, rows, device, workers)
+    last = [frame.columns[k.expr.id] for k in keys if isinstance(k.expr, Column)]
+    starts, peers = key_changes(first, last, rows, device, workers)
     return OrderedFrame(frame.rows, rows, starts if partition else None, peers if keys else None, device)
+
+
+def _known_rows(
+    frame: Frame, partition: Sequence[Column], keys: Sequence[SortKey], sort: Sequence[SortKey]
+) -> KnownOrder | None:
+    """An order in which the rows are known and that serves these keys: the sort that is shared, or that of the rows as they
+    stand."""
+    known = frame.known_order
+    if known is None or (known.rows is not None and len(known.keys) != len(sort)):
+        return None
+    if sort:
+        return known if known.keys[: len(sort)] == tuple(sort) else None
+    ids = set(partition)
+    first, own = known.keys[: len(ids)], [k for k in keys if k.expr not in ids]
+    begins = {k.expr for k in first} == ids
+    return known if begins and list(known.keys[len(ids) : len(ids) + len(own)]) == own else None
 
 
 def _is_sorted(frame: Frame, keys: Sequence[SortKey]) -> bool:

@@ -27,8 +27,12 @@ def frame_columns(work: WindowRows | OrderedGroups) -> frozenset[int]:
     """The ids of the columns of its frame that it reads or passes on."""
     exprs: list[Expr]
     match work:
-        case WindowRows(partition=partition, order=order, calls=calls):
-            exprs = [*partition, *(k.expr for k in order), *(e for _, call in calls for e in call.expressions)]
+        case WindowRows(partition=partition, order=order, calls=calls, sort=sort):
+            exprs = [
+                *partition,
+                *(k.expr for k in (*order, *sort)),
+                *(e for _, call in calls for e in call.expressions),
+            ]
             exprs += [s.column for s in work.columns]
         case OrderedGroups(keys=keys, calls=aggregates):
             exprs = [source for _, source in keys]

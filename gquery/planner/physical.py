@@ -315,7 +315,8 @@ class RankDecode:
 class WindowRows:
     """Adds the values of window functions to the rows of a frame, which keep their order. ``partition`` and the keys of ``order``
     are columns of the frame; so is what calls read, or it is a constant. ``columns``: those of the frame that are passed on, and
-    the calls'. With ``first`` rows of a greater rank in their partition may be left out."""
+    the calls'. With ``first`` rows of a greater rank in their partition may be left out. ``sort``: keys, which begin with
+    those of the window, that its neighbours are sorted by too; rows with equal keys of its own may come in any order then."""
 
     stage: int
     partition: tuple[Column, ...]
@@ -323,6 +324,7 @@ class WindowRows:
     calls: tuple[tuple[Stored, WindowCall], ...]
     columns: tuple[Stored, ...]
     first: int | None = None
+    sort: tuple[SortKey, ...] = ()
 
 
 @frozen_open

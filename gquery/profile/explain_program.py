@@ -333,12 +333,13 @@ def _breaker(work: PipelineBreaker, printer: Printer) -> str:
             return (
                 f"recursion from stage {stage} to ({_names((s.column for s in columns), printer)}), each round {steps}"
             )
-        case WindowRows(stage, partition, order, windows, first=first):
+        case WindowRows(stage, partition, order, windows, first=first, sort=sort):
             by = f" by {_names(partition, printer)}" if partition else ""
             inside = f" order {', '.join(map(printer.key, order))}" if order else ""
             values = ", ".join(f"{printer.column(s.column)} = {printer.window(call)}" for s, call in windows)
             top = "" if first is None else f" top {first}"
-            return f"windows of stage {stage}{top}{by}{inside}: {values}"
+            shared = f" in one sort by {', '.join(map(printer.key, sort))}" if sort else ""
+            return f"windows of stage {stage}{top}{by}{inside}{shared}: {values}"
         case UnnestRows(stage, lists, ordinal):
             numbered = "" if ordinal is None else f", numbered {printer.column(ordinal.column)}"
             made = ", ".join(f"{printer.column(s.column)} of {printer.expr(c)}" for s, c in lists)

@@ -187,3 +187,10 @@ select id, lag(s, 0, w ignore nulls) over (order by id), lead(i32, n % 2, 7 igno
 select id, quantile_disc(w, 0.25) over (partition by n order by id rows between unbounded preceding and unbounded following), quantile_cont(f64, 1.0) over (order by id range between unbounded preceding and unbounded following), median(i32) over (partition by s order by id desc rows between unbounded preceding and unbounded following) from t
 
 select id, median(distinct i8) over (partition by n order by id), median(distinct s) over (order by id rows between unbounded preceding and 1 following) from t
+
+select id, rank() over (partition by n order by i8), sum(i32) over (partition by n order by i8, s, id), row_number() over (partition by i8, n order by s, id), min(s) over (partition by n order by i8 desc nulls last), count(*) over (partition by n), lag(id) over (partition by n order by i8, s, id) from t
+
+-- cpu
+select id, dense_rank() over (partition by flag order by n), sum(f64) over (partition by flag order by n, id rows 3 preceding), avg(i32) over (partition by n, flag order by id) from t
+
+select id, sum(n) over (partition by flag order by id) from (select * from t order by flag, id)

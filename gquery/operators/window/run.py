@@ -22,7 +22,7 @@ from gquery.functions.aggregate_record import (
 )
 from gquery.functions.windows import aggregate_by, gives_argument
 from gquery.kernels.builtin import gathers
-from gquery.operators.base import Frame
+from gquery.operators.base import Frame, KnownOrder
 from gquery.operators.leading_rows import leading_rows
 from gquery.operators.ordered import order_frame
 from gquery.operators.window.aggregates import aggregate_column
@@ -49,13 +49,14 @@ def run_window(work: WindowRows, frame: Frame, device: Device, workers: int = 1)
         if found is not None:
             kept = {i: gathers.take(c, found, device) for i, c in frame.columns.items()}
             frame = Frame(kept, int(found.size), frame.rank_values)
-    ordered = order_frame(frame, work.partition, work.order, device, workers)
+    ordered = order_frame(frame, work.partition, work.order, device, workers, work.sort)
     shared = Work(frame, ordered, work.order, device, workers)
     made = {stored.column.id: _column(stored, call, shared) for stored, call in work.calls}
     columns = {
         s.column.id: made[s.column.id] if s.column.id in made else frame.columns[s.column.id] for s in work.columns
     }
-    return Frame(columns, frame.rows, frame.rank_values)
+    known = frame.known_order if not work.sort or device.is_counted else KnownOrder(work.sort, ordered.rows)
+    return Frame(columns, frame.rows, frame.rank_values, known_order=known)
 
 
 def _column(stored: Stored, call: WindowCall, work: Work) -> ColumnData:

@@ -224,11 +224,15 @@ def minus(a: Expr) -> Expr:
 
 
 def scaled(a: Expr, factor: Expr) -> Expr:
-    """An interval some whole times over, part by part."""
-    months, days, micros = (
-        p if _is_zero(p) else make("multiply", (p, cast(factor, p.dtype)), p.dtype) for p in parts(a)
+    """An interval some whole times over, part by part; NULL times a zero is NULL as well, so one part is always multiplied."""
+    months, days, micros = parts(a)
+    stays = [_is_zero(months), _is_zero(days), _is_zero(micros)]
+    stays[2] &= not all(stays)
+    made = (
+        p if stay else make("multiply", (p, cast(factor, p.dtype)), p.dtype)
+        for p, stay in zip((months, days, micros), stays, strict=True)
     )
-    return interval_of(months, days, micros)
+    return interval_of(*made)
 
 
 def between(a: Expr, b: Expr) -> Expr:

@@ -132,3 +132,11 @@ select id, count(*) over (order by x range between interval 1 day preceding and 
 select id, count(*) over (order by d range between unbounded preceding and interval 1 hour following), count(*) over (order by day range between to_days(id * 20) preceding and interval 400 day following), count(*) over (partition by g order by ts desc range between to_months(id) preceding and d following) from t where d is not null and d >= interval 0 day
 
 select g, median(distinct x) = interval 0 day, quantile_disc(distinct x, 0.9)::varchar from t where id < 9 group by g
+
+select id, case when id < 3 then x else (select distinct z.x from t z order by z.x limit 1) end from t
+
+select id from t where x in (select distinct x from t group by x, id having id < 4) or x > (select x from t group by x order by x nulls first offset 1 limit 1)
+
+select (select x from t group by rollup (x) order by x desc nulls last limit 1), exists (select x from t group by cube (x, d)), x = any (select x from t group by grouping sets ((x), ())) from t
+
+select id, interval 0 day * id, interval '0 day' * n, n * to_days(0), interval 0 month / n, to_days(n) * 0, interval 0 day * (n / 2) from (select id, try_cast(id * 60 as tinyint) as n from t)

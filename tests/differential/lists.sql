@@ -234,3 +234,5 @@ select [[x + y for y in [10, 20]] for x in [1, 2]], [x for x in range(10) if x %
 select s, [upper(w) for w in string_split(s, 'a')] from l
 
 select k, list_transform(list_transform([1, 2, k], lambda x: x + 1), lambda x: x + k), list_filter(list_filter([1, k], lambda x: x > 0), lambda x: x > k) from l
+
+select k, (select distinct y.xs from l y order by y.xs limit 1), xs in (select xs from l group by xs) from l

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from gquery.errors import InternalError
 from gquery.expression.expr import Expr
 from gquery.expression.traverse import transform
 from gquery.planner.logical.nodes import Plan
@@ -18,7 +19,11 @@ def transform_everywhere(plan: Plan, f: Callable[[Plan], Plan]) -> Plan:
         if not isinstance(e, Subquery):
             return e
         made = transform_everywhere(e.plan, f)
-        return e if made is e.plan else replace(e, plan=made)
+        if made is e.plan:
+            return e
+        if made.columns[: len(e.plan.columns)] != e.plan.columns:
+            raise InternalError("a rule moves the columns of a subquery, whose value is the first")
+        return replace(e, plan=made)
 
     def node(p: Plan) -> Plan:
         if own_subqueries(p):

@@ -25,7 +25,7 @@ from gquery.functions.certain import guarded
 from gquery.functions.comparison_keys import comparable, has_key
 from gquery.functions.windows import only_part
 from gquery.planner.logical.everywhere import transform_everywhere
-from gquery.planner.logical.nodes import Aggregate, Plan, Sort, Window
+from gquery.planner.logical.nodes import Aggregate, Plan, Project, Sort, Window
 from gquery.runtime.records import replace
 
 
@@ -59,7 +59,9 @@ def _sort_keys(keys: Sequence[SortKey]) -> tuple[SortKey, ...]:
     return tuple(SortKey(comparable(k.expr), k.descending, k.nulls_first) for k in keys)
 
 
-def _aggregate(p: Aggregate) -> Aggregate:
+def _aggregate(p: Aggregate) -> Plan:
+    """Keys that stand for others are columns besides: what is above sees those that were there, by their places as well (a
+    subquery's value is the first column)."""
     keys: list[tuple[Column, Expr]] = []
     shown: list[tuple[Column, AggregateCall]] = []
     for c, e in p.keys:
@@ -70,7 +72,8 @@ def _aggregate(p: Aggregate) -> Aggregate:
         keys.append((new_column(c.name, key.dtype, e.nullable), key))
         shown.append((c, aggregate("any_value", (e,))))
     calls = tuple((c, _call(a)) for c, a in p.aggregates)
-    return Aggregate(p.source, tuple(keys), (*shown, *calls))
+    made = Aggregate(p.source, tuple(keys), (*shown, *calls))
+    return Project(made, tuple((c, c) for c in p.columns)) if shown else made
 
 
 def _call(a: AggregateCall) -> AggregateCall:

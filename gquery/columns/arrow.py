@@ -21,7 +21,7 @@ from gquery.columns.arrow_intervals import AS_DECIMALS, as_decimals, export_inte
 from gquery.columns.arrow_names import sql_name
 from gquery.columns.opaque import Opaque
 from gquery.columns.table import ColumnData, Dictionary, Table
-from gquery.expression.list_types import list_of
+from gquery.expression.nested_types import from_outside, known_type, list_of, map_of, struct_of
 from gquery.expression.types import (
     BIGINT,
     BOOLEAN,
@@ -74,8 +74,8 @@ _WORDS: dict[Kind, Any] = {  # what Arrow has numbers, dates and times in
 
 
 def dtype_of(type_: pa.DataType) -> DType:
-    """The logical type of an Arrow type: LIST of types that gquery computes with, an opaque one for types with which it does not
-    (structs, maps, binary, times)."""
+    """The logical type of an Arrow type: LIST, STRUCT and MAP of types that gquery computes with, an opaque one for types with
+    which it does not (binary, times)."""
     known = _FROM_ARROW.get(type_)
     if known is not None:
         return known
@@ -91,22 +91,34 @@ def dtype_of(type_: pa.DataType) -> DType:
         return INTERVAL
     if pa.types.is_timestamp(type_):
         return TIMESTAMP if type_.tz is None else DType(Kind.TIMESTAMPTZ, zone=type_.tz)
-    element = _element_of(type_)
-    if element is not None:
-        return DType(Kind.LIST, name=list_of(element).name, arrow=type_, element=element)
-    return DType(Kind.OPAQUE, name=sql_name(type_), arrow=type_)
+    return _nested(type_) or DType(Kind.OPAQUE, name=sql_name(type_), arrow=type_)
 
 
-def _element_of(type_: pa.DataType) -> DType | None:
-    """The type of the elements of lists that functions look into; None for any other type."""
+def _nested(type_: pa.DataType) -> DType | None:
+    """The type of lists, structs and maps that functions look into; None for any other type."""
     is_ = pa.types
-    if not (is_.is_list(type_) or is_.is_large_list(type_)):
+    if is_.is_list(type_) or is_.is_large_list(type_):
+        element = _inner(type_.value_type)
+        return None if element is None else from_outside(list_of(element), type_)
+    if is_.is_map(type_):
+        key, value = _inner(type_.key_type), _inner(type_.item_type)
+        return None if key is None or value is None else from_outside(map_of(key, value), type_)
+    if not is_.is_struct(type_):
         return None
-    of = type_.value_type
-    element = dtype_of(of)
-    if element.is_list or (is_.is_timestamp(of) and of.unit == "us"):
-        return element
-    return element if of in _FROM_ARROW or is_.is_decimal128(of) else None
+    names = [f.name for f in type_]
+    types = [_inner(f.type) for f in type_]
+    known = [t for t in types if t is not None]
+    if not names or len(known) < len(types) or (any(names) and len({n.lower() for n in names}) < len(names)):
+        return None
+    return from_outside(struct_of(list(zip(names, known, strict=True))), type_)
+
+
+def _inner(type_: pa.DataType) -> DType | None:
+    """The type of values within others that functions look at; None for any other."""
+    found = dtype_of(type_)
+    is_known = type_ in _FROM_ARROW or pa.types.is_decimal128(type_)
+    is_known |= pa.types.is_timestamp(type_) and type_.unit == "us"
+    return found if found.is_nested or is_known else None
 
 
 def arrow_type(dtype: DType) -> pa.DataType:
@@ -115,6 +127,11 @@ def arrow_type(dtype: DType) -> pa.DataType:
         return dtype.arrow
     if dtype.element is not None:
         return pa.list_(arrow_type(dtype.element))
+    if dtype.is_struct:
+        return pa.struct([pa.field(name, arrow_type(t)) for name, t in dtype.fields])
+    if dtype.kind is Kind.MAP:
+        key, value = (t for _, t in dtype.fields)
+        return pa.map_(arrow_type(known_type(key)), arrow_type(value))  # no key is NULL, so that there is no such type
     if dtype.kind is Kind.TIMESTAMPTZ:
         return pa.timestamp("us", dtype.zone)
     return pa.decimal128(dtype.precision, dtype.scale) if dtype.is_decimal else _TO_ARROW[dtype.kind]
@@ -168,7 +185,7 @@ def export_column(column: ColumnData) -> pa.Array | pa.ChunkedArray:
     match column.dtype.kind:
         case Kind.NULL:
             return pa.nulls(rows)
-        case Kind.OPAQUE | Kind.LIST:
+        case Kind.OPAQUE | Kind.LIST | Kind.STRUCT | Kind.MAP:
             return _export_opaque(column, data, ok)
         case Kind.VARCHAR:
             return _export_strings(column, data, ok)

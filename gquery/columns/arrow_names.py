@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import pyarrow as pa
 
-_PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
+from gquery.expression.nested_types import quoted
+
 _NAMES: dict[Any, str] = {
     pa.null(): "INTEGER", pa.bool_(): "BOOLEAN", pa.int8(): "TINYINT", pa.int16(): "SMALLINT", pa.int32(): "INTEGER",
     pa.int64(): "BIGINT", pa.uint8(): "UTINYINT", pa.uint16(): "USMALLINT", pa.uint32(): "UINTEGER",
@@ -41,7 +41,7 @@ def sql_name(type_: pa.DataType) -> str:
         return f"{sql_name(type_.value_type)}[]"
     if is_.is_struct(type_) or is_.is_union(type_):
         members = (type_.field(i) for i in range(type_.num_fields))
-        inside = ", ".join(f"{_quoted(f.name)} {sql_name(f.type)}" for f in members)
+        inside = ", ".join(f"{quoted(f.name)} {sql_name(f.type)}" for f in members)
         return f"{'STRUCT' if is_.is_struct(type_) else 'UNION'}({inside})"
     if is_.is_dictionary(type_) or is_.is_run_end_encoded(type_):
         return sql_name(type_.value_type)
@@ -52,7 +52,3 @@ def sql_name(type_: pa.DataType) -> str:
     if is_.is_duration(type_):
         return "INTERVAL"
     return "BLOB" if is_.is_fixed_size_binary(type_) else str(type_).upper()
-
-
-def _quoted(name: str) -> str:
-    return name if _PLAIN.fullmatch(name) else '"' + name.replace('"', '""') + '"'

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -34,10 +35,48 @@ def python_values(array: pa.Array | pa.ChunkedArray) -> list[Any]:
         return _with_nulls(array, _dates(array))
     if not kinds.is_nested(array.type):
         return list(array.to_pylist())
+    if _has_rows(array.type):
+        return _nested(array)
     try:
         return list(array.to_pylist(maps_as_pydicts="strict"))
     except KeyError:
         return list(array.to_pylist())
+    except TypeError:  # a key that Python cannot hash
+        return _nested(array)
+
+
+def _has_rows(type_: pa.DataType) -> bool:
+    """Whether values hold structs without names, which are tuples."""
+    is_row = pa.types.is_struct(type_) and not any(f.name for f in type_)
+    return is_row or any(_has_rows(type_.field(n).type) for n in range(type_.num_fields))
+
+
+def _nested(array: pa.Array) -> list[Any]:
+    """Values in which there are structs without names; Arrow makes dictionaries alone, which have each name once."""
+    kinds = pa.types
+    there = array.is_valid().to_pylist()
+    if kinds.is_struct(array.type):
+        names = [f.name for f in array.type]
+        values = list(zip(*(python_values(f) for f in array.flatten()), strict=True))
+        made: list[Any] = values if not any(names) else [dict(zip(names, v, strict=True)) for v in values]
+    else:
+        inner, ends = python_values(array.values), array.offsets.to_pylist()
+        made = [inner[a:b] for a, b in pairwise(ends)]
+        if kinds.is_map(array.type):
+            pairs = [
+                [tuple(e.values()) for e in entries] if ok else [] for entries, ok in zip(made, there, strict=True)
+            ]
+            made = [_mapping(p) for p in pairs]
+    return [v if ok else None for v, ok in zip(made, there, strict=True)]
+
+
+def _mapping(pairs: list[tuple[Any, Any]]) -> Any:
+    """A dictionary, or as DuckDB has it where Python cannot hash a key; a list of pairs where a key comes twice."""
+    try:
+        made = dict(pairs)
+    except TypeError:
+        return {"key": [k for k, _ in pairs], "value": [v for _, v in pairs]}
+    return made if len(made) == len(pairs) else pairs
 
 
 def _with_nulls(array: pa.Array, values: list[Any]) -> list[Any]:

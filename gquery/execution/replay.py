@@ -184,7 +184,7 @@ def _is_on_host(work: Pipeline | PipelineBreaker) -> bool:
         case UnnestRows():
             return True
         case OrderedGroups(calls=calls) | WindowRows(calls=calls):
-            return any(stored.properties.dtype.is_list for stored, _ in calls)
+            return any(stored.properties.dtype.is_nested for stored, _ in calls)
         case _:
             return False
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gquery.expression.list_types import list_of
+from gquery.expression.nested_types import has_names, inner_types, struct_of, with_types
 from gquery.expression.types import DOUBLE, INTEGER_BOUNDS, REAL, TIMESTAMP, DType, Kind, decimal
 
 _SIGNED = (Kind.TINYINT, Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT)
@@ -61,10 +61,24 @@ def common_type(a: DType, b: DType) -> DType | None:
         return decimal(min(38, whole + scale), min(scale, 38 - whole))  # whole digits win over places, as in DuckDB
     if a.is_temporal and b.is_temporal:
         return TIMESTAMP
-    if a.element is not None and b.element is not None:
-        element = common_type(a.element, b.element)
-        return None if element is None else list_of(element)
-    return None
+    return _common_nested(a, b) if a.is_nested and a.kind is b.kind else None
+
+
+def _common_nested(a: DType, b: DType) -> DType | None:
+    """The type of both lists, maps or structs; structs with names have the fields of both."""
+    is_named = has_names(a) and has_names(b)
+    if a.is_struct and is_named:
+        places = {name.lower(): t for name, t in b.fields}
+        types = [(name, common_type(t, places.get(name.lower(), t))) for name, t in a.fields]
+        mine = {name.lower() for name, _ in a.fields}
+        fields = [*types, *((name, t) for name, t in b.fields if name.lower() not in mine)]
+        known = [(name, t) for name, t in fields if t is not None]
+        return struct_of(known) if len(known) == len(fields) else None
+    inner = inner_types(a), inner_types(b)
+    if len(inner[0]) != len(inner[1]):
+        return None
+    both = [t for x, y in zip(*inner, strict=True) if (t := common_type(x, y)) is not None]
+    return with_types(a if has_names(a) else b, both) if len(both) == len(inner[0]) else None
 
 
 def comparison_type(a: DType, b: DType) -> DType | None:

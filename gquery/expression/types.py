@@ -7,8 +7,8 @@ few *register classes* of `Register`: all integers, dates and small decimals are
 
 Physical values: integers as they are; BOOLEAN 0 or 1; DECIMAL the unscaled integer; DATE days since 1970-01-01;
 TIMESTAMP and TIMESTAMPTZ microseconds since 1970-01-01 (UTC); REAL and DOUBLE IEEE floats; VARCHAR either a code into a
-sorted dictionary or an (address, length) pair of UTF-8 bytes; INTERVAL one integer of three parts (`interval`); LIST and OPAQUE
-a row number into Arrow values.
+sorted dictionary or an (address, length) pair of UTF-8 bytes; INTERVAL one integer of three parts (`interval`); LIST,
+STRUCT, MAP and OPAQUE a row number into Arrow values.
 """
 
 from __future__ import annotations
@@ -54,6 +54,8 @@ class Kind(_Constants):
     INTERVAL = "INTERVAL"
     VARCHAR = "VARCHAR"
     LIST = "LIST"  # of values of one type that is computed with; `gquery.functions.lists` looks into them
+    STRUCT = "STRUCT"  # of named values, or of values without names; `gquery.functions.structs`
+    MAP = "MAP"  # of values by keys; `gquery.functions.maps`
     OPAQUE = "OPAQUE"  # carried, not computed with: see `gquery.columns.opaque`
 
     __hash__ = object.__hash__  # as fast as equality, which is identity; Enum's hashes the name
@@ -74,9 +76,9 @@ INTEGER_BOUNDS = {
 @dataclass(frozen=True, slots=True)
 class DType:
     """A logical type. ``precision`` and ``scale`` belong to DECIMAL alone (1 <= precision <= 38, 0 <= scale <= precision),
-    ``name`` and ``arrow`` to OPAQUE and LIST: its SQL name, which tells it apart, and the Arrow type of the values where they
-    come from outside; ``element`` to LIST; ``zone`` to TIMESTAMPTZ: where results show its moments, which makes no other type
-    of it."""
+    ``name`` and ``arrow`` to OPAQUE, LIST, STRUCT and MAP: its SQL name, which tells it apart, and the Arrow type of the values
+    where they come from outside; ``element`` to LIST; ``fields`` to STRUCT, by name, and to MAP, whose are the key and the value;
+    ``zone`` to TIMESTAMPTZ: where results show its moments, which makes no other type of it."""
 
     kind: Kind
     precision: int = 0
@@ -85,6 +87,7 @@ class DType:
     arrow: Any = field(default=None, compare=False, repr=False)
     zone: str = field(default="", compare=False, repr=False)
     element: DType | None = field(default=None, compare=False, repr=False)
+    fields: tuple[tuple[str, DType], ...] = field(default=(), compare=False, repr=False)
 
     def __eq__(self, other: object) -> bool:
         if self is other:  # most types are constants of this module
@@ -126,7 +129,7 @@ class DType:
     @property
     def is_opaque(self) -> bool:
         """Carried as numbers of Arrow values: kernels move them and do not look at the values."""
-        return self.kind is Kind.OPAQUE or self.kind is Kind.LIST
+        return self.kind is Kind.OPAQUE or self.kind in _NESTED
 
     @property
     def is_list(self) -> bool:
@@ -136,7 +139,12 @@ class DType:
     @property
     def is_nested(self) -> bool:
         """Of other values, which functions on the host look into: compared by keys (`functions.nested_keys`)."""
-        return self.kind is Kind.LIST
+        return self.kind in _NESTED
+
+    @property
+    def is_struct(self) -> bool:
+        """Of named values; ``fields`` are their names and types."""
+        return self.kind is Kind.STRUCT
 
     @property
     def is_exact(self) -> bool:
@@ -144,6 +152,7 @@ class DType:
         return self.is_integer or self.is_decimal or self.is_temporal or self.kind in _OTHER_EXACT
 
 
+_NESTED = (Kind.LIST, Kind.STRUCT, Kind.MAP)
 _OTHER_EXACT = (Kind.BOOLEAN, Kind.TIMESTAMPTZ, Kind.INTERVAL)
 NULL = DType(Kind.NULL)
 BOOLEAN = DType(Kind.BOOLEAN)
@@ -225,7 +234,7 @@ def type_bounds(dtype: DType) -> Bounds | None:
             return _TIMESTAMP_BOUNDS
         case Kind.INTERVAL:
             return Bounds(LEAST, GREATEST)
-        case Kind.OPAQUE | Kind.LIST:
+        case Kind.OPAQUE | Kind.LIST | Kind.STRUCT | Kind.MAP:
             return _ROW_NUMBERS
         case _:
             pair = INTEGER_BOUNDS.get(dtype.kind)
@@ -359,9 +368,6 @@ class Schema:
     def find(self, name: str) -> int | None:
         """The position of the field of that name, letter case ignored."""
         return next((i for i, f in enumerate(self.fields) if f.name.lower() == name.lower()), None)
-
-
-# ---- promotion ---------------------------------------------------------------------------------------------------
 
 
 def python_value(dtype: DType, physical: Any) -> Any:

@@ -29,6 +29,7 @@ from gquery.functions import (
     list_sets,
     list_splits,
     lists,
+    maps,
     new_strings,
     numeric,
     operators,
@@ -40,6 +41,7 @@ from gquery.functions import (
     session,
     special,
     strings,
+    structs,
     text_pieces,
 )
 from gquery.functions.aggregate_record import AggregateFunction
@@ -63,7 +65,8 @@ __all__ = [
     "AGGREGATES", "COMPARISONS", "EXAMPLES", "FUNCTIONS", "MIRRORED", "NEGATED", "RESOLVERS", "AggregateFunction",
     "ScalarFunction", "aggregate", "call", "case", "cast", "castable", "chance", "clock", "comparison_keys",
     "conditional", "counts", "date_differences", "date_forms", "date_names", "dates", "declaration", "declared",
-    "format_text", "gives_one_value", "grapheme_pieces", "has_result", "integers", "is_aggregate", "is_ordered", "likeness",
-    "list_aggregates", "list_sets", "list_splits", "lists", "new_strings", "numeric", "operators", "parsing", "paths", "readable",
-    "regex", "rounding", "session", "special", "strings", "text_pieces", "unified", "unify",
+    "format_text", "gives_one_value", "grapheme_pieces", "has_result", "integers", "is_aggregate", "is_ordered",
+    "likeness", "list_aggregates", "list_sets", "list_splits", "lists", "maps", "new_strings", "numeric", "operators",
+    "parsing", "paths", "readable", "regex", "rounding", "session", "special", "strings", "structs", "text_pieces",
+    "unified", "unify",
 ]  # fmt: skip

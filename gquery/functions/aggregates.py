@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from gquery.errors import BindError, did_you_mean
 from gquery.expression.expr import AggregateCall, Expr, SortKey
 from gquery.expression.types import BIGINT, BOOLEAN, DOUBLE, NULL, VARCHAR, DType, Kind, decimal
-from gquery.functions import moments
+from gquery.functions import list_counts, moments
 from gquery.functions import ordered_aggregates as ordered
 from gquery.functions.aggregate_record import (
     Accumulated,
@@ -207,6 +207,15 @@ _ROWS = (
                       null_type=VARCHAR),
     AggregateFunction("list", ordered.list_type, ("list(any)",), "The values of all rows, NULLs among them, as a list.",
                       ("list(x)", "[1, 2, 3]"), Listed(), ("array_agg",), takes_order=True, skips_null=False),
+    AggregateFunction("histogram", list_counts.histogram_type, ("histogram(any[, bins]) -> MAP",),
+                      "How often each value comes, or the values up to the end of each bin.",
+                      ("histogram(x // 2)", "{0: 1, 1: 2}"), Made(list_counts.histogram), checked=list_counts.checked_bins),
+    AggregateFunction("histogram_exact", list_counts.bins_type, ("histogram_exact(any, values) -> MAP",),
+                      "How often each of some values comes.", ("histogram_exact(x, [1, 2, 3])", "{1: 1, 2: 1, 3: 1}"),
+                      Made(list_counts.histogram_exact), checked=list_counts.checked_bins),
+    AggregateFunction("approx_top_k", list_counts.top_type, ("approx_top_k(any, count) -> list",),
+                      "The most frequent values, of equally frequent ones those that come first: it is exact.",
+                      ("approx_top_k(x // 2, 1)", "[1]"), Made(list_counts.top_k), checked=list_counts.checked_count),
     AggregateFunction("entropy", ordered.of_any(DOUBLE), ("entropy(any) -> DOUBLE",),
                       "The bits that tell which value a row has.", ("entropy(x > 1)", "0.9182958340544896"),
                       Made(ordered.entropy, compares=0)),

@@ -12,6 +12,7 @@ from typing import Any
 from gquery.errors import BindError, ConversionError
 from gquery.expression.expr import Cast, Expr, Literal
 from gquery.expression.facts import MICROS_PER_DAY
+from gquery.expression.nested_types import field_at, has_names, inner_types
 from gquery.expression.promotion import common_type, comparison_type
 from gquery.expression.slots import decided, derived
 from gquery.expression.types import (
@@ -35,9 +36,9 @@ def castable(source: DType, target: DType) -> bool:
     """Whether CAST takes a value of ``source`` to ``target`` (it may still fail on some value)."""
     if source == target or source.kind is Kind.NULL:
         return True
-    if source.element is not None and target.element is not None:
-        return castable(source.element, target.element)
-    if source.is_list and target.is_string:
+    if source.is_nested and target.is_nested:
+        return source.kind is target.kind and _castable_inside(source, target)
+    if source.is_nested and target.is_string:
         return True
     if source.is_opaque or target.is_opaque:
         return False
@@ -52,6 +53,22 @@ def castable(source: DType, target: DType) -> bool:
     if source.is_temporal or target.is_temporal:
         return source.is_temporal and target.is_temporal
     return True  # numbers and booleans
+
+
+def _castable_inside(source: DType, target: DType) -> bool:
+    if not source.is_struct:
+        return all(map(castable, inner_types(source), inner_types(target)))
+    pairs = [(source.fields[place][1], t) for place, (_, t) in zip(fields_in(source, target), target.fields, strict=True)
+             if place is not None]  # fmt: skip
+    is_whole = all(has_names(t) for t in (source, target)) or len(source.fields) == len(target.fields)
+    return bool(pairs) and is_whole and all(castable(s, t) for s, t in pairs)
+
+
+def fields_in(source: DType, target: DType) -> list[int | None]:
+    """For each field of a struct the place of that field in another: of its name, or its own place where one has no names."""
+    if has_names(source) and has_names(target):
+        return [field_at(source, name) for name, _ in target.fields]
+    return [n if n < len(source.fields) else None for n in range(len(target.fields))]
 
 
 def cast(expr: Expr, dtype: DType, try_: bool = False) -> Expr:

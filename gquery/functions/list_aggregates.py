@@ -10,14 +10,15 @@ import pyarrow as pa
 
 from gquery.errors import BindError, OutOfRangeError, did_you_mean
 from gquery.expression.expr import Expr, Literal
-from gquery.expression.list_types import list_of
+from gquery.expression.facts import INT64_BITS, INT64_DIGITS
+from gquery.expression.nested_types import list_of
 from gquery.expression.traverse import pinned
 from gquery.expression.types import BIGINT, BOOLEAN, DOUBLE, VARCHAR, DType, Kind, decimal
 from gquery.functions.casts import cast
 from gquery.functions.list_arrays import Lists, first_by_row, lists_of
-from gquery.functions.list_casts import joined_lists
-from gquery.functions.list_function import Typed, list_function
+from gquery.functions.list_function import Typed, list_function, list_overload
 from gquery.functions.list_ranks import NO_VALUE, ranks
+from gquery.functions.nested_casts import joined_lists
 from gquery.functions.registry import LIST_RESOLVERS, RESOLVERS, call, resolver
 from gquery.functions.vectors import Vector, flags, from_numpy, size_of
 from gquery.runtime.arrow_compute import pc
@@ -67,6 +68,17 @@ def _any(xs: Expr) -> Typed | None:
 def _number(xs: Expr) -> Typed | None:
     element = xs.dtype.element
     return ((cast(xs, list_of(DOUBLE)),), DOUBLE) if element is not None and _is_number(element) else None
+
+
+def _short_decimals(xs: Expr) -> Typed | None:
+    element = xs.dtype.element
+    if element is None or not element.is_decimal or element.precision > INT64_DIGITS:
+        return None
+    return (xs,), element
+
+
+def _other_number(xs: Expr) -> Typed | None:
+    return None if _short_decimals(xs) is not None else _number(xs)
 
 
 def _is_number(dtype: DType) -> bool:
@@ -204,16 +216,39 @@ def list_product(xs: Vector) -> Vector:
 
 
 @list_function(
-    "list_median", _number, "$(list of numbers) -> DOUBLE", nullable=True, example=("list_median([1, 2])", "1.5")
+    "list_median",
+    _other_number,
+    "$(list of numbers) -> DOUBLE or DECIMAL",
+    nullable=True,
+    example=("list_median([1, 2])", "1.5"),
 )
 def list_median(xs: Vector) -> Vector:
     """The middle element, or what lies between two."""
     found = _There(xs)
-    values = found.doubles
-    ordered = np.append(values[np.lexsort((values, found.rows))], 0.0)
+    low, high = _middles(found, found.doubles)
+    return _doubles(low + (high - low) * 0.5, found.has_value)
+
+
+def _middles(found: _There, values: Any) -> tuple[Any, Any]:
+    """The two values in the middle of each list, which are one where their number is odd."""
+    ordered = np.append(values[np.lexsort((values, found.rows))], values.dtype.type(0))
     starts = np.cumsum(found.counts) - found.counts
     low, high = (ordered[np.minimum(starts + np.maximum(found.counts - n, 0) // 2, len(ordered) - 1)] for n in (1, 0))
-    return _doubles(low + (high - low) * 0.5, found.has_value)
+    return low, high
+
+
+@list_overload("list_median", _short_decimals, nullable=True)
+def list_median_of_decimals(xs: Vector) -> Vector:
+    """The middle element, or what lies between two, rounded down."""
+    found = _There(xs)
+    values = found.values
+    words = np.frombuffer(values.buffers()[1], np.int64)[::2][values.offset :][: len(values)]
+    low, high = _middles(found, words)
+    made = np.empty((len(low), 2), np.int64)
+    made[:, 0] = low + (high - low) // 2
+    made[:, 1] = made[:, 0] >> (INT64_BITS - 1)
+    bitmap = pa.py_buffer(np.packbits(found.has_value, bitorder="little"))
+    return pa.Array.from_buffers(values.type, len(low), [bitmap, pa.py_buffer(made)])
 
 
 def _variance(least: int, root: bool) -> Callable[[Vector], pa.Array]:

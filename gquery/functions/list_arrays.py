@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from gquery.functions.nested_arrays import as_type, widest
 from gquery.functions.vectors import LARGE, Vector, array_of, flags, from_numpy
 from gquery.runtime.records import dataclass
 
@@ -57,7 +58,7 @@ class Lists:
 
 
 def lists_of(x: Vector, rows: int) -> Lists:
-    """The lists of a vector."""
+    """The lists of a vector; of maps those of their entries."""
     array = array_of(x, rows)
     ok = flags(array.is_valid())
     offsets = array.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
@@ -88,10 +89,8 @@ def list_array(elements: pa.Array, lengths: Any, ok: Any = None) -> pa.Array:
 
 def together(*parts: pa.Array) -> pa.Array:
     """Arrays of one logical type one after another."""
-    types = [p.type for p in parts if p.type != pa.null()]
-    type_ = next((t for t in types if t == pa.large_string()), types[0] if types else pa.null())
-    arrays = [p if p.type == type_ else p.cast(type_) for p in parts]
-    return pa.concat_arrays(arrays)
+    type_ = widest([p.type for p in parts])
+    return pa.concat_arrays([as_type(p, type_) for p in parts])
 
 
 def any_by_row(rows: Any, count: int) -> Any:

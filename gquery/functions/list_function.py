@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from gquery.errors import BindError
 from gquery.expression.expr import Expr
-from gquery.expression.list_types import list_of
+from gquery.expression.nested_types import list_of
 from gquery.expression.promotion import common_type
 from gquery.expression.types import DType, Kind
 from gquery.functions.casts import cast, fits, is_integer_literal, is_text_literal, unify
@@ -58,13 +58,19 @@ def list_function(
 
 
 def list_overload(
-    names: str, rule: Rule, signature: str = "", *, strict: bool = True, example: tuple[str, str] | None = None
+    names: str,
+    rule: Rule,
+    signature: str = "",
+    *,
+    strict: bool = True,
+    nullable: bool = False,
+    example: tuple[str, str] | None = None,
 ) -> Callable[[F], F]:
     """The same under names that are those of other functions, or of operators, where no argument is a list."""
 
     def declare_function(f: F) -> F:
         name, doc = f"_list_{names.split()[0].lstrip('_')}", inspect.getdoc(f) or ""
-        declare(ScalarFunction(name, host=f, strict=strict, doc=doc))
+        declare(ScalarFunction(name, host=f, strict=strict, nullable=nullable, doc=doc))
         if example is not None:
             EXAMPLES.append((names.split()[0], *example))
         resolve = _resolver(name, rule)

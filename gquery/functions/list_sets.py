@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from gquery.errors import BindError
 from gquery.expression.expr import Expr, Literal
-from gquery.expression.list_types import list_of
+from gquery.expression.nested_types import list_of
 from gquery.expression.traverse import pinned
 from gquery.expression.types import BIGINT, BOOLEAN, UBIGINT, VARCHAR
 from gquery.functions.list_arrays import Lists, any_by_row, list_array, lists_of

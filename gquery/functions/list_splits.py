@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from gquery.expression.expr import Expr
-from gquery.expression.list_types import list_of
+from gquery.expression.nested_types import list_of
 from gquery.expression.types import VARCHAR, Kind
 from gquery.functions.casts import cast
 from gquery.functions.list_function import Typed, list_function

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from gquery.errors import NotSupportedError, OutOfRangeError
 from gquery.expression.expr import Expr, Literal
-from gquery.expression.list_types import list_of
+from gquery.expression.nested_types import list_of
 from gquery.expression.types import BIGINT, BOOLEAN, INTEGER, NULL, DType, Kind
 from gquery.functions.casts import cast, unified
 from gquery.functions.list_arrays import (

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from gquery.errors import BindError, NotSupportedError
 from gquery.expression.expr import Case, Expr, IsNull, Literal, SortKey
-from gquery.expression.list_types import list_of
+from gquery.expression.nested_types import list_of
 from gquery.expression.traverse import pinned
 from gquery.expression.types import BIGINT, DOUBLE, TIMESTAMP, VARCHAR, DType, Kind, decimal
 from gquery.functions.aggregate_parts import Parts, is_there

@@ -26,6 +26,6 @@ def _is_written(e: Expr) -> bool:
         case Call(function=function):
             return function in _WRITTEN
         case Cast(arg=arg, dtype=dtype):
-            return not (arg.dtype.is_string or dtype.is_string or arg.dtype.is_list or dtype.is_list)
+            return not (arg.dtype.is_string or dtype.is_string or arg.dtype.is_nested or dtype.is_nested)
         case _:
             return True

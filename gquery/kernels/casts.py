@@ -39,7 +39,7 @@ def cast(value: Value, dtype: DType, try_: bool, code: Code) -> Value:
     if source.kind is Kind.NULL or value.ok == ir.FALSE:
         what = ValueProperties(dtype, Bounds(0, 0) if dtype.is_exact else None, True)
         return Value(code.zero(what.register), ir.FALSE, what)
-    if source.is_string or dtype.is_string or source.is_list or dtype.is_list:
+    if source.is_string or dtype.is_string or source.is_nested or dtype.is_nested:
         if code.target != "python":
             raise NeedsHostError(f"CAST({source} AS {dtype})")  # see `kernels.host_calls`
         return row_call(Cast(Literal(None, source), dtype, try_), [value], code)

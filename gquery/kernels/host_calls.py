@@ -33,7 +33,8 @@ from gquery.expression.expr import (
 )
 from gquery.expression.traverse import conjunction, with_children
 from gquery.expression.types import DType, Kind, type_bounds
-from gquery.functions import FUNCTIONS, cast_to_text, list_casts, text_casts
+from gquery.functions import FUNCTIONS, cast_to_text, nested_casts, text_casts
+from gquery.functions.nested_arrays import as_type
 from gquery.functions.vectors import flags, null, size_of
 from gquery.kernels.registers import array_of_registers
 from gquery.kernels.values import ValueProperties, opaque_properties
@@ -54,7 +55,7 @@ def is_host_call(e: Expr) -> bool:
         case Call(function=function):
             return FUNCTIONS[function].host is not None
         case Cast(arg, dtype):
-            is_host = arg.dtype.is_string != dtype.is_string or arg.dtype.is_list or dtype.is_list
+            is_host = arg.dtype.is_string != dtype.is_string or arg.dtype.is_nested or dtype.is_nested
             return is_host and arg.dtype.kind is not Kind.NULL
         case _:
             return False
@@ -87,7 +88,7 @@ def known_of(e: Expr, known: Mapping[int, ValueProperties]) -> ValueProperties:
 
 def made_properties(dtype: DType, nullable: bool) -> ValueProperties:
     """What is known of values that the host makes: of lists that they are numbers of lists yet to be made."""
-    if dtype.is_list:
+    if dtype.is_nested:
         return opaque_properties(dtype, Pending(), nullable)
     return ValueProperties(dtype, type_bounds(dtype), nullable)
 
@@ -128,8 +129,8 @@ def constant(e: Literal) -> pa.Scalar:
 
 def _cast(e: Cast, arg: Any, failures: list[Failure]) -> Any:
     array = arg if isinstance(arg, pa.Array) else pa.repeat(arg, 1)
-    if e.dtype.is_list or e.arg.dtype.is_list:
-        made = list_casts.cast_lists(array, e.arg.dtype, e.dtype, arrow_type(e.dtype), e.try_)
+    if e.dtype.is_nested or e.arg.dtype.is_nested:
+        made = nested_casts.cast_nested(array, e.arg.dtype, e.dtype, arrow_type(e.dtype), e.try_)
     elif e.dtype.is_string:
         made = cast_to_text.to_text(array, e.arg.dtype)
     else:
@@ -160,7 +161,9 @@ def _called(e: Call, args: list[Any], failures: list[Failure]) -> Any:
         if failed.any():
             failures.append(Failure(failed, *function.fails))
     assert len(made) == size_of(*args), e.function
-    if not pa.types.is_large_string(made.type) and made.type != type_:
+    if e.dtype.is_nested:
+        made = as_type(made, type_)
+    elif not pa.types.is_large_string(made.type) and made.type != type_:
         made = made.cast(type_)
     return made[0] if is_constant else made
 

@@ -251,7 +251,7 @@ class _Run:
         self.ids = [s.column.id for s, _ in work.made]
         for stored, e in work.made:
             made: _Made
-            if stored.properties.dtype.is_list:
+            if stored.properties.dtype.is_nested:
                 made = _Listed(stored, len(self.chunks), frame.rows, device)
             elif stored.properties.dtype.is_string:
                 made = _Text(stored, len(self.chunks), frame.rows, device, label, self.room)
@@ -318,7 +318,7 @@ def column_of(stored: Stored, values: pa.Array, device: Device, label: str) -> C
     device = device if device.is_cpu else cpu_device()
     room = _Room(device, label)
     made: _Made
-    if stored.properties.dtype.is_list:
+    if stored.properties.dtype.is_nested:
         made = _Listed(stored, 1, len(values), device)
     elif stored.properties.dtype.is_string:
         made = _Text(stored, 1, len(values), device, label, room)

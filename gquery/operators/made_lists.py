@@ -14,6 +14,7 @@ from gquery.columns.table import ColumnData, ColumnStatistics
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device
 from gquery.expression.types import Bounds
+from gquery.functions.nested_arrays import as_type
 from gquery.planner.physical import Stored
 
 
@@ -22,7 +23,7 @@ def list_column(stored: Stored, chunks: Sequence[pa.Array], rows: int, device: D
     type_ = arrow_type(stored.properties.dtype)
     if any(pa.types.is_large_list(c.type) for c in chunks):
         type_ = pa.large_list(type_.value_type)
-    values = pa.chunked_array([c if c.type == type_ else c.cast(type_) for c in chunks], type_)
+    values = pa.chunked_array([as_type(c, type_) for c in chunks], type_)
     pending = stored.properties.dictionary
     assert isinstance(pending, Pending)
     numbers, ok = np.arange(rows, dtype=stored.physical_type.numpy), None

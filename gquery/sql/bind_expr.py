@@ -26,18 +26,20 @@ from gquery.expression.expr import (
     Not,
 )
 from gquery.expression.traverse import conjunction, disjunction, walk
-from gquery.expression.types import BOOLEAN, NULL, TIMESTAMP, TIMESTAMPTZ, VARCHAR
+from gquery.expression.types import BOOLEAN, NULL, VARCHAR
 from gquery.functions import RESOLVERS, aggregate, call, case, cast, is_aggregate, unified
 from gquery.functions.casts import is_integer_literal, unify
 from gquery.functions.certain import never_null
-from gquery.functions.registry import no_match
 from gquery.runtime.interrupt import check
 from gquery.sql.bind_columns import column_of
 from gquery.sql.bind_lambda import LAMBDAS, over_elements
 from gquery.sql.bind_lists import of_list
 from gquery.sql.bind_quantiles import at_fractions
+from gquery.sql.bind_structs import CALLS as NAMED
+from gquery.sql.bind_structs import of_column, of_struct, with_names
 from gquery.sql.bind_subquery import QUANTIFIED, ROWS, QueryBinder, SubqueryBinder, listed
 from gquery.sql.bind_unnest import CALLS, list_to_unnest
+from gquery.sql.bind_zones import at_zone
 from gquery.sql.call_parts import call_parts
 from gquery.sql.calls import GROUPINGS, VALUES, function_call, is_call, names_aggregate
 from gquery.sql.collation import collated
@@ -153,7 +155,7 @@ class ExprBinder(SubqueryBinder):
             case exp.Cast():
                 return self._cast(node)
             case exp.AtTimeZone():
-                return self._at_zone(node)
+                return at_zone(self.bind(node.this), self.bind(node.args["zone"]))
             case exp.Case():
                 return self._case(node)
             case exp.Exists():
@@ -164,10 +166,10 @@ class ExprBinder(SubqueryBinder):
                 return self._aggregate(node)
             case exp.Bracket() | exp.Array():
                 return of_list(node, self.bind, self._body)
-            case exp.Tuple() | exp.Star():
-                raise BindError(
-                    "a row of values cannot stand here" if isinstance(node, exp.Tuple) else "* cannot stand here"
-                )
+            case exp.Struct() | exp.ToMap() | exp.Tuple() | exp.Dot():
+                return of_struct(node, self.bind)
+            case exp.Star():
+                raise BindError("* cannot stand here")
         return self._call(node)
 
     def _call(self, node: exp.Expr) -> Expr:
@@ -184,6 +186,8 @@ class ExprBinder(SubqueryBinder):
                 return self._grouping(args)
             if name in CALLS:
                 return self._unnest(name, args, node)
+            if name in NAMED:
+                return with_names(name, args, self.bind)
             if name in LAMBDAS and len(args) == 2 and isinstance(args[1], exp.Lambda):
                 return over_elements(name, self.bind(args[0]), args[1], self._body)
             if is_aggregate(name):
@@ -226,7 +230,11 @@ class ExprBinder(SubqueryBinder):
         # names as they stand in the tree: `Expr.name` takes five calls
         name = this.args["this"] if type(this) is exp.Identifier else node.name
         table = (of.args["this"] if type(of) is exp.Identifier else node.table) or None
-        if node.args.get("db") is not None:
+        has_schema = node.args.get("db") is not None
+        if of is not None and (has_schema or self.scope.search(name, table) is None):
+            if (found := of_column(node, self.scope)) is not None:
+                return found
+        if has_schema:
             self._check_schema(node)
         if table is None:
             found = self.scope.find(name, None)
@@ -275,18 +283,6 @@ class ExprBinder(SubqueryBinder):
         if isinstance(e, Literal) and e.dtype.is_integer and dtype.is_integer and not e.is_null:
             return Cast(e, dtype)
         return _asked_for(cast(e, dtype))
-
-    def _at_zone(self, node: exp.AtTimeZone) -> Expr:
-        """``AT TIME ZONE 'UTC'``: a moment as the local time there, and a local time as the moment."""
-        e, zone = self.bind(node.this), self.bind(node.args["zone"])
-        if not (isinstance(zone, Literal) and str(zone.value).upper() == "UTC"):
-            raise NotSupportedError("not supported: AT TIME ZONE of any zone but 'UTC'")
-        if e.dtype == TIMESTAMPTZ:
-            return Literal(e.value, TIMESTAMP) if isinstance(e, Literal) else Cast(e, TIMESTAMP)
-        if not e.dtype.is_temporal:
-            raise no_match("AT TIME ZONE", (e,), ())
-        stamp = cast(e, TIMESTAMP)
-        return Literal(stamp.value, TIMESTAMPTZ) if isinstance(stamp, Literal) else Cast(stamp, TIMESTAMPTZ)
 
     # ---- truth -------------------------------------------------------------------------------------------------------
 

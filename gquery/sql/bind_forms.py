@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from gquery.errors import BindError, CatalogError, Error
-from gquery.expression.list_types import known_type
+from gquery.expression.nested_types import known_type
 from gquery.planner.logical.nodes import Query
 from gquery.runtime.records import replace
 from gquery.sql.bind_query import QueryScopes

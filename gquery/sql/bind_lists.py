@@ -8,9 +8,9 @@ from sqlglot import exp
 
 from gquery.errors import NotSupportedError
 from gquery.expression.expr import Expr, Literal
-from gquery.expression.types import BIGINT, VARCHAR
+from gquery.expression.types import BIGINT, VARCHAR, Kind
 from gquery.functions import call
-from gquery.functions.opaque import refuse_opaque
+from gquery.functions.opaque import refuse_nested, refuse_opaque
 from gquery.sql.bind_lambda import BindBody, comprehension
 from gquery.sql.types import integer_literal
 
@@ -31,12 +31,15 @@ def of_list(node: exp.Bracket | exp.Array, bind: Bind, body: BindBody) -> Expr:
 def _bracket(node: exp.Bracket, bind: Bind) -> Expr:
     """``x[2]`` and ``x[2:3]`` of a list or a text, ``x[1:4:2]`` of a list."""
     of, index = bind(node.this), node.expressions[0]
-    refuse_opaque(() if of.dtype.is_list else (of,), "[]")
-    if len(node.expressions) != 1 or not (of.dtype == VARCHAR or of.dtype.is_list):
-        raise NotSupportedError("not supported: [] of a value that is neither a list nor a string")
+    refuse_opaque((of,), "[]")
+    if len(node.expressions) != 1 or not (of.dtype == VARCHAR or of.dtype.is_nested):
+        raise NotSupportedError("not supported: [] of a value that is neither a list, a struct, a map nor a string")
     if isinstance(index, exp.Slice):
+        refuse_nested(() if of.dtype.is_list else (of,), "a slice")
         return _slice(of, index, bind)
-    if of.dtype.is_list:
+    if of.dtype.kind is Kind.MAP:
+        return call("map_extract_value", of, bind(index))
+    if of.dtype.is_nested:
         return call("list_extract", of, bind(index))
     return call("substring", of, bind(index), integer_literal(1))
 

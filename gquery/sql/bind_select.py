@@ -16,12 +16,14 @@ from gquery import tuning
 from gquery.errors import BindError, Error, NotSupportedError, did_you_mean
 from gquery.expression.expr import Column, Expr, Literal, SortKey, new_column
 from gquery.expression.traverse import conjunction
+from gquery.functions.structs import fields
 from gquery.planner.logical.nodes import Aggregate, Filter, Plan, Project, Query, Sort
 from gquery.sql.bind_columns import expanded, like_star
 from gquery.sql.bind_expr import ExprBinder
 from gquery.sql.bind_from import FromBinder
 from gquery.sql.bind_groups import ByExpr, GroupedScope, Item, columns_by_expr
 from gquery.sql.bind_limits import first_of_each
+from gquery.sql.bind_structs import struct_to_unnest
 from gquery.sql.bind_windows import Windows
 from gquery.sql.collation import sort_node
 from gquery.sql.ctes import Ctes, Queries
@@ -86,11 +88,21 @@ class SelectBinder:
                 items += self._star(star, node.table if isinstance(node, exp.Column) else None)
             elif isinstance(node, exp.Column):
                 items.append(Item(self.scope.spelling(node.name), node))
+            elif (parts := self._struct_parts(node)) is not None:
+                items += [Item(name, None, e) for name, e in parts]
             else:
                 items.append(Item(column_name(node), node))
         if not items:
             raise located(BindError("SELECT * without a FROM clause"), self.query.sql, self.node)
         return items
+
+    def _struct_parts(self, node: exp.Expr) -> list[tuple[str, Expr]] | None:
+        """The columns that ``unnest(struct)`` stands for; None for any other entry."""
+        of = struct_to_unnest(node)
+        if of is None:
+            return None
+        e = ExprBinder(self.query, self.scope, "the argument of unnest").bind(of)
+        return fields(e) if e.dtype.is_struct else None
 
     def _expanded(self, nodes: Sequence[exp.Expr], named: bool) -> list[exp.Expr]:
         """Expressions, each with COLUMNS as often as that means a column."""

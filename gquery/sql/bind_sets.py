@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from gquery.errors import BindError
 from gquery.expression.expr import Column, Expr, Literal, new_column
-from gquery.expression.list_types import known_type
+from gquery.expression.nested_types import known_type
 from gquery.expression.promotion import common_type
 from gquery.expression.traverse import conjunction
 from gquery.expression.types import NULL, VARCHAR, DType, Kind

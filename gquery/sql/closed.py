@@ -66,6 +66,9 @@ _READ: dict[type[exp.Expr], frozenset[str]] = {
     exp.Array: _LIST,
     exp.Comprehension: _SIDES | {"iterator", "condition"},
     exp.Struct: _LIST,
+    exp.ToMap: _ONE,
+    exp.Dot: _SIDES,
+    exp.ColumnDef: frozenset(("this", "kind")),  # a field of the type of a struct
     exp.Anonymous: frozenset(("this", "expressions")),
     exp.Filter: _SIDES,
     exp.Lambda: frozenset(("this", "expressions", "colon")),

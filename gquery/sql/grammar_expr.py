@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
+from gquery.expression.keywords import CONSTANTS
 from gquery.sql.grammar_forms import SPECIAL, FormReader
-from gquery.sql.keywords import CONSTANTS
 from gquery.sql.lexer import END, NUMBER, PARAMETER, QUOTED, STRING, WORD
 from gquery.sql.precedence import ADD, AND, COMPARE, INFIX, IS, LIKE, MINUS, NOT, OR, OTHER
 
@@ -187,7 +187,7 @@ class ExpressionReader(FormReader):
             self._row()
         elif word == "[":
             self._list()
-        elif word == "{":
+        elif word == "{" or (word == "map" and self.peek(1) == "{"):
             self._struct()
         elif kind != WORD:
             raise self.unexpected("an expression" if kind == END else "")
@@ -229,6 +229,9 @@ class ExpressionReader(FormReader):
                 if self.take(":"):
                     self.expression()
                 self.expect("]")
+                self.end(start)
+            elif self.take("."):  # a field of a struct
+                self.label(leaf=True)
                 self.end(start)
             elif self.take("collate"):
                 self.label()
@@ -371,7 +374,7 @@ class ExpressionReader(FormReader):
         elif self.kind == WORD and self.peek(1) == "->":
             self.name(leaf=True)
             self.next()
-        if named and self.peek(1) in (":=", "=>", "="):
+        if self.peek(1) in (":=", "=>") or (named and self.peek(1) == "="):
             self.label()
             self.next()
         self.expression()

@@ -9,8 +9,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
+from gquery.expression.keywords import COLUMN_NAMES, RESERVED
 from gquery.sql.grammar_tokens import TokenReader
-from gquery.sql.keywords import COLUMN_NAMES, RESERVED
 from gquery.sql.lexer import NUMBER, QUOTED, STRING, WORD
 from gquery.sql.precedence import COMPARE, OR
 
@@ -235,10 +235,15 @@ class FormReader(TokenReader, ABC):
             self.expect("]")
 
     def _struct(self) -> None:
-        """``{'key': value}``, an option of a table function."""
+        """``{'key': value}``; the keys of a map, ``MAP {key: value}``, are no labels but expressions."""
+        has_labels = not self.take("map")
         self.next()
+        if not has_labels and self.take("}"):
+            return
         while True:
-            if self.kind != STRING:
+            if not has_labels:
+                self.expression()
+            elif self.kind != STRING:
                 self.label()
             else:
                 self.next()
@@ -277,7 +282,9 @@ class FormReader(TokenReader, ABC):
             self.take("precision")
         elif word in ("character", "char"):
             self.take("varying")
-        if self.word == "(" and word not in ("int", "integer", "smallint", "bigint", "real", "boolean"):
+        if word in ("struct", "map") and self.word == "(":
+            self._types_inside(word == "struct")
+        elif self.word == "(" and word not in ("int", "integer", "smallint", "bigint", "real", "boolean"):
             self.next()
             self._type_arguments(word in ("decimal", "dec", "numeric"))
         if word in ("timestamp", "time") and self.word in ("with", "without") and self.peek(1) == "time":
@@ -287,6 +294,17 @@ class FormReader(TokenReader, ABC):
         while self.word == "[" and self.peek(1) == "]":  # a list of such values
             self.next()
             self.next()
+
+    def _types_inside(self, has_labels: bool) -> None:
+        """The types in a struct, each behind a name, or in a map."""
+        self.next()
+        while True:
+            if has_labels:
+                self.label(leaf=True)
+            self._type()
+            if not self.take(","):
+                break
+        self.expect(")")
 
     def _type_arguments(self, are_several: bool) -> None:
         """A number or several, up to the closing parenthesis."""

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import field
 
 from gquery.errors import ParseError, point_at
+from gquery.expression.keywords import CALLED_COLUMN_NAMES, COLUMN_NAMES, CONSTANTS, FUNCTION_NAMES, KEYWORDS, RESERVED
 from gquery.runtime.records import dataclass
-from gquery.sql.keywords import CALLED_COLUMN_NAMES, COLUMN_NAMES, CONSTANTS, FUNCTION_NAMES, KEYWORDS, RESERVED
 from gquery.sql.lexer import END, QUOTED, STRING, WORD, Lexed
 
 _MARK = "\x1e"

@@ -6,7 +6,7 @@ import re
 
 from sqlglot import exp
 
-from gquery.sql.keywords import KEYWORDS
+from gquery.expression.keywords import KEYWORDS
 from gquery.sql.window_names import keys_name, window_name
 
 _BINARY: dict[type[exp.Expr], str] = {
@@ -65,7 +65,41 @@ def column_name(node: exp.Expr) -> str:
             return f'main."row"({", ".join(map(column_name, node.expressions))})'
         case exp.Subquery() | exp.Query() | exp.Interval():
             return node.sql("duckdb", normalize_functions="lower")
-    return _predicate(node) or _call(node) or node.sql("duckdb")
+    return _predicate(node) or _call(node) or _nested(node) or node.sql("duckdb")
+
+
+def _nested(node: exp.Expr) -> str | None:
+    """The name of a list, a struct or a map, or of what is taken out of one."""
+    match node:
+        case exp.Bracket(expressions=[index]) if not isinstance(index, exp.Slice):
+            return f"{column_name(node.this)}[{column_name(index)}]"
+        case exp.Dot() if isinstance(node.expression, exp.Identifier):
+            return f"({column_name(node.this)}).{_identifier(node.expression.name)}"
+        case exp.Array():
+            return _list_name(node.expressions)
+        case exp.Struct():
+            fields = (f"{_identifier(e.this.name)} := {column_name(e.expression)}" for e in node.expressions)
+            return f"main.struct_pack({', '.join(fields)})"
+        case exp.ToMap() if isinstance(node.this, exp.Bracket):
+            return column_name(outside(node.this))
+        case exp.ToMap():
+            parts = ([getattr(e, part) for e in node.this.expressions] for part in ("this", "expression"))
+            return f'main."map"({", ".join(map(_list_name, parts))})'
+    return None
+
+
+def _list_name(values: list[exp.Expr]) -> str:
+    return f"main.list_value({', '.join(map(column_name, values))})"
+
+
+def outside(node: exp.Bracket) -> exp.Bracket:
+    """``(MAP {...})[k]`` of ``MAP ({...}[k])``, as which sqlglot reads it."""
+    made = node.copy()
+    braces = made
+    while isinstance(braces.this, exp.Bracket):
+        braces = braces.this
+    braces.set("this", exp.ToMap(this=braces.this))
+    return made
 
 
 def _predicate(node: exp.Expr) -> str | None:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from sqlglot import exp
 
 from gquery.expression.expr import FALSE, Expr, Literal, new_column
-from gquery.expression.list_types import list_of
+from gquery.expression.nested_types import list_of
 from gquery.expression.types import BOOLEAN, VARCHAR
 from gquery.planner.logical.nodes import Plan, Values
 from gquery.sql.bind_expr import ExprBinder

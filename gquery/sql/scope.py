@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import field, replace
 from functools import cached_property
 
-from gquery.errors import BindError, NotSupportedError, did_you_mean
+from gquery.errors import BindError, did_you_mean
 from gquery.expression.expr import Column, Expr
 from gquery.expression.frozen import frozen_open
-from gquery.functions.opaque import refusal
+from gquery.functions.structs import fields
 from gquery.runtime.records import dataclass
 
 
@@ -59,13 +59,18 @@ class Scope:
 
     def resolve(self, name: str, table: str | None) -> Expr:
         """The expression that a name means here or in a query around; BindError for none or several."""
-        scope: Scope | None = self
-        while scope is not None:
+        found = self.search(name, table)
+        if found is None:
+            raise self._not_found(name, table)
+        return found
+
+    def search(self, name: str, table: str | None) -> Expr | None:
+        """The same; None where there is none."""
+        for scope in self.chain():
             found = scope.find(name, table)
             if found is not None:
                 return found if scope is self or scope.grouped is None else scope.grouped(found)
-            scope = scope.parent
-        raise self._not_found(name, table)
+        return None
 
     def knows(self, name: str) -> bool:
         """Whether a column of that name is here or in a query around."""
@@ -98,14 +103,11 @@ class Scope:
         where = [f"{r.alias}.{name}" for r in self.relations if name.lower() in (n.lower() for n in r.names)]
         return BindError(f"column {name!r} is ambiguous: it may be {' or '.join(where)}")
 
-    def _not_found(self, name: str, table: str | None) -> BindError | NotSupportedError:
+    def _not_found(self, name: str, table: str | None) -> BindError:
         if table is not None:
             aliases = [r.alias for s in self.chain() for r in s.relations if r.alias]
             relation = next((r for s in self.chain() for r in s.relations if r.alias.lower() == table.lower()), None)
             if relation is None:
-                for struct in (c for s in self.chain() for c in s._named(table.lower(), None)):
-                    if struct.dtype.is_opaque:
-                        return refusal(struct, f".{name}")
                 return BindError(f"table {table!r} is not in the FROM clause.{did_you_mean(table, aliases)}")
             return BindError(f"table {table!r} has no column {name!r}.{did_you_mean(name, relation.names)}")
         names = [n for s in self.chain() for r in s.relations for n in r.names]
@@ -123,7 +125,10 @@ class Scope:
         if table is not None:
             found = [r for r in self.relations if r.alias.lower() == table.lower()]
             if not found:
-                raise self._not_found("*", table)
+                struct = self.search(table, None)
+                if struct is None or not struct.dtype.is_struct:
+                    raise self._not_found("*", table)
+                return fields(struct)
             return [(n, c) for r in found for n, c in zip(r.names, r.columns, strict=True)]
         result: list[tuple[str, Expr]] = []
         done: set[int] = set()

@@ -7,14 +7,11 @@ from sqlglot import exp
 
 from gquery.errors import NotSupportedError, point_at
 from gquery.functions import is_aggregate
-from gquery.sql.bind_files import is_option
 from gquery.sql.bind_lambda import LAMBDAS
 from gquery.sql.calls import function_call, is_call
 from gquery.sql.parse import position
 
 _NODES: dict[type[exp.Expr], str] = {
-    exp.Struct: "structs",
-    exp.Map: "maps",
     exp.Unnest: "UNNEST",
     exp.Merge: "MERGE",
     exp.Alter: "ALTER",
@@ -27,7 +24,7 @@ _NODES: dict[type[exp.Expr], str] = {
 }
 # what `_reason` has a case for
 _LOOKED_AT = (
-    exp.Lambda, exp.Struct, exp.Unnest, exp.Order, exp.Join, exp.CTE, exp.Create, exp.Drop,
+    exp.Lambda, exp.Unnest, exp.Order, exp.Join, exp.CTE, exp.Create, exp.Drop,
 )  # fmt: skip
 _CALLS = (exp.Anonymous, exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
 
@@ -90,8 +87,6 @@ def _reason(node: exp.Expr) -> str | None:
     match node:
         case exp.Lambda() if not (isinstance(node.parent, exp.Anonymous) and node.parent.name.lower() in LAMBDAS):
             return "lambda functions"
-        case exp.Struct() if is_option(node):  # of a table function that reads files
-            return None
         case exp.Unnest() if isinstance(node.parent, exp.In):
             return None
         case exp.Order() if (

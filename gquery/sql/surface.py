@@ -113,6 +113,15 @@ SURFACE: dict[str, tuple[Construct, ...]] = {
         Construct("UNNEST", "SELECT a, unnest([a, 2]), unnest(['x']) FROM t"),
         Construct("UNNEST in FROM, WITH ORDINALITY", "SELECT a, x, i FROM t, unnest([a, 2]) WITH ORDINALITY AS v(x, i)"),
     ),
+    "Structs and maps": (
+        Construct("Structs", "SELECT {'a': a, 'b': s}, struct_pack(x := a), (a, s), row(a) FROM t"),
+        Construct("Fields", "SELECT r.x, r['y'], r.* FROM (SELECT {'x': a, 'y': s} AS r FROM t)"),
+        Construct("Unnested structs", "SELECT unnest({'x': a, 'y': s}) FROM t"),
+        Construct("Structs as keys", "SELECT {'x': s} AS r, count(*) FROM t GROUP BY r ORDER BY r"),
+        Construct("Casts of structs", "SELECT {'x': a}::STRUCT(x DOUBLE, y VARCHAR), {'x': a}::VARCHAR FROM t"),
+        Construct("Maps", "SELECT MAP {'x': a}['x'], map([1, 2], [a, 0])[1], map_keys(MAP {'x': a}) FROM t"),
+        Construct("Histograms", "SELECT histogram(a), histogram(a, [1, 5]), len(approx_top_k(s, 1)) FROM t"),
+    ),
     "Expressions": (
         Construct("CASE, COALESCE, NULLIF", "SELECT CASE WHEN a > 1 THEN 'many' ELSE coalesce(s, '?') END FROM t"),
         Construct("CAST, TRY_CAST, `::`", "SELECT a::VARCHAR, TRY_CAST(s AS INTEGER) FROM t"),

@@ -12,7 +12,7 @@ from sqlglot import exp
 from gquery.errors import BindError, InterfaceError, NotSupportedError, unicode_text
 from gquery.expression.expr import Expr, Literal
 from gquery.expression.interval import Interval
-from gquery.expression.list_types import list_of
+from gquery.expression.nested_types import list_of, map_of, struct_of
 from gquery.expression.slots import derived
 from gquery.expression.types import (
     BIGINT,
@@ -63,10 +63,12 @@ def sql_type(node: exp.DataType) -> DType:
     kind = node.this
     name = kind.name if isinstance(kind, exp.DataType.Type) else str(kind).upper()
     if name in ("ARRAY", "LIST") and len(node.expressions) == 1 and not node.args.get("values"):
-        element = sql_type(node.expressions[0])
-        if element.kind is Kind.INTERVAL:
-            raise NotSupportedError("not supported: lists of INTERVAL")
-        return list_of(element)
+        return list_of(sql_type(node.expressions[0]))
+    if name == "STRUCT" and node.expressions and all(isinstance(f, exp.ColumnDef) for f in node.expressions):
+        return struct_of([(f.name, sql_type(f.args["kind"])) for f in node.expressions])
+    if name == "MAP" and len(node.expressions) == 2:
+        key, value = map(sql_type, node.expressions)
+        return map_of(key, value)
     if name == "USERDEFINED":
         name = str(node.args.get("kind") or "").upper()
     if name == "DECIMAL":

@@ -150,10 +150,10 @@ def test_caret(tables: Catalog, sql: str, place: str) -> None:
 
 
 def test_every_unsupported_construct_is_named_at_once(tables: Catalog) -> None:
-    sql = "SELECT s, f(lambda x: x) FROM u EXCEPT SELECT 2, {'a': 1}"
+    sql = "SELECT s, f(lambda x: x) FROM u EXCEPT SELECT 2, s COLLATE NOCASE"
     with pytest.raises(NotSupportedError) as caught:
         bind(sql, tables)
-    for reason in ("lambda functions", "structs"):
+    for reason in ("lambda functions", "COLLATE NOCASE"):
         assert reason in str(caught.value)
 
 
@@ -162,7 +162,7 @@ def test_every_unsupported_construct_is_named_at_once(tables: Catalog) -> None:
     [
         "INSERT INTO t VALUES (1) RETURNING a",
         "CREATE TABLE n(a INTEGER NOT NULL)",
-        "SELECT approx_top_k(i, 2) FROM t",
+        "SELECT bitstring_agg(i) FROM t",
         "SELECT i::HUGEINT FROM t",
         "SELECT (SELECT sum(t.i) FROM u) FROM t",  # the aggregate belongs to the outer query
     ],

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 import gquery
 from gquery.errors import BindError, Error, NotSupportedError, ParseError
-from gquery.sql import keywords
+from gquery.expression import keywords
 from gquery.sql.closed import check_read
 from gquery.sql.covered import check_covered
 from gquery.sql.grammar_tokens import Reading
@@ -156,7 +156,7 @@ def test_a_token_that_cannot_stand_there(sql: str, typed: str) -> None:
         ("SELECT +[1]", NotSupportedError, "+ of a value of type INTEGER[]"),
         ("SELECT abs(a ORDER BY k) FROM t", NotSupportedError, "ORDER BY within"),
         ("SELECT * FROM (t JOIN u USING (k)) z", NotSupportedError, "alias"),
-        ("SELECT approx_top_k(a, 2) FROM t", NotSupportedError, "approx_top_k"),
+        ("SELECT bitstring_agg(a) FROM t", NotSupportedError, "bitstring_agg"),
     ],
 )
 def test_what_parses_and_is_refused(sql: str, kind: type[Error], match: str) -> None:

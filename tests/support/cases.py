@@ -23,6 +23,7 @@ _TABLES: dict[str, Callable[[], tables.Tables]] = {
     "shared": tables.shared,
     "pivots": tables.pivots,
     "lists": tables.lists,
+    "structs": tables.structs,
 }
 
 

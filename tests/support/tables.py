@@ -304,6 +304,23 @@ def pivots() -> Tables:
 
 
 @cache
+def structs() -> Tables:
+    """Columns of structs, with NULLs and lists in them: a NULL and a struct of NULLs are two things."""
+    s = [{"a": 1, "b": "x", "c": [1, None]}, {"a": 3, "b": None, "c": []}, None, {"a": None, "b": None, "c": None},
+         {"a": 1, "b": "x", "c": [1, None]}, {"a": -1, "b": "a long text, with 'quotes'", "c": [2]}]  # fmt: skip
+    t = [{"x": 1.5, "y": True}, {"x": None, "y": False}, {"x": 1.5, "y": True}, None,
+         {"x": -0.0, "y": None}, {"x": 0.0, "y": None}]  # fmt: skip
+    lists = pa.list_(pa.int64())
+    return {
+        "r": pa.table({
+            "k": pa.array([1, 2, 3, 4, 5, 6], pa.int32()),
+            "s": pa.array(s, pa.struct([("a", pa.int32()), ("b", pa.string()), ("c", lists)])),
+            "t": pa.array(t, pa.struct([("x", pa.float64()), ("y", pa.bool_())])),
+        })
+    }  # fmt: skip
+
+
+@cache
 def lists() -> Tables:
     """Columns of lists: NULLs, lists of nothing and NULLs in lists are three things."""
     day = datetime.date(2020, 1, 1)

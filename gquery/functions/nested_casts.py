@@ -1,0 +1,161 @@
+"""Casts of nested values: to those of other types, element by element and field by field, and to text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from gquery.errors import ConversionError
+from gquery.expression.nested_types import struct_of
+from gquery.expression.types import DType, Kind
+from gquery.functions import cast_to_text, text_casts
+from gquery.functions.casts import fields_in
+from gquery.functions.list_arrays import Lists, list_array, lists_of, plain
+from gquery.functions.nested_arrays import as_type, fields_of, struct_array
+from gquery.functions.vectors import flags, from_numpy
+from gquery.runtime.arrow_compute import pc
+
+_QUOTED = r"""[\[\]{}(),:='"]|^\s|\s$|^$|^(?i:null)$"""
+
+
+def cast_nested(array: pa.Array, source: DType, target: DType, to: pa.DataType, is_tried: bool) -> pa.Array:
+    """``CAST(array AS target)``, where ``source`` or the target is nested; ``to`` is the target's Arrow type."""
+    if target.is_string:
+        return text_of(array, source)
+    if target.is_struct:
+        return _structs(array, source, target, to, is_tried)
+    lists = lists_of(array, len(array))
+    if source.kind is Kind.MAP:
+        inner, wanted = (struct_of(t.fields) for t in (source, target))
+        entries = cast_elements(lists.flat, inner, wanted, pa.struct([to.key_field, to.item_field]), is_tried)
+        return as_type(list_array(entries, lists.lengths, lists.ok), to)
+    assert source.element is not None and target.element is not None
+    made = cast_elements(lists.flat, source.element, target.element, to.value_type, is_tried)
+    return list_array(made, lists.lengths, lists.ok)
+
+
+def _structs(array: pa.Array, source: DType, target: DType, to: pa.DataType, is_tried: bool) -> pa.Array:
+    """Structs by the names of their fields, or by place where one has no names; NULL in fields that are new."""
+    fields, made = fields_of(array), []
+    for n, place in enumerate(fields_in(source, target)):
+        wanted = to.field(n).type
+        if place is None:
+            made.append(pa.nulls(len(array), wanted))
+        else:
+            types = source.fields[place][1], target.fields[n][1]
+            made.append(as_type(cast_elements(plain(fields[place]), *types, wanted, is_tried), wanted))
+    return as_type(struct_array(made, flags(array.is_valid())), to)
+
+
+def cast_elements(elements: pa.Array, source: DType, target: DType, to: pa.DataType, is_tried: bool) -> pa.Array:
+    """Elements in another type. What has no value there is an error, or NULL where it is ``is_tried``."""
+    if source == target or source.kind is Kind.NULL:
+        return as_type(elements, to)
+    if target.is_nested:
+        return cast_nested(elements, source, target, to, is_tried)
+    if target.is_string:
+        return text_of(elements, source) if source.is_nested else cast_to_text.to_text(elements, source)
+    if source.is_string:
+        made = text_casts.from_text(elements, target, to)
+        _check(made, elements, target, is_tried)
+        return made
+    return _number(elements, source, target, to, is_tried)
+
+
+def _number(elements: pa.Array, source: DType, target: DType, to: pa.DataType, is_tried: bool) -> pa.Array:
+    if source.is_float and target.is_integer:
+        elements = pc.round(elements, round_mode="half_to_even")
+    elif source.is_decimal and target.is_integer:
+        elements = pc.round(elements, round_mode="half_towards_infinity")
+    elif source.kind is Kind.BOOLEAN and (target.is_decimal or target.is_float):
+        elements = elements.cast(pa.int8())
+    if target.is_decimal and source.scale > target.scale:
+        elements = pc.round(elements, target.scale, round_mode="half_towards_infinity")
+    try:
+        return elements.cast(to)
+    except pa.ArrowInvalid as error:
+        if not is_tried:
+            raise ConversionError(f"an element of a list has no value of type {target}: {error}") from None
+    each = [_tried(elements[n : n + 1], to) for n in range(len(elements))]
+    return pa.concat_arrays(each) if each else pa.nulls(0, to)
+
+
+def _tried(one: pa.Array, to: pa.DataType) -> pa.Array:
+    try:
+        return one.cast(to)
+    except pa.ArrowInvalid:
+        return pa.nulls(1, to)
+
+
+def _check(made: pa.Array, elements: pa.Array, target: DType, is_tried: bool) -> None:
+    if is_tried or made.null_count <= elements.null_count:
+        return
+    failed = flags(made.is_null()) & flags(elements.is_valid())
+    text = elements[int(np.flatnonzero(failed)[0])].as_py()
+    raise ConversionError(f"could not convert string {text!r} to {target}")
+
+
+# ---- text ------------------------------------------------------------------------------------------------------------
+
+
+def text_of(array: pa.Array, dtype: DType) -> pa.Array:
+    """Nested values as DuckDB writes them: ``[1, NULL]``, ``{'a': 1}``, ``(1, 2)``, ``{k=1}``; texts in quotes where they could
+    be read as something else."""
+    if dtype.is_struct:
+        made = _struct_text(
+            [_inner_text(f, t) for f, (_, t) in zip(fields_of(array), dtype.fields, strict=True)], dtype
+        )
+        return pc.if_else(array.is_valid(), made, pa.nulls(1, made.type)[0])
+    lists = lists_of(array, len(array))
+    if dtype.kind is Kind.MAP:
+        key, value = (_inner_text(f, t) for f, (_, t) in zip(fields_of(lists.flat), dtype.fields, strict=True))
+        texts, ends = pc.binary_join_element_wise(key, value, "="), "{}"
+    else:
+        assert dtype.element is not None
+        texts, ends = _inner_text(lists.flat, dtype.element), "[]"
+    opened = pc.binary_join_element_wise(ends[0], joined_lists(lists, texts, ", "), ends[1], "")
+    return pc.if_else(from_numpy(lists.ok), opened, pa.nulls(1, opened.type)[0])
+
+
+def _struct_text(fields: Sequence[pa.Array], dtype: DType) -> pa.Array:
+    escaped = [name.replace("\\", "\\\\").replace("'", "\\'") for name, _ in dtype.fields]
+    is_named = any(escaped)
+    parts: list[Any] = ["{" if is_named else "("]
+    for n, text in enumerate(fields):
+        parts += [(", " if n else "") + (f"'{escaped[n]}': " if is_named else ""), text]
+    return pc.binary_join_element_wise(*parts, "}" if is_named else ")", "")
+
+
+def _inner_text(array: pa.Array, dtype: DType) -> pa.Array:
+    """The texts of values within others; none is NULL."""
+    if dtype.is_nested:
+        texts = text_of(array, dtype)
+    elif dtype.kind is Kind.NULL:
+        texts = pa.nulls(len(array), pa.string())
+    elif dtype.is_string:
+        texts = _quoted(plain(array).cast(pa.string()))
+    else:
+        texts = cast_to_text.to_text(plain(array), dtype)
+    return pc.fill_null(texts, "NULL")
+
+
+def _quoted(texts: pa.Array) -> pa.Array:
+    odd = pc.match_substring_regex(texts, _QUOTED)
+    escaped = pc.replace_substring(pc.replace_substring(texts, "\\", "\\\\"), "'", "\\'")
+    return pc.if_else(odd, pc.binary_join_element_wise("'", escaped, "'", ""), texts)
+
+
+def joined_lists(lists: Lists, texts: pa.Array, separator: str) -> pa.Array:
+    """The texts of each list, one for each element, with a separator between them. NULL is left out, and NULL for a list."""
+    kept = flags(texts.is_valid())
+    rows, own = lists.rows[kept], texts.filter(from_numpy(kept)) if not kept.all() else texts
+    counts = np.bincount(rows, minlength=len(lists))
+    offsets = np.zeros(len(lists) + 1, np.int32)
+    np.cumsum(counts, out=offsets[1:])
+    whole = pa.ListArray.from_arrays(
+        pa.Array.from_buffers(pa.int32(), len(offsets), [None, pa.py_buffer(offsets)]), own
+    )
+    return pc.if_else(from_numpy(lists.ok), pc.binary_join(whole, separator), pa.nulls(1, own.type)[0])

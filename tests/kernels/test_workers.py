@@ -163,6 +163,27 @@ def test_two_that_want_the_same(pool: Workers) -> None:
     assert not pool._open
 
 
+def test_a_thread_compiles_its_own(pool: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What another thread has asked for, and has not begun, needs what that thread knows: a query failed by it where a kernel was
+    compiled in the background meanwhile."""
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
+    first, second, third = requests(3)
+    begun, go, mine, theirs = threading.Event(), threading.Event(), list[Request](), list[Request]()
+
+    def slowly(request: Request) -> None:
+        theirs.append(request)
+        begun.set()
+        assert go.wait(60)
+
+    other = threading.Thread(target=pool.compile_at_once, args=([first, second], slowly))
+    other.start()
+    assert begun.wait(60)
+    pool.compile_at_once([third], mine.append)
+    go.set()
+    other.join()
+    assert (mine, theirs) == ([third], [first, second])
+
+
 @pytest.mark.parametrize("what", ["process", "pipe"])
 def test_where_no_worker_can_be_started(what: str, pool: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:

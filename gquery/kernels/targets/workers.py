@@ -70,12 +70,11 @@ class Workers:
                 self._start(requests[0][0], least=int(elsewhere))
             try:
                 while not all(t.done for t in mine):
-                    if (
-                        self._urgent
-                        and not (elsewhere and self._threads)
-                        and len(self._urgent) > patience * self._ready
-                    ):
-                        self._compile_here(self._urgent.popleft(), here)
+                    own = next((t for t in self._urgent if t in mine), None)  # others' are not for ``here``
+                    is_busy = len(self._urgent) > patience * self._ready
+                    if own is not None and is_busy and not (elsewhere and self._threads):
+                        self._urgent.remove(own)
+                        self._compile_here(own, here)
                     else:
                         self._changed.wait(tuning.compiling.look_seconds)
                         check()

@@ -55,6 +55,10 @@ def inlined(block: Sequence[Statement], level: int = 0) -> list[str]:
     ['x = (c0[i] + 1)']
     >>> inlined(read_lines("accumulate_add_i64(s0, 3, x)"))  # sums are proved to fit, or accumulated as words of a multiword sum
     ['s0[3] += x']
+    >>> inlined(read_lines("x = or_i64(x, i64(1) if eq_i64(a, 0) or f(b) else i64(0))"))
+    ['x = (x | (1 if (a == 0) or f(b) else 0))']
+    >>> inlined(read_lines("x = mul_i64(i64(a if b else c), 2)"))
+    ['x = ((a if b else c) * 2)']
     """
     lines: list[str] = []
     _write(block, INDENT * level, lines)
@@ -111,9 +115,9 @@ def _text(e: Expression) -> str:
         case Name(id=name):
             return name
         case Call(function, (only,)) if function in _SAME:
-            return _text(only)
+            return _operand(only)
         case Call(function, (a, b)) if function in _OPERATORS:
-            return f"({_text(a)} {_OPERATORS[function]} {_text(b)})"
+            return f"({_operand(a)} {_OPERATORS[function]} {_operand(b)})"
         case Call(function, arguments):
             return f"{function}({', '.join([_text(a) for a in arguments])})"
         case Load(pointer, index):
@@ -124,6 +128,11 @@ def _text(e: Expression) -> str:
             return _over_parts(e).text()
         case _:
             assert_never(e)
+
+
+def _operand(e: Expression) -> str:
+    """A text that stays together beside an operator: an argument needed no parentheses."""
+    return f"({_text(e)})" if isinstance(e, Not | And | Or | Operation | Choice) else _text(e)
 
 
 def _over_parts(e: Not | And | Or | Group | Operation | Choice | Tuple) -> Expression:

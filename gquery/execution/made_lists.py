@@ -1,7 +1,8 @@
 """Lists that stages make: columns that later stages pass on get the values of the run in place of what the plan had for them.
 
 A plan knows of such lists a `Pending` alone (`gquery.columns.opaque`). The stage that makes them says so of its values; every
-other stage gives its columns what its plan has, which is looked up here, when it has ended, among the frames that it read.
+other stage gives its columns what its plan has, which is looked up here, when it has ended. The run remembers what was made: the
+frames that had it may be gone, and a join table need not hold them as columns.
 """
 
 from __future__ import annotations
@@ -27,10 +28,21 @@ def resolve_lists(state: Run, stage: Stage) -> None:
         index.frame = _resolved(index.frame, state)
 
 
+def remember_lists(state: Run, stage: Stage) -> None:
+    """What a stage has made, of which ranks have agreed, is what later ones take it for."""
+    frame = state.frames.get(stage.number)
+    if frame is None or not makes_lists(state.program):
+        return
+    for column in frame.columns.values():
+        if isinstance(column.dictionary, Opaque):
+            for pending, made in column.dictionary.origins():
+                state.lists.setdefault(pending, made)
+
+
 def _resolved(frame: Frame, state: Run) -> Frame:
     if not any(_is_pending(c.dictionary) for c in frame.columns.values()):
         return frame
-    made = _made(_frames(state))
+    made = _made(_frames(state)) | state.lists
     columns = {
         i: replace(c, dictionary=c.dictionary.resolved(made))
         if isinstance(c.dictionary, Opaque) and c.dictionary.is_pending

@@ -19,7 +19,7 @@ from gquery.execution.choose import breaker_device
 from gquery.execution.exchange import agree, breaker_frames, gather_inputs, rows_read
 from gquery.execution.hashed_rows import exchange_by_hash, partition_frames
 from gquery.execution.held import count_made
-from gquery.execution.made_lists import resolve_lists
+from gquery.execution.made_lists import remember_lists, resolve_lists
 from gquery.execution.measure import Meter, named_range
 from gquery.execution.prepare import prepare
 from gquery.execution.relief import break_within_memory, run_within_memory
@@ -179,6 +179,8 @@ def _stage(state: Run, stage: Stage, report: StageReport) -> None:
                         frames = _counted(state, stage.work)
                     state.frames[stage.number] = break_within_memory(state, stage, stage.work, frames, at, report)
                     resolve_lists(state, stage)
+                    agree(state, stage)
+            remember_lists(state, stage)
             if device.keeps_columns and not isinstance(stage.work, Pipeline):
                 count_made(state.frames[stage.number], device, stage.label)
             return

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Protocol
 
+from gquery.columns.opaque import Opaque
 from gquery.columns.table import ColumnData, Table
 from gquery.device.array import Array
 from gquery.device.device import Device
@@ -147,6 +148,7 @@ class Run:
     reports: list[StageReport] = field(default_factory=list)
     bound_patterns: list[BoundPattern] | None = None  # as ``bound``
     bound: list[BoundArguments] | None = None  # of all kernels, where the run is recorded for other constants, too
+    lists: dict[Opaque, Opaque] = field(default_factory=dict)  # what stages have made of a plan's `Pending`
     rank: Rank | None = None  # where other ranks run other parts of the rows
     is_round: bool = False  # of a recursion: what its last stage makes is read by kernels, as other stages' frames are
 

@@ -236,3 +236,8 @@ select s, [upper(w) for w in string_split(s, 'a')] from l
 select k, list_transform(list_transform([1, 2, k], lambda x: x + 1), lambda x: x + k), list_filter(list_filter([1, k], lambda x: x > 0), lambda x: x > k) from l
 
 select k, (select distinct y.xs from l y order by y.xs limit 1), xs in (select xs from l group by xs) from l
+
+select list_concat(list_transform(x.ys, lambda e: e % 3), list_sort(x.ys)) from (select k, cast([k, x] as bigint[]) as ys from l) x
+
+select list_sort(list_distinct(list_transform(y.ts, lambda e: upper(e)))) from (select k from l where k > 1) x
+right join (select k % 5 as k, list(s order by s) as ts from l group by 1) y on x.k = y.k

@@ -107,7 +107,7 @@ def test_a_seed_makes_the_same_query() -> None:
     assert of_seed(5) == of_seed(5)
     case = of_seed(8)
     assert make(case.kind, case.sets, Tape(numbers=case.tape)) == case, "and its tape too"
-    assert set(KINDS) == {"query", "flat", "tlp", "norec", "groups", "windows", "sets"}
+    assert set(KINDS) == {"query", "flat", "tlp", "norec", "groups", "windows", "sets", "lists"}
     assert all(table.num_columns > 20 for table in tables(1).values())
 
 

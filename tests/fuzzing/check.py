@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,10 +17,11 @@ import duckdb
 import gquery
 from tests.fuzzing.data import SETS, tables
 from tests.fuzzing.grammar import Grammar
+from tests.fuzzing.lists import Lists
 from tests.fuzzing.tape import Tape
 from tests.support.harness import Row, compare, connect, expect, oracle
 
-Kind = Literal["query", "flat", "tlp", "norec", "groups", "windows", "sets"]
+Kind = Literal["query", "flat", "tlp", "norec", "groups", "windows", "sets", "lists"]
 KINDS: tuple[Kind, ...] = (
     "query",
     "query",
@@ -33,6 +34,7 @@ KINDS: tuple[Kind, ...] = (
     "windows",
     "groups",
     "sets",
+    "lists",
 )
 Verdict = Literal["same", "both fail", "one fails", "invalid", "different"]
 _MAY_BE_NULL = re.compile(r"nullif\(|CASE|TRY_CAST")  # of constants, which are the NULL that loses its type
@@ -71,8 +73,10 @@ class Engine:
 def make(kind: Kind, sets: int, tape: Tape) -> Case:
     """The case that a tape stands for."""
     grammar = Grammar(tape)
-    whole = {"query": grammar.statement, "flat": grammar.flat, "groups": grammar.grouped, "windows": grammar.windowed,
-             "sets": grammar.set_operations}  # fmt: skip
+    whole: dict[str, Callable[[], str]] = {
+        "query": grammar.statement, "flat": grammar.flat, "groups": grammar.grouped, "windows": grammar.windowed,
+        "sets": grammar.set_operations, "lists": lambda: Lists(grammar).statement(),
+    }  # fmt: skip
     if kind in whole:
         sql: tuple[str, ...] = (whole[kind](),)
     else:

@@ -137,6 +137,23 @@ _EXPRESSIONS = {
     "levenshtein": r"levenshtein",
     "split_part, translate, hex": r"split_part|translate\(|hex\(",
 }
+_LISTS = {
+    "list value": r"CAST\(\[",
+    "list() in an order": r"\blist\([^()]* ORDER BY",
+    "list() over a window": r"\blist\([^()]*\) OVER ",
+    "unnest in SELECT": r"SELECT [^()]*unnest\(",
+    "unnest in FROM": r", unnest\(",
+    "lambda": r", lambda e: ",
+    "slice": r"\)\[-?\d:-?\d\]",
+    "element of a list": r"\)\[(?:-?\d|x\.k|y\.k)\]",
+    "lists compared": r"xs (?:=|<>|<|<=|>|>=|IS (?:NOT )?DISTINCT FROM) ",
+    "list_concat": r"list_concat\(",
+    "list_sort": r"list_sort\(",
+    "list_contains": r"list_contains\(",
+    "lists of lists": r"SELECT .*\[[a-zC(][^\]]*\.xs\] AS c",
+    "list_has_any, list_has_all": r"list_has_a",
+    "array_to_string": r"array_to_string",
+}
 CONSTRUCTS: dict[str, re.Pattern[str]] = {
     name: re.compile(pattern, re.DOTALL)
     for group in (
@@ -148,6 +165,7 @@ CONSTRUCTS: dict[str, re.Pattern[str]] = {
         _WINDOWS,
         _SUBQUERIES,
         _EXPRESSIONS,
+        _LISTS,
     )
     for name, pattern in group.items()
 }

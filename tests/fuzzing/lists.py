@@ -172,8 +172,8 @@ class Lists:
         tape = self.tape
         how = tape.one(("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "SEMI JOIN", "ANTI JOIN"))
         on = tape.one(("x.k = y.k", "x.k = y.k", "x.xs = y.xs", "x.k = len(y.xs)"))
-        if how in ("JOIN", "SEMI JOIN") and tape.chance(30):
-            on = "x.k = y.k AND x.xs < y.xs"  # lists of other types than each other an outer join and ANTI do not compare
+        if how == "JOIN" and tape.chance(30):
+            on = "x.k = y.k AND x.xs < y.xs"  # lists of other types than each other other joins refuse to compare
         names = ("x",) if how in ("SEMI JOIN", "ANTI JOIN") else ("x", "y")
         return (
             f"SELECT {self._items(*names)} FROM {self.base()} AS x {how} {self.base()} AS y ON {on}{self._where('x')}"

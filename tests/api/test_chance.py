@@ -116,7 +116,6 @@ def test_a_hash_is_of_values_and_not_of_their_representation(target: str) -> Non
         ("SELECT a.i FROM range(3) a(i) LEFT JOIN range(3) b(j) ON random() < 0.5", NotSupportedError),
         ("SELECT random(1)", BindError),
         ("SELECT hash()", BindError),
-        ("SELECT hash([1])", NotSupportedError),
     ],
 )
 def test_what_is_refused(sql: str, error: type[Exception]) -> None:

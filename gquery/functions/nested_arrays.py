@@ -19,7 +19,14 @@ def struct_array(children: Sequence[pa.Array], ok: Any = None, names: Sequence[s
     """Structs of these fields; NULL where ``ok`` is False. Fields have numbers for names where none are given."""
     names = names or [str(n) for n in range(len(children))]
     type_ = pa.struct([pa.field(name, c.type) for name, c in zip(names, children, strict=True)])
-    return pa.Array.from_buffers(type_, len(children[0]), [bitmap_of(ok)], children=list(children))
+    return counted(pa.Array.from_buffers(type_, len(children[0]), [bitmap_of(ok)], children=[counted(c) for c in children]))
+
+
+def counted(array: pa.Array) -> pa.Array:
+    """The array, whose NULLs have been counted: PyArrow 25 ends the process where a map is made of keys of which it does not know
+    that none is NULL."""
+    _ = array.null_count
+    return array
 
 
 def fields_of(structs: pa.Array) -> list[pa.Array]:
@@ -35,8 +42,8 @@ def as_type(array: pa.Array, type_: pa.DataType) -> pa.Array:
     if is_.is_null(array.type):
         return pa.nulls(len(array), type_)
     if is_.is_struct(type_):
-        children = [as_type(array.field(n), type_.field(n).type) for n in range(type_.num_fields)]
-        return pa.Array.from_buffers(type_, len(array), [_validity(array)], children=children)
+        children = [counted(as_type(array.field(n), type_.field(n).type)) for n in range(type_.num_fields)]
+        return counted(pa.Array.from_buffers(type_, len(array), [_validity(array)], children=children))
     if not is_.is_nested(type_):
         return array.cast(type_)
     wanted = pa.struct([type_.key_field, type_.item_field]) if is_.is_map(type_) else type_.value_type

@@ -19,7 +19,9 @@ def struct_array(children: Sequence[pa.Array], ok: Any = None, names: Sequence[s
     """Structs of these fields; NULL where ``ok`` is False. Fields have numbers for names where none are given."""
     names = names or [str(n) for n in range(len(children))]
     type_ = pa.struct([pa.field(name, c.type) for name, c in zip(names, children, strict=True)])
-    return counted(pa.Array.from_buffers(type_, len(children[0]), [bitmap_of(ok)], children=[counted(c) for c in children]))
+    return counted(
+        pa.Array.from_buffers(type_, len(children[0]), [bitmap_of(ok)], children=[counted(c) for c in children])
+    )
 
 
 def counted(array: pa.Array) -> pa.Array:

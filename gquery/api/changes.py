@@ -35,7 +35,8 @@ class Changes(Plans):
             from gquery.columns.table import Table
             from gquery.expression.types import Schema
 
-            count = sum(bool(v) for v in export_column(rows.columns[-1]).to_pylist())
+            marks = export_column(rows.columns[-1])
+            count = sum(part.true_count for part in getattr(marks, "chunks", [marks]))
             rows = Table(Schema(rows.schema.fields[:-1]), rows.columns[:-1], rows.rows)
         made = self._stored(statement.name, rows)
         if self._catalog.lookup(statement.name) is not statement.before:

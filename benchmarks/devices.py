@@ -1,0 +1,134 @@
+"""TPC-H hot on one GPU and on several, both connections in one process, and a hash join with a heavy key.
+
+    python -m benchmarks.devices --sf 100 --devices 2 --runs 11
+    python -m benchmarks.devices --sf 0.1 --device cpu --devices 3 --runs 3     CPU ranks, to try it out
+    python -m benchmarks.devices --join 300_000_000 --devices 2                 join of so many rows with as many
+
+A line has a query's median with one device and with all, milliseconds, what it is divided by, and whether the rows are equal.
+Runs, from the text to Arrow, alternate behind as many as it takes until they no longer change (on a GPU: until they are
+replayed). At the end stand the sums and the queries over 1.1 times one device.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import gquery
+from benchmarks.literals import learn
+from tests.support.harness import compare
+from tpch import queries
+from tpch.attach import attach
+
+WORSE = 1.1  # times one device, from where on a query is named
+
+
+@dataclass(frozen=True)
+class Line:
+    """Medians of one query in seconds."""
+
+    name: str
+    one: float
+    all_: float
+    wrong: str | None
+
+    @property
+    def ratio(self) -> float:
+        return self.all_ / self.one
+
+
+def timed(connection: gquery.Connection, sql: str) -> float:
+    start = time.perf_counter()
+    connection.sql(sql).to_arrow_table()
+    return time.perf_counter() - start
+
+
+def measured(pair: Sequence[gquery.Connection], name: str, sql: str, runs: int) -> Line:
+    """Both connections asked in turns; the rows of both compared."""
+    rows = [c.sql(sql).fetchall() for c in pair]
+    for c in pair:
+        learn(c, sql)
+    seconds: list[list[float]] = [[], []]
+    for _ in range(runs):
+        for c, kept in zip(pair, seconds, strict=True):
+            kept.append(timed(c, sql))
+    types = [str(t) for t in pair[0].sql(sql).types]
+    return Line(
+        name, statistics.median(seconds[0]), statistics.median(seconds[1]), compare(rows[1], rows[0], False, types)
+    )
+
+
+def report(lines: Sequence[Line], pair: Sequence[gquery.Connection]) -> None:
+    one, all_ = sum(line.one for line in lines), sum(line.all_ for line in lines)
+    print(
+        f"all: {1e3 * one:.2f} and {1e3 * all_:.2f} ms, {all_ / one:.3f} times; "
+        f"{sum(line.wrong is not None for line in lines)} wrong"
+    )
+    worse = [f"{line.name} {line.ratio:.2f}" for line in lines if line.ratio > WORSE]
+    print(f"over {WORSE} times: {', '.join(worse) or 'none'}")
+
+
+def tpch(given: argparse.Namespace, pair: Sequence[gquery.Connection]) -> list[Line]:
+    for c in pair:
+        if given.data is None:
+            attach(c, given.sf, lambda _: None)
+        else:
+            for path in sorted(given.data.glob("*.parquet")):
+                c.sql(f"CREATE OR REPLACE VIEW {path.stem} AS SELECT * FROM '{path}'")
+    return [show(pair, f"Q{n}", queries.sql(n), given.runs) for n in queries.parse_numbers(given.queries)]
+
+
+def joined(given: argparse.Namespace, pair: Sequence[gquery.Connection]) -> list[Line]:
+    """A join on sparse keys; half of the probes have one key in the second one."""
+    rows = given.join
+    numbers = np.arange(rows, dtype=np.int64)
+    keys = numbers * 0x1E3779B97F4A7C15
+    probes = keys[(numbers * 7919) % rows]
+    heavy = np.where(numbers % 2 == 0, keys[rows // 3], probes)
+    for c in pair:
+        c.register("build", {"k": keys, "v": numbers})
+        c.register("uniform", {"k": probes, "w": numbers})
+        c.register("skewed", {"k": heavy, "w": numbers})
+    sql = "SELECT count(*), sum(v), sum(w) FROM {} JOIN build USING (k)"
+    return [show(pair, name, sql.format(name), given.runs) for name in ("uniform", "skewed")]
+
+
+def show(pair: Sequence[gquery.Connection], name: str, sql: str, runs: int) -> Line:
+    line = measured(pair, name, sql, runs)
+    wrong = "" if line.wrong is None else f"  WRONG {line.wrong[:200]}"
+    print(f"{name:>8}{1e3 * line.one:10.2f}{1e3 * line.all_:10.2f}{line.ratio:8.2f}{wrong}", flush=True)
+    return line
+
+
+def connected(device: str, devices: int) -> tuple[gquery.Connection, gquery.Connection]:
+    if device == "cuda":
+        return gquery.connect("cuda", devices=[0]), gquery.connect("cuda", devices=list(range(devices)))
+    return gquery.connect(device), gquery.connect(device, devices=devices)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--sf", type=float, default=1.0)
+    parser.add_argument("--data", type=Path, help="folder of the Parquet files")
+    parser.add_argument("--queries", default="1-22")
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--devices", type=int, default=2)
+    parser.add_argument("--runs", type=int, default=9)
+    parser.add_argument("--join", type=int, metavar="ROWS", help="the join in place of TPC-H")
+    given = parser.parse_args()
+    pair = connected(given.device, given.devices)
+    print(f"{'':8}{'one ms':>10}{f'{given.devices} ms':>10}{'times':>8}")
+    lines = tpch(given, pair) if given.join is None else joined(given, pair)
+    report(lines, pair)
+    return min(1, sum(line.wrong is not None for line in lines))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from gquery import tuning
+from gquery.distributed.build_cost import entering_ps
 from gquery.distributed.row_bytes import array_bytes, frame_bytes, rows_made, source_bytes
 from gquery.distributed.stage_placement import Placement, StagePlacement
 from gquery.expression.facts import INT64_BYTES
@@ -39,7 +40,7 @@ def _stage(program: Program, stage: Stage, placed: StagePlacement, ranks: int) -
     cost += source_bytes(work.source, work.rows) * share * limits.copied_ps / 2  # read and not written
     match work.sink:
         case Build(table):
-            cost += table.rows * share * limits.entered_ps
+            cost += table.rows * share * entering_ps(program.stages, work, table)
             if table.layout != "direct-address":
                 return cost
             arrays = array_bytes(table)  # of all keys, on each rank

@@ -337,7 +337,10 @@ class Distribution(Record):
         "what moving and writing rows costs without that exchange, at most, as `distributed.rank_cost` has it",
     )
     hashed_us: float = number(
-        50.0, "us", "that an exchange takes for one side, however few its rows: 17 us and some ten launches; predicted"
+        190.0,
+        "us",
+        "that an exchange takes for one side, however few its rows: what a join of 3 and 7 columns lost at SF30 and SF100, at 0 rows",
+        _TWO_GPUS,
     )
     received_ps: float = number(2.6, "ps a byte", "that comes from another GPU: 766 GB/s both ways in sum", _TWO_GPUS)
     partitioned_ps: float = number(
@@ -349,6 +352,14 @@ class Distribution(Record):
         "ps a row",
         "that is entered in a large hash table: a trial's kernel entered 5.5 G rows a second on an H200",
     )
+    ranged_ps: float = number(
+        100.0,
+        "ps a row",
+        "whose range in a join table is found by sorting: 7 ms for 40 M rows of a divided join, less what else they took",
+        _TWO_GPUS,
+    )
+    placed_ps: float = number(30.0, "ps a row", "that goes to its slot of an array, in no order: predicted")
+    ordered_ps: float = number(6.0, "ps a row", "that comes in the order of its key, so that ranges are counted: predicted")
     text_bytes: int = number(24, "bytes", "of the characters of a text, about, where nothing is known of it")
     parted_bytes: int = number(
         2**20, "bytes", "of the states of groups of a rank, from which on each rank merges a part of them alone"

@@ -239,6 +239,23 @@ def test_the_cheaper_one_is_taken(db: gquery.Connection, tune: Tune) -> None:
     assert not by_hash(program_of("SELECT l.n, r.m FROM l JOIN r ON r.k = l.k", db))
 
 
+def test_rows_in_the_order_of_their_key_are_not_divided(tune: Tune) -> None:
+    """Their table costs little to have on every rank; one of sparse keys is dear, and so is one whose rows come in no order."""
+    tune(tuning.distribution, hashed_most=0.9, hashed_us=0.0)
+    rows = 40_000
+    numbers, sparse = np.arange(rows), np.arange(rows) * 0x1E3779B97F4A7C1
+    mixed = np.random.default_rng(3).permutation(rows)
+    with gquery.connect(device="python", devices=2) as connection:
+        connection.register("p", {"n": mixed // 2, "s": sparse[mixed], "w": numbers})
+        connection.register("in_order", {"n": numbers // 2, "v": numbers % 100})
+        connection.register("mixed", {"n": mixed // 2, "v": numbers % 100})
+        connection.register("hashed", {"s": sparse, "v": numbers % 100})
+        asked = "SELECT count(*), sum(v), sum(w) FROM p JOIN {} USING ({})"
+        assert not by_hash(program_of(asked.format("in_order", "n"), connection))
+        assert by_hash(program_of(asked.format("hashed", "s"), connection))
+        assert by_hash(program_of(asked.format("mixed", "n"), connection))
+
+
 def test_the_second_run_and_after_the_data_grew(db: gquery.Connection) -> None:
     sql = HASHED[1]
     first = db.sql(sql).fetchall()

@@ -26,7 +26,7 @@ from gquery import tuning
 from gquery.execution import StageReport, run_with_report
 from gquery.planner.physical import Pipeline, Program, ReadStage, ReadTable
 from gquery.planner.stage_columns import stage_columns
-from gquery.tuning.running import Distribution
+from gquery.tuning.dividing import Distribution
 from tpch import queries
 from tpch.generate import files, generate
 

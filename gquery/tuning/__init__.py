@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from gquery.tuning.data import Encoding, Memory, Ownership, Reading, Startup, Streaming, Transfers
+from gquery.tuning.dividing import Clusters, Distribution, Spilling
 from gquery.tuning.kernels import (
     BuiltInKernels,
     Compiling,
@@ -36,8 +37,6 @@ from gquery.tuning.planning import (
 from gquery.tuning.record import Record
 from gquery.tuning.running import (
     Accumulators,
-    Clusters,
-    Distribution,
     HostFunctions,
     Interpreting,
     Launches,
@@ -48,7 +47,6 @@ from gquery.tuning.running import (
     Recursion,
     Replay,
     Speculation,
-    Spilling,
     Threads,
 )
 

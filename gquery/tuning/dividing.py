@@ -1,0 +1,105 @@
+"""Numbers of work that is divided: among ranks, into parts that fit a memory limit, among the workers of a cluster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gquery.tuning.record import Record, number
+
+_TWO_GPUS = "2026-11-23: two H200s"
+
+
+@dataclass(init=False, eq=False, repr=False)
+class Distribution(Record):
+    """How the rows of a query are divided among ranks."""
+
+    most_ranks: int = number(256, "ranks", "of a connection: each is a thread with tables of its own")
+    replicated_bytes: int = number(
+        2**28, "bytes", "of the columns that a query reads of a table, below which every rank has all of them"
+    )
+    cut_frame_rows: int = number(
+        2**20, "rows", "of a frame that all ranks have, from which on each takes a part of them"
+    )
+    merged_slot_words: int = number(
+        2**13,
+        "words",
+        "of groups in arrays, up to which ranks combine them slot by slot: 64 kB take less than the 80 launches that find groups",
+    )
+    hashed_bytes: int = number(
+        2**28,
+        "bytes",
+        "of a join table, from which on it is asked whether the rows of both sides go to ranks by the hash of their keys",
+    )
+    hashed_most: float = number(
+        0.9,
+        "times",
+        "what moving and writing rows costs without that exchange, at most, as `distributed.rank_cost` has it",
+    )
+    hashed_us: float = number(
+        190.0,
+        "us",
+        "that an exchange takes for one side, however few its rows: of a join of 3 and 7 columns, by SF30 and SF100",
+        _TWO_GPUS,
+    )
+    received_ps: float = number(2.6, "ps a byte", "that comes from another GPU: 766 GB/s both ways in sum", _TWO_GPUS)
+    partitioned_ps: float = number(
+        0.93, "ps a byte", "of rows that are put in the order of 2 to 8 parts: 10 GB in 9.3 ms", _TWO_GPUS
+    )
+    copied_ps: float = number(0.47, "ps a byte", "that is read and written: a copy of 10 GB takes 4.7 ms", _TWO_GPUS)
+    entered_ps: float = number(
+        180.0,
+        "ps a row",
+        "that is entered in a large hash table: a trial's kernel entered 5.5 G rows a second on an H200",
+    )
+    ranged_ps: float = number(
+        100.0,
+        "ps a row",
+        "whose range in a join table is found by sorting: 7 ms for 40 M rows of a divided join, less what else they took",
+        _TWO_GPUS,
+    )
+    placed_ps: float = number(30.0, "ps a row", "that goes to its slot of an array, in no order: predicted")
+    ordered_ps: float = number(
+        6.0, "ps a row", "that comes in the order of its key, so that ranges are counted: predicted"
+    )
+    text_bytes: int = number(24, "bytes", "of the characters of a text, about, where nothing is known of it")
+    parted_bytes: int = number(
+        2**20, "bytes", "of the states of groups of a rank, from which on each rank merges a part of them alone"
+    )
+
+
+@dataclass(init=False, eq=False, repr=False)
+class Spilling(Record):
+    """How what does not fit a memory limit is made in parts, which lie in the tier below: in files, or on the host."""
+
+    slots_a_group: int = number(4, "slots a group", "of a hash table that grows, at most, about")
+    joined_row: int = number(64, "bytes", "a row of a join table, at most, about: two slots, its place in a range")
+    part_fraction: float = number(0.25, "share of free memory", "that the state of a part takes, about")
+    slice_fraction: float = number(
+        0.2,
+        "share of free memory",
+        "that a slice of rows takes which is brought to a device, partitioned and put below again",
+    )
+    least_free: float = number(0.125, "share of a memory limit", "that is taken to be free, at least")
+    least_parts: int = number(8, "parts", "that something is made in, at least")
+    most_parts: int = number(256, "parts", "that rows are written in at once: each is written to a place of its own")
+    sampled_rows: int = number(64, "rows", "a range of a sort that tell where ranges end")
+    levels: int = number(3, "times", "that the rows of a part are partitioned again, at most")
+    least_rows: int = number(1024, "rows", "of a part from which on it is")
+
+
+@dataclass(init=False, eq=False, repr=False)
+class Clusters(Record):
+    """How a connection speaks with the workers of a cluster."""
+
+    connect_seconds: int = number(10, "seconds", "for which a scheduler may take to answer")
+    look_seconds: float = number(
+        0.2, "seconds", "between two looks at whether a query was interrupted, or workers are left"
+    )
+    alone_seconds: int = number(10, "seconds", "without any worker after which a query fails")
+    answer_seconds: int = number(20, "seconds", "for which a scheduler may take to answer a query that waits")
+    leave_seconds: int = number(
+        5, "seconds", "for which a connection that ends a run, or itself, waits for workers to tidy up"
+    )
+    more_fragments: int = number(
+        2, "fragments", "of each rank that are asked for where a run makes more exchanges than expected"
+    )

@@ -64,7 +64,7 @@ class AggregateCollector(Protocol):
 
     def add(self, call: AggregateCall, name: str) -> Column: ...
 
-    def grouping(self, keys: Sequence[Expr]) -> Expr: ...
+    def grouping(self, nodes: Sequence[exp.Expr], keys: Sequence[Expr]) -> Expr: ...
 
 
 class WindowCollector(Protocol):
@@ -359,7 +359,7 @@ class ExprBinder(SubqueryBinder):
         if self.aggregates is None:
             raise BindError(f"{self.clause} cannot contain GROUPING")
         binder = ExprBinder(self.query, self.scope, "the argument of GROUPING", None, self.aliases)
-        return self.aggregates.grouping([binder.bind(a) for a in args])
+        return self.aggregates.grouping(args, [binder.bind(a) for a in args])
 
     def _aggregate(self, node: exp.Expr) -> Expr:
         said = call_parts(node)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from sqlglot import exp
 
@@ -14,6 +14,7 @@ from gquery.functions import call, has_result
 from gquery.planner.logical.nodes import GroupingSets
 from gquery.planner.logical.tree import has_subquery
 from gquery.runtime.records import dataclass
+from gquery.sql.order_keys import ordinal
 from gquery.sql.scope import Scope
 
 
@@ -26,6 +27,7 @@ class Item:
     node: exp.Expr | None
     expr: Expr | None = None
     is_renamed: bool = False
+    key: Column | None = None  # of a grouping set that names the entry, by its position or its alias
 
     @property
     def is_aliased(self) -> bool:
@@ -53,11 +55,11 @@ class ByExpr:
         return self._equal.get(e)
 
     def put(self, e: Expr, column: Column) -> None:
-        """Sets the column of an expression that has none."""
+        """Sets the column of an expression."""
         if has_subquery(e):
-            self._same.append((e, column))
+            self._same.insert(0, (e, column))
         else:
-            self._equal.setdefault(e, column)
+            self._equal[e] = column
 
 
 class GroupedScope:
@@ -68,7 +70,8 @@ class GroupedScope:
         self.keys: list[tuple[Column, Expr]] = []
         self.aggregates: list[tuple[Column, AggregateCall]] = []
         self.sets: GroupingSets | None = None
-        self._by_expr = ByExpr()
+        self._by_expr, self._by_itself = ByExpr(), ByExpr()
+        self._written: list[tuple[exp.Expr, Column]] = []
         self._by_call: dict[AggregateCall, Column] = {}
         self._own = scope.own_ids()
         self._made: set[int] = set()
@@ -91,16 +94,31 @@ class GroupedScope:
         """Whether each group has a row."""
         return bool(self.keys) and (self.sets is None or () not in self.sets.sets)
 
-    def add_key(self, expr: Expr, name: str, nullable: bool = False) -> Column:
-        """The column of a key; equal keys share one. ``nullable``: it is missing from some grouping set."""
-        found = self._by_expr.get(expr)
+    def add_key(self, expr: Expr, name: str, nullable: bool = False, item: Item | None = None) -> Column:
+        """The column of a key; equal keys share one, but for those of grouping sets that name an ``item`` of the SELECT list:
+        of two entries that are the same each is NULL by itself. What else equals them is the last of them. ``nullable``: it is
+        missing from some grouping set."""
+        found = self._by_itself.get(expr) if item is None else item.key
         if found is not None:
             return found
         column = new_column(name, expr.dtype, nullable or expr.nullable)
         self.keys.append((column, expr))
         self._by_expr.put(expr, column)
+        if item is None:
+            self._by_itself.put(expr, column)
         self._made.add(column.id)
         return column
+
+    def write(self, node: exp.Expr, column: Column) -> None:
+        """Remembers how a key is written."""
+        self._written.append((node, column))
+
+    def written(self, node: exp.Expr) -> Column | None:
+        """The key that is written the same way: needed for keys with subqueries, which are never equal when bound."""
+        for key, column in reversed(self._written):
+            if key is node or (key == node and not isinstance(node, exp.Column)):
+                return column
+        return None
 
     def set_sets(self, sets: Sequence[Sequence[Column]]) -> None:
         """Groups by each of these sets of keys."""
@@ -110,12 +128,13 @@ class GroupedScope:
         self.sets = GroupingSets(positions, mask)
         self._made.add(mask.id)
 
-    def grouping(self, keys: Sequence[Expr]) -> Expr:
-        """GROUPING(keys): a bit for each key, the last the lowest: 1 where it is not in the set of the group."""
+    def grouping(self, nodes: Sequence[exp.Expr], keys: Sequence[Expr]) -> Expr:
+        """GROUPING(keys), written as ``nodes``: a bit for each key, the last the lowest: 1 where it is not in the set of the
+        group."""
         place = {c.id: n for n, (c, _) in enumerate(self.keys)}
         result: Expr = Literal(0, BIGINT)
-        for weight, key in enumerate(reversed(keys)):
-            column = self._by_expr.get(key)
+        for weight, (node, key) in enumerate(zip(reversed(nodes), reversed(keys), strict=True)):
+            column = self.written(node) or self._by_expr.get(key)
             if column is None or column.id not in place:
                 raise BindError("an argument of GROUPING must be a key of GROUP BY")
             if self.sets is not None:
@@ -145,8 +164,22 @@ class GroupedScope:
         return lifted
 
 
+def named_item(
+    key: exp.Expr, items: Sequence[Item], aliases: Mapping[str, exp.Expr], scope: Scope, sql: str
+) -> Item | None:
+    """The entry of the SELECT list whose position or alias a key is."""
+    index = ordinal(key, len(items), "GROUP BY", sql)
+    if index is not None:
+        return items[index]
+    if not isinstance(key, exp.Column) or key.table or scope.find(key.name, None) is not None:
+        return None
+    node = aliases.get(key.name.lower())
+    return next((i for i in items if isinstance(i.node, exp.Alias) and i.node.this is node), None)
+
+
 def columns_by_expr(pairs: Iterable[tuple[Expr, Column]]) -> ByExpr:
     made = ByExpr()
     for e, c in pairs:
-        made.put(e, c)
+        if made.get(e) is None:
+            made.put(e, c)
     return made

@@ -21,7 +21,7 @@ from gquery.planner.logical.nodes import Aggregate, Filter, Plan, Project, Query
 from gquery.sql.bind_columns import expanded, like_star
 from gquery.sql.bind_expr import ExprBinder
 from gquery.sql.bind_from import FromBinder
-from gquery.sql.bind_groups import ByExpr, GroupedScope, Item, columns_by_expr
+from gquery.sql.bind_groups import ByExpr, GroupedScope, Item, columns_by_expr, named_item
 from gquery.sql.bind_limits import first_of_each
 from gquery.sql.bind_structs import struct_to_unnest
 from gquery.sql.bind_windows import Windows
@@ -139,10 +139,10 @@ class SelectBinder:
         """Sets the item's expression, over the groups where there are some."""
         if item.node is None:
             if groups is not None:
-                item.expr = self._lifted(groups, item.bound, self.node)
+                item.expr = item.key or self._lifted(groups, item.bound, self.node)
             return
         node = item.node.this if isinstance(item.node, exp.Alias) else item.node
-        item.expr = self._over_groups(node, "SELECT", groups, self.defined)
+        item.expr = item.key or self._over_groups(node, "SELECT", groups, self.defined)
         low = item.name.lower()
         if isinstance(item.node, exp.Alias) and self.aliases.get(low) is node:
             self.defined[low] = self.aliases[low]
@@ -154,7 +154,7 @@ class SelectBinder:
         binder = ExprBinder(self.query, self.scope, clause, groups, seen, self.windows)
         if groups is None:
             return binder.bind(node)
-        key = self._key_of_node(node)
+        key = groups.written(node)
         return key if key is not None else self._lifted(groups, binder.bind(node), node)
 
     def _lifted(self, groups: GroupedScope, e: Expr, node: exp.Expr) -> Expr:
@@ -176,7 +176,6 @@ class SelectBinder:
         return any(has_aggregate(n) for n in nodes)
 
     def _grouped(self, plan: Plan, groups: GroupedScope) -> Plan:
-        self.key_nodes: list[tuple[exp.Expr, Column]] = []
         group = self.node.args.get("group")
         if group is not None:
             self._add_keys(groups, group)
@@ -222,18 +221,24 @@ class SelectBinder:
             raise located(error, self.query.sql, group) from None
         nodes = list({id(n): n for s in sets for n in s}.values())
         trial = GroupedScope(self.scope)  # which keys are the same, before it is said which may be NULL
-        self.key_nodes, known = [], self.key_nodes
-        keys = {id(n): self._add_key(trial, n) for n in nodes}
-        self.key_nodes = known
+        items = {id(n): named_item(n, self.items, self.aliases, self.scope, self.query.sql) for n in nodes}
+        keys = {id(n): self._add_key(trial, n, item=items[id(n)]) for n in nodes}
+        for item in self.items:
+            item.key = None
         if len(trial.keys) > tuning.rewrites.most_set_keys:
             text = f"not supported: grouping sets of more than {tuning.rewrites.most_set_keys} keys"
             raise located(NotSupportedError(text), self.query.sql, group)
         inside = [{keys[id(n)].id for n in s} for s in sets]
-        columns = {id(n): self._add_key(groups, n, any(keys[id(n)].id not in s for s in inside)) for n in nodes}
+        columns = {
+            id(n): self._add_key(groups, n, any(keys[id(n)].id not in s for s in inside), items[id(n)]) for n in nodes
+        }
         groups.set_sets([[columns[id(n)] for n in s] for s in sets])
 
-    def _add_key(self, groups: GroupedScope, key: exp.Expr | Item, nullable: bool = False) -> Column:
-        """A key: a column, an ordinal or alias of the SELECT list, or any expression."""
+    def _add_key(
+        self, groups: GroupedScope, key: exp.Expr | Item, nullable: bool = False, item: Item | None = None
+    ) -> Column:
+        """A key: a column, an ordinal or alias of the SELECT list, or any expression. ``item``: what it names, if that counts as
+        a key of its own."""
         if isinstance(key, exp.Expr):
             index = ordinal(key, len(self.items), "GROUP BY", self.query.sql)
             if index is not None:
@@ -241,24 +246,23 @@ class SelectBinder:
         if isinstance(key, Item):
             if key.node is None:
                 check_key((key.bound,), "GROUP BY", self.node, self.query.sql)
-                return groups.add_key(key.bound, key.name, nullable)
+                return self._grouped_by(groups, key.bound, key.name, nullable, item)
             key = key.node.this if isinstance(key.node, exp.Alias) else key.node
         e = self._binder("GROUP BY").bind(key)
         check_key((e,), "GROUP BY", key, self.query.sql)
         name = key.name if isinstance(key, exp.Column) else column_name(key)
-        column = groups.add_key(e, name, nullable)
-        self.key_nodes.append((key, column))
+        column = self._grouped_by(groups, e, name, nullable, item)
+        groups.write(key, column)
         alias = self.aliases.get(name.lower()) if isinstance(key, exp.Column) and not key.table else None
         if alias is not None and self.scope.find(name, None) is None:
-            self.key_nodes.append((alias, column))
+            groups.write(alias, column)
         return column
 
-    def _key_of_node(self, node: exp.Expr) -> Expr | None:
-        """The key that is written the same way: needed for keys with subqueries, which are never equal when bound."""
-        for key, column in self.key_nodes:
-            if key is node or (key == node and not isinstance(node, exp.Column)):
-                return column
-        return None
+    def _grouped_by(self, groups: GroupedScope, e: Expr, name: str, nullable: bool, item: Item | None) -> Column:
+        column = groups.add_key(e, name, nullable, item)
+        if item is not None:
+            item.key = column
+        return column
 
     def _qualify(self, groups: GroupedScope | None) -> Expr | None:
         """The predicate of QUALIFY; it is bound last, when all windows of the SELECT are known."""

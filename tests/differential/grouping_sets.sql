@@ -109,3 +109,15 @@ select w c, c || 'a' d, count(*) n from t where y > 1000 group by all
 select (select max(u.y) from t u where u.w = t.w) m, count(*) n from t group by all
 
 select 5 c from t group by all having count(*) > 1
+
+select x c0, x c1, count(*) n, grouping(x) g from t group by cube(1, 2)
+
+select x c0, x c1, count(*) n from t group by c0, rollup(c0, c1)
+
+select x c0, x c1, count(*) n from t group by grouping sets((1), (2), (x))
+
+select try_cast(x as integer) c0, x c1, count(*) n, grouping(try_cast(x as integer)) g, grouping(x) h from t group by rollup(1, 2)
+
+select x + 1 c0, x + 1 c1, count(*) n, grouping(x + 1) g from t group by rollup(1, 2) having count(*) > 1 order by c0, c1, n
+
+select x c0, x c1, sum(count(*)) over (partition by c1) n from t group by cube(1, 2)

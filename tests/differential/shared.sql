@@ -113,3 +113,13 @@ with u as (select * from t) select * from u a, u b, u c where a.x = 1 and b.x = 
 with u as (select x from t) select * from u where x > 2 union select * from u where x < 2 union all select * from u where x = 2
 
 select * from t a left join (select x, w from t) b on a.x = b.x and upper(b.w) <> a.w
+
+select (select sum(s) from (select y s, r from (select sum(x) over (partition by w order by x, y) y, rank() over (partition by y order by
+x) r from t) where y + r > 0)), (select sum(r) from (select y s, r from (select sum(x) over (partition by w order by x, y) y, rank()
+over (partition by y order by x) r from t) where y + r > 0))
+
+select (select sum(e) from (select x, unnest([x, x + 10]) e, [y, y * 3] m from t) v, unnest(m) u(f)), (select sum(f) from (select x,
+unnest([x, x + 10]) e, [y, y * 3] m from t) v, unnest(m) u(f))
+
+select min(c), max(d), min(d) from (select x a, first(w order by w) over (partition by x) c, max(y) over (partition by w order by x)
+d from t where x < null order by 1, 2, 3 limit 2) v join t on v.a = t.x

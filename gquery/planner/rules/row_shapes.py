@@ -113,8 +113,8 @@ class Shapes:
                 return self.definitions.get(d.number, d.number)
             case Range():
                 return plan.start, plan.stop, plan.step
-            case Values(rows=rows):
-                return tuple(tuple(_key(e, inside) for e in row) for row in rows)
+            case Values(columns=columns, rows=rows):  # of no rows the types are all there is
+                return tuple(c.dtype for c in columns), tuple(tuple(_key(e, inside) for e in row) for row in rows)
             case Filter(predicate=p):
                 return _key(p, inside)
             case Join(kind=kind, condition=condition):
@@ -170,10 +170,11 @@ def _origins(plan: Plan, below: list[Shape]) -> Origins:
             return sides if mark is None else {**sides, mark.id: "mark"}
         case Values() | Range() | Aggregate() | UnionAll() | Fixpoint():
             return {c.id: ("made", n) for n, c in enumerate(plan.columns)}
+        # of two such plans, one above the other, each has its own first column: the rows below tell which it is
         case Window(calls=calls):
-            return {**below[0].origins, **{c.id: ("window", n) for n, (c, _) in enumerate(calls)}}
+            return {**below[0].origins, **{c.id: ("window", below[0].rows, n) for n, (c, _) in enumerate(calls)}}
         case Unnest(made=made):
-            return {**below[0].origins, **{c.id: ("element", n) for n, c in enumerate(made)}}
+            return {**below[0].origins, **{c.id: ("element", below[0].rows, n) for n, c in enumerate(made)}}
         case Filter() | Sort() | Limit() | Project() | Apply():
             return below[0].origins
         case _:

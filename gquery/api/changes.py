@@ -1,23 +1,27 @@
-"""Tables that statements make and change: the part of a `Connection` that puts a query's rows in a table's place."""
+"""Tables that statements make and change: the part of a `Connection` that puts rows in a table's place, or behind it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
+from gquery.api.plan_cache import Parameters
 from gquery.api.planning import Plans
-from gquery.errors import CatalogError
+from gquery.errors import CatalogError, Error
+from gquery.runtime.recent import Recent
 
 if TYPE_CHECKING:
-    from gquery.columns.table import Table
+    from gquery.columns.table import Table, TableSource
     from gquery.io.column_cache import ColumnCache
     from gquery.io.made_table import MadeTable
-    from gquery.sql.statement import ChangeTable
+    from gquery.sql.statement import AppendRows, ChangeTable
 
 
 class Changes(Plans):
-    """See above."""
+    """See above. ``_inserts`` has the INSERTs of constants and parameters that ran last, by text, with their rows as values."""
 
     _cache: ColumnCache
+    _inserts: Recent[str, tuple[AppendRows, list[tuple[Any, ...]], frozenset[str]]]
 
     def _stored(self, name: str, table: Table) -> MadeTable:
         """A query's rows, as a table that queries read."""
@@ -26,7 +30,7 @@ class Changes(Plans):
         return MadeTable(name, table, self._cache, self.settings.narrow)
 
     def _change(self, statement: ChangeTable) -> int:
-        """Puts the rows that a table is to have in place of those that it has; how many are new, changed or gone. Where another
+        """Puts the rows that a table is to have in place of those that it has; how many are changed or gone. Where another
         thread has changed the table meanwhile, nothing is done and CatalogError raised: its change would be lost."""
         rows = self.run_plan(self._plan(statement.query))
         count = abs(rows.rows - statement.before.rows)
@@ -43,3 +47,54 @@ class Changes(Plans):
             raise CatalogError(f"table {statement.name!r} was changed meanwhile; this statement has changed nothing")
         self._catalog.register(statement.name, made)
         return count
+
+    # ---- INSERT ------------------------------------------------------------------------------------------------------
+
+    def _append(self, statement: AppendRows, text: str | None, params: Parameters) -> int:
+        """Puts the rows of an INSERT behind those of its table; how many. ``text`` is its SQL where it stands alone."""
+        from gquery.api.inserted_rows import python_rows
+
+        values = None if statement.values is None else python_rows(statement.values, statement.types)
+        if values is None:
+            rows = self.run_plan(self._plan(statement.query))
+            self._catalog.append(statement.name, statement.columns, self._stored(statement.name, rows))
+            return rows.rows
+        self._catalog.append(statement.name, statement.columns, values)
+        if text is not None and statement.parameters is not None:
+            from gquery.sql.types import python_literals
+
+            self._inserts[text] = statement, values, frozenset(python_literals(params))
+        return len(values)
+
+    def _append_again(self, text: str, params: Parameters) -> int | None:
+        """How many rows an INSERT whose text ran before puts behind its table; None where there is none such, and where its
+        values need the whole way."""
+        kept = self._inserts.get(text)
+        if kept is None:
+            return None
+        from gquery.api.inserted_rows import with_parameters
+        from gquery.sql.types import python_literals
+
+        statement, before, names = kept
+        assert statement.parameters is not None
+        try:
+            given = python_literals(params)
+        except Error:
+            return None
+        if given.keys() != names:
+            return None
+        rows = with_parameters(before, statement.parameters, statement.types, given)
+        if rows is None or not self._catalog.has_columns(statement.name, statement.columns):
+            return None
+        self._catalog.append(statement.name, statement.columns, rows)
+        return len(rows)
+
+    def _unite(self, name: str, tables: Sequence[TableSource]) -> TableSource:
+        """One table that has the rows of several, which have the same types."""
+        from gquery.io.made_table import MadeTable
+        from gquery.sql.bind_sets import appended
+
+        filled = [t for t in tables if t.rows] or [tables[0]]
+        if len(filled) == 1 and (filled[0] is tables[0] or isinstance(filled[0], MadeTable)):
+            return filled[0]
+        return self._stored(name, self.run_plan(self._plan(appended(filled))))

@@ -95,8 +95,9 @@ class Connection(Changes, Frames, Files, Explains, Exceptions):
         self._cache = ColumnCache(self.settings.memory_limit, self.device, self.settings.worker_count)
         self.device.evict = self._cache.evict_bytes
         self._files: Recent[Any, TableSource] = Recent(tuning.memory.files)
-        self._catalog = Catalog(self._open_file, self._variable, self._check_function, self._answer)
+        self._catalog = Catalog(self._open_file, self._variable, self._check_function, self._answer, self._unite)
         self._plans = PlanCache()
+        self._inserts = Recent(tuning.memory.plans)
         self._seeds = Seeds()
         self._templates = Templates()
         self._prepared = PreparedTexts()
@@ -120,12 +121,15 @@ class Connection(Changes, Frames, Files, Explains, Exceptions):
         """One or more statements; the last one's result. A SELECT is planned now, so that errors in the text are raised
         here, and runs when its rows are first asked for; other statements run now."""
         self._check_open()
-        from gquery.api.relation import Relation
+        from gquery.api.relation import Relation, message
 
         unicode_text(query, "a statement")
         kept = self._plans.find(query, params, self.settings)
         if kept is not None and kept.is_current(self._catalog.version):
             return Relation(self, kept, query, params)
+        appended = self._append_again(query, params)
+        if appended is not None:
+            return message(self, {"Count": [appended]})
         with part("plan"):
             question, found = self._from_template(query, params)
         if isinstance(found, PreparedPlan):
@@ -193,6 +197,8 @@ class Connection(Changes, Frames, Files, Explains, Exceptions):
                 return message(self, {"Count": [made.rows]})
             case st.ChangeTable():
                 return message(self, {"Count": [self._change(statement)]})
+            case st.AppendRows():
+                return message(self, {"Count": [self._append(statement, text, params)]})
             case st.CreateView(name, sql, columns, or_replace, if_not_exists):
                 if not (if_not_exists and self._catalog.lookup(name) is not None):
                     self._catalog.register(name, View(name, sql, columns), replace=or_replace)

@@ -51,14 +51,14 @@ class Explains(Session):
         self, statement: Statement, level: str, kind: str = "text", text: str = "", params: Parameters = None
     ) -> str:
         from gquery.sql.parse import without_explain
-        from gquery.sql.statement import ChangeTable, CreateTable, Execute, Explain, SelectStatement
+        from gquery.sql.statement import AppendRows, ChangeTable, CreateTable, Execute, Explain, SelectStatement
 
         if isinstance(statement, Explain):
             statement = statement.statement
         if isinstance(statement, Execute):
             prepared_text, given = self._call(statement)
             return self.explain(prepared_text, level, given, kind)
-        if not isinstance(statement, (SelectStatement, CreateTable, ChangeTable)):
+        if not isinstance(statement, (SelectStatement, CreateTable, ChangeTable, AppendRows)):
             raise ProgrammingError("EXPLAIN needs a query")
         prepared = self._plan(statement.query)
         if level == "analyze":

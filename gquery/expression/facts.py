@@ -7,6 +7,7 @@ BYTE_SHIFT = 3  # from the number of a bit to that of its byte
 INT64_BITS = 64
 INT64_BYTES = 8
 MANTISSA_BITS = 53  # of a double in binary
+EXACT_FLOAT = 2**MANTISSA_BITS  # doubles have all integers up to it
 UINT64_MAX = 2**64 - 1
 UINT32_MAX = 2**32 - 1
 INT128_BITS = 128

@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from gquery.errors import BindError, NotSupportedError, ParseError
+from gquery.errors import BindError, CatalogError, NotSupportedError, ParseError
 from gquery.planner.logical.nodes import Query
 from gquery.runtime.nesting import with_room
 from gquery.sql.bind_changes import CHANGES, changed
@@ -20,6 +20,7 @@ from gquery.sql.bind_query import QueryScopes
 from gquery.sql.catalog import Catalog
 from gquery.sql.check import check
 from gquery.sql.cut import TextSlots
+from gquery.sql.grammar_changes import is_main
 from gquery.sql.grammar_tokens import Reading
 from gquery.sql.names import unique_names
 from gquery.sql.parse import Parsed, located, parse_one
@@ -116,6 +117,9 @@ def _query_text(parsed: Parsed) -> str:
 def _table_name(node: exp.Expr) -> str:
     if not isinstance(node, exp.Table):
         raise BindError("a table name is expected here")
+    before = [str(part.name) for part in node.parts[:-1]]
+    if not is_main([p.lower() for p in before]):
+        raise CatalogError(f"schema {'.'.join(before)!r} does not exist; all tables are in schema main")
     return node.name
 
 

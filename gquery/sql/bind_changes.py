@@ -1,4 +1,4 @@
-"""INSERT, UPDATE, DELETE and CREATE TABLE with columns: the query of all rows that the table is to have.
+"""INSERT, UPDATE, DELETE and CREATE TABLE with columns: the query of the rows that are appended, or that the table is to have.
 
 A table does not change: another takes its place, so that who reads the one before reads on. `gquery.api.changes` runs them.
 """
@@ -12,17 +12,19 @@ from sqlglot import exp
 from gquery.columns.table import TableSource
 from gquery.errors import BindError, did_you_mean
 from gquery.expression.expr import Column, Expr, Literal, new_column
+from gquery.expression.nested_types import known_type
 from gquery.expression.types import DType
 from gquery.functions import cast
 from gquery.planner.logical.nodes import Project, Query
 from gquery.runtime.records import replace
 from gquery.sql.bind_forms import result_of
 from gquery.sql.bind_query import QueryScopes
-from gquery.sql.bind_sets import union
+from gquery.sql.catalog import columns_of
 from gquery.sql.ctes import Ctes
 from gquery.sql.grammar_tokens import Form, marked
+from gquery.sql.inserted_values import constant_rows, parameters_of
 from gquery.sql.separate import separate
-from gquery.sql.statement import ChangeTable, CreateTable, Statement
+from gquery.sql.statement import AppendRows, ChangeTable, CreateTable, Statement
 
 CHANGES = frozenset(("define", "insert", "update", "delete"))  # kinds of forms
 _CHANGED = marked("changed")
@@ -32,10 +34,10 @@ def changed(form: Form, tree: exp.Expr, binder: QueryScopes) -> Statement:
     """The statement that a form of `gquery.sql.grammar_changes` and its query stand for."""
     if form.kind == "define":
         return _defined(form, tree, binder)
+    if form.kind == "insert":
+        return _inserted(form, tree, binder, binder.catalog.shape(form.name))
     table = binder.catalog.table(form.name)
     match form.kind:
-        case "insert":
-            return ChangeTable(form.name, table, _inserted(form, tree, binder, table))
         case "update":
             return ChangeTable(form.name, table, _updated(form, tree, binder, table), is_marked=True)
         case _:
@@ -51,24 +53,31 @@ def _defined(form: Form, tree: exp.Expr, binder: QueryScopes) -> CreateTable:
     return CreateTable(form.name, replace(query, names=form.names), "replace" in options, "exists" in options)
 
 
-def _inserted(form: Form, tree: exp.Expr, binder: QueryScopes, table: TableSource) -> Query:
-    """The table's rows, and behind them those of a query."""
+def _inserted(form: Form, tree: exp.Expr, binder: QueryScopes, table: TableSource) -> AppendRows:
+    """The rows of a query, as the table's columns have them."""
     fields = table.schema.fields
+    types = tuple(known_type(f.dtype) for f in fields)
+    written: list[exp.Expr] = []
     if isinstance(tree, exp.Values):
         at = _places(form.names, table, "INSERT") if form.names else range(len(fields))
-        tree = _typed_rows(tree, [fields[n].dtype for n in at])
+        written = [*tree.expressions]
+        tree = _typed_rows(tree, [types[n] for n in at])
     new = binder.query(tree, None, Ctes())
-    new = replace(new, plan=separate(new.plan), asked=tuple(binder.asked))
     is_by_name = dict(form.options)["by_name"]
     names = form.names or (new.names if is_by_name else tuple(f.name for f in fields))
     places = _places(names, table, "INSERT")
     if len(new.outputs) != len(names):
         raise BindError(f"INSERT into {len(names)} columns of {form.name!r} has rows of {len(new.outputs)} values")
+    constants = constant_rows(new.plan, places, types) if written else None
+    new = replace(new, plan=separate(new.plan), asked=tuple(binder.asked))
     given = dict(zip(places, new.outputs, strict=True))
-    made = tuple((new_column(f.name, f.dtype, True), _converted(given.get(n), f.dtype)) for n, f in enumerate(fields))
-    rows = Query(Project(new.plan, made), tuple(c for c, _ in made), new.names)
-    before = result_of(binder, exp.select("*").from_(_table(form.name)))
-    return replace(union([before, rows]), names=tuple(f.name for f in fields), asked=new.asked)
+    made = tuple(
+        (new_column(f.name, t, True), _converted(given.get(n), t))
+        for n, (f, t) in enumerate(zip(fields, types, strict=True))
+    )
+    rows = Query(Project(new.plan, made), tuple(c for c, _ in made), tuple(f.name for f in fields), asked=new.asked)
+    parameters = None if constants is None else parameters_of(written, places, len(fields))
+    return AppendRows(form.name, columns_of(table), rows, constants, parameters)
 
 
 def _typed_rows(values: exp.Values, types: Sequence[DType]) -> exp.Values:

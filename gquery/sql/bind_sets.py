@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from gquery.columns.table import TableSource
 from gquery.errors import BindError
 from gquery.expression.expr import Column, Expr, Literal, new_column
 from gquery.expression.nested_types import known_type
@@ -18,7 +19,7 @@ from gquery.expression.promotion import common_type
 from gquery.expression.traverse import conjunction
 from gquery.expression.types import NULL, VARCHAR, DType, Kind
 from gquery.functions import call, cast
-from gquery.planner.logical.nodes import Aggregate, Join, JoinKind, Plan, Project, Query, UnionAll
+from gquery.planner.logical.nodes import Aggregate, Join, JoinKind, Plan, Project, Query, Scan, UnionAll
 from gquery.sql.bind_limits import numbered
 from gquery.sql.order_keys import check_key
 from gquery.sql.parse import located
@@ -81,6 +82,16 @@ def union(sides: Sequence[Query]) -> Query:
         for i, (n, c) in enumerate(zip(first.names, first.outputs, strict=True))
     )
     return Query(UnionAll(tuple(q.plan for q in sides), tuple(q.outputs for q in sides), columns), columns, first.names)
+
+
+def appended(tables: Sequence[TableSource]) -> Query:
+    """All rows of tables that have the same columns, in their order. A column without a type becomes one of INTEGERs."""
+    sides = []
+    for table in tables:
+        columns = tuple(new_column(f.name, f.dtype, f.nullable) for f in table.schema)
+        query = Query(Scan(table, columns, tuple(range(len(columns)))), columns, table.schema.names)
+        sides.append(retyped(query, [known_type(c.dtype) for c in columns]))
+    return union(sides) if len(sides) > 1 else sides[0]
 
 
 def distinct(query: Query) -> Query:

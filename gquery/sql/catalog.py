@@ -1,19 +1,23 @@
 """The catalog: which tables and views there are, by name without letter case.
 
 Tables are sources that a Scan reads; views are SQL text, bound anew wherever they are used. Every change counts the
-version up, and a prepared plan is used only while it stands.
+version up, and a prepared plan is used only while it stands. Rows that INSERT appends wait beside their table
+(`columns.appended`); who looks it up finds one that has them all.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import field
 from typing import Any, Protocol, runtime_checkable
 
+from gquery.columns.appended import Appended
 from gquery.columns.table import TableSource
 from gquery.errors import CatalogError, did_you_mean
+from gquery.expression.types import DType
 from gquery.functions import AGGREGATES, RESOLVERS
 from gquery.functions.user import UserFunction
 from gquery.functions.windows import WINDOWS
@@ -39,6 +43,14 @@ class View:
     columns: tuple[str, ...] = ()
 
 
+Columns = tuple[tuple[str, DType], ...]
+
+
+def columns_of(table: TableSource) -> Columns:
+    """Names and types of a table's columns."""
+    return tuple((f.name, f.dtype) for f in table.schema.fields)
+
+
 @dataclass
 class Catalog:
     """Tables and views of a connection. ``open_file`` gives the source for a file's path (``FROM 'file.parquet'``)."""
@@ -47,11 +59,16 @@ class Catalog:
     variable: Callable[[str, bool], TableSource | Bound | UserFunction | None] | None = None
     check: Callable[[UserFunction], None] | None = None  # refuses a function that the connection cannot compile
     rows: Callable[[Query], list[tuple[Any, ...]]] | None = None  # of a query that is run while another is bound
+    unite: Callable[[str, Sequence[TableSource]], TableSource] | None = (
+        None  # one table of several, which has this name
+    )
     version: int = 0
     scans: int = 0  # how often a name meant a Python variable: such a plan is good for one caller only
     _entries: dict[str, TableSource | View] = field(default_factory=dict)
     _names: dict[str, str] = field(default_factory=dict)
     _functions: dict[str, UserFunction] = field(default_factory=dict)
+    _appended: dict[str, Appended] = field(default_factory=dict)
+    _changing: threading.RLock = field(default_factory=threading.RLock)  # of those who append, and put rows in place
     _given: Mapping[str, Any] = field(default_factory=dict)
     _below: Catalog | None = None
 
@@ -98,8 +115,48 @@ class Catalog:
         self.version = next(_versions)
 
     def lookup(self, name: str) -> TableSource | View | None:
-        """The table or view of that name, or None."""
-        return self._entries.get(name.lower())
+        """The table or view of that name, or None. A table has all rows that were appended to it."""
+        key = name.lower()
+        if key in self._appended:
+            self._put_in_place(key)
+        return self._entries.get(key)
+
+    def shape(self, name: str) -> TableSource:
+        """The table of that name as `table` has it, for who asks for its columns alone: rows may be missing."""
+        found = self._entries.get(name.lower())
+        return self.table(name) if found is None or isinstance(found, View) else found
+
+    def has_columns(self, name: str, columns: Columns) -> bool:
+        """Whether there is a table of that name with these columns."""
+        table = self._entries.get(name.lower())
+        return table is not None and not isinstance(table, View) and columns_of(table) == columns
+
+    def append(self, name: str, columns: Columns, rows: TableSource | list[tuple[Any, ...]]) -> None:
+        """Appends rows to a table: those of another, or rows of Python values. CatalogError where the table has no longer these
+        columns."""
+        key = name.lower()
+        with self._changing:
+            if not self.has_columns(name, columns):
+                raise CatalogError(f"table {name!r} was changed meanwhile; this statement has changed nothing")
+            if key not in self._appended:
+                unite, table = self.unite, self._entries[key]
+                assert unite is not None and not isinstance(table, View)
+                self._appended[key] = Appended(table.schema, lambda several: unite(name, several))
+            if isinstance(rows, list):
+                self._appended[key].add_values(rows)
+            else:
+                self._appended[key].add_table(rows)
+            self.version = next(_versions)
+
+    def _put_in_place(self, key: str) -> None:
+        """Puts the rows that were appended to a table behind its own. No plan is of the rows before: `append` counted up."""
+        with self._changing:
+            if key in self._appended:
+                assert self.unite is not None
+                before = self._entries[key]
+                assert not isinstance(before, View)
+                self._entries[key] = self.unite(self._names[key], [before, *self._appended[key].pieces()])
+                del self._appended[key]
 
     def get(self, name: str) -> TableSource | View:
         """The table or view of that name; CatalogError, with candidates, where there is none."""
@@ -110,7 +167,7 @@ class Catalog:
 
     def view(self, name: str) -> View | None:
         """The view of that name, or None."""
-        found = self.lookup(name)
+        found = self._entries.get(name.lower())
         return found if isinstance(found, View) else None
 
     def table(self, name: str) -> TableSource:
@@ -125,18 +182,22 @@ class Catalog:
         if not replace and name.lower() in self._entries:
             kind = "view" if isinstance(self._entries[name.lower()], View) else "table"
             raise CatalogError(f"{kind} {name!r} already exists")
-        self._entries[name.lower()] = entry
-        self._names[name.lower()] = name
-        self.version = next(_versions)
+        with self._changing:
+            self._entries[name.lower()] = entry
+            self._names[name.lower()] = name
+            self._appended.pop(name.lower(), None)
+            self.version = next(_versions)
 
     def drop(self, name: str, if_exists: bool = False) -> bool:
         """Removes a table or view; whether there was one. CatalogError where there is none, unless ``if_exists``."""
-        if self.lookup(name) is None:
+        if name.lower() not in self._entries:
             if if_exists:
                 return False
             self.get(name)
-        del self._entries[name.lower()], self._names[name.lower()]
-        self.version = next(_versions)
+        with self._changing:
+            del self._entries[name.lower()], self._names[name.lower()]
+            self._appended.pop(name.lower(), None)
+            self.version = next(_versions)
         return True
 
     def names(self) -> tuple[str, ...]:

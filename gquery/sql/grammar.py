@@ -67,7 +67,7 @@ class Reader(StatementReader):
             self.expect("not")
             self.expect("exists")
             options = ("exists",)
-        name, leaves = self._text_of_name(), self.begin()
+        name, leaves = self._name_of_table(), self.begin()
         self._table_name()
         if is_table and self.word == "(" and self.columns_follow():
             del self.reading.leaves[leaves:]

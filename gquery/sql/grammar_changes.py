@@ -6,7 +6,9 @@ rows that it changes. What else there is stands in a `Form` (`gquery.sql.bind_ch
 
 from __future__ import annotations
 
-from gquery.errors import NotSupportedError, ParseError, point_at
+from collections.abc import Sequence
+
+from gquery.errors import CatalogError, NotSupportedError, ParseError, point_at
 from gquery.sql.grammar_from import FromReader
 from gquery.sql.grammar_tokens import Form
 from gquery.sql.lexer import QUOTED
@@ -17,6 +19,11 @@ _REFUSED = {
     "returning": "RETURNING", "from": "UPDATE with FROM", "using": "DELETE with USING", "on": "ON CONFLICT", "or": "INSERT OR",
     "default": "DEFAULT: columns have none",
 }  # fmt: skip
+
+
+def is_main(schema: Sequence[str]) -> bool:
+    """Whether what stands before a table's name is the schema in which all tables are."""
+    return list(schema) in ([], ["main"], ["memory"], ["memory", "main"])
 
 
 class ChangeReader(FromReader):
@@ -96,7 +103,7 @@ class ChangeReader(FromReader):
     def _delete(self) -> None:
         self.say("select", "*")
         self.expect("from")
-        name = self._text_of_name()
+        name = self._name_of_table()
         self._table_name()
         self._alias()
         self._refuse("using")
@@ -108,7 +115,7 @@ class ChangeReader(FromReader):
         self.blank()
         if self.word == "table":
             self.blank()
-        name = self._text_of_name()
+        name = self._name_of_table()
         self.say_before("from")
         self._table_name()
         self.say_before("select", "*")
@@ -155,9 +162,21 @@ class ChangeReader(FromReader):
         is_quoted = self.kinds[at] == QUOTED
         return text[1:-1].replace('""', '"') if is_quoted else self.sql[self.starts[at] :][: len(text)]
 
+    def _name_of_table(self) -> str:
+        """The name of a table to make or to change; CatalogError for one in a schema that is not there."""
+        before = []
+        at = self.at
+        while at + 2 < self.behind and self.words[at + 1] == ".":
+            before.append(self.words[at].strip('"').lower())
+            at += 2
+        if not is_main(before):
+            place = point_at(self.sql, self.starts[self.at])
+            raise CatalogError(f"schema {'.'.join(before)!r} does not exist; all tables are in schema main\n{place}")
+        return self._text_of_name()
+
     def _blank_table(self) -> str:
         """Hides a table's name."""
-        name, leaves = self._text_of_name(), self.begin()
+        name, leaves = self._name_of_table(), self.begin()
         first = self.at
         self._table_name()
         del self.reading.leaves[leaves:]

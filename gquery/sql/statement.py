@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from gquery.columns.table import TableSource
+from gquery.expression.expr import Expr
+from gquery.expression.types import DType
 from gquery.planner.logical.nodes import Query
 from gquery.runtime.records import dataclass
+from gquery.sql.catalog import Columns
 
 
 @dataclass(frozen=True)
@@ -28,13 +31,30 @@ class CreateTable:
 
 @dataclass(frozen=True)
 class ChangeTable:
-    """INSERT, UPDATE or DELETE: a query of all rows that a table is to have in place of those of ``before``. With
+    """UPDATE or DELETE: a query of all rows that a table is to have in place of those of ``before``. With
     ``is_marked`` its last column is no column of the table: it says which rows are changed."""
 
     name: str
     before: TableSource
     query: Query
     is_marked: bool = False
+
+
+@dataclass(frozen=True)
+class AppendRows:
+    """INSERT: a query of the rows that go behind those of a table, which has these columns. If they are VALUES of constants,
+    ``values`` has an expression for each row and column, of the ``types`` of the query; ``parameters`` then has the name of the
+    parameter that such a value is, None for any other, if no parameter is only a part of a value."""
+
+    name: str
+    columns: Columns
+    query: Query
+    values: tuple[tuple[Expr, ...], ...] | None = None
+    parameters: tuple[tuple[str | None, ...], ...] | None = None
+
+    @property
+    def types(self) -> tuple[DType, ...]:
+        return tuple(c.dtype for c in self.query.outputs)
 
 
 @dataclass(frozen=True)
@@ -120,6 +140,7 @@ Statement = (
     SelectStatement
     | CreateTable
     | ChangeTable
+    | AppendRows
     | CreateView
     | DropTable
     | DropView

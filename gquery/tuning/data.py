@@ -16,6 +16,7 @@ _BATCHES = "2026-11-23: batches of Parquet on 16 cores"
 _FROZEN = "2026-11-23: the end of a process, and cold files"
 _PAGES = "2026-11-24: pages of Parquet read by kernels"
 _LIMITS = "2026-11-23: a memory limit of 100 MB at SF1 from Parquet"
+_INSERTS = "2026-11-24: 10,000 INSERTs of one row each"
 _BEING_RIGHT = "2026-11-22: what being right costs"
 
 
@@ -96,7 +97,9 @@ class Reading(Record):
     window_bytes: int = number(
         1 << 21, "bytes", "of pages that a kernel is given at a time, and of the words that it makes of them", _PAGES
     )
-    largest_page: int = number(1 << 24, "bytes", "of a page, or of its words, that a kernel reads: others Arrow does", _PAGES)
+    largest_page: int = number(
+        1 << 24, "bytes", "of a page, or of its words, that a kernel reads: others Arrow does", _PAGES
+    )
     limited_bytes: int = number(
         1 << 18,
         "bytes",
@@ -173,6 +176,10 @@ class Memory(Record):
     kept_slack: int = number(
         2, "times", "its own bytes that the memory of a column of CREATE TABLE AS may have: else it is copied"
     )
+    appended_values: int = number(
+        10_000, "rows", "of constants that INSERT keeps as Python values before they become arrays", _INSERTS
+    )
+    appended_rows: int = number(1_000_000, "rows", "of such arrays before they become a table", _INSERTS)
     least_spilled: int = number(1 << 16, "bytes", "of an array that is worth a file", _LIMITS)
     shared_file: int = number(1 << 20, "bytes", "of a file that small arrays share", _LIMITS)
     returned_bytes: int = number(

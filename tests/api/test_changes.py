@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from datetime import date
+from decimal import Decimal
 
 import duckdb
 import numpy as np
@@ -10,8 +12,11 @@ import pyarrow as pa
 import pytest
 
 import gquery
-from gquery import errors
+from gquery import errors, tuning
+from gquery.api.plan_cache import PreparedPlan
+from gquery.columns.table import Table
 from tests.support.harness import compare
+from tests.support.tuned import Tune
 
 SCRIPT = """
 CREATE TABLE t(a INTEGER, b VARCHAR, c DECIMAL(10,2), d DATE, e DOUBLE, f TIMESTAMP, g BIGINT, i INTERVAL, j BOOLEAN)
@@ -108,6 +113,14 @@ def test_a_script_of_changes(target: str, ranks: int | None) -> None:
         ("CREATE TABLE k()", errors.ParseError, "the name of a column"),
         ("CREATE TABLE k(a INTEGER", errors.ParseError, r"\) is expected"),
         ("CREATE TABLE k", errors.ParseError, "AS is expected"),
+        ("CREATE TABLE other.k(a INTEGER)", errors.CatalogError, "schema 'other' does not exist"),
+        ("CREATE TABLE other.k AS SELECT 1", errors.CatalogError, "schema 'other' does not exist"),
+        ("CREATE VIEW other.k AS SELECT 1", errors.CatalogError, "schema 'other' does not exist"),
+        ("INSERT INTO other.t VALUES (1, 'x')", errors.CatalogError, "schema 'other' does not exist"),
+        ("UPDATE other.t SET a = 1", errors.CatalogError, "schema 'other' does not exist"),
+        ("DELETE FROM other.t", errors.CatalogError, "schema 'other' does not exist"),
+        ("TRUNCATE other.t", errors.CatalogError, "schema 'other' does not exist"),
+        ("DROP TABLE other.t", errors.CatalogError, "schema 'other' does not exist"),
     ],
 )
 def test_what_fails_changes_nothing(sql: str, error: type[Exception], match: str) -> None:
@@ -145,6 +158,101 @@ def test_who_has_read_a_table_keeps_its_rows() -> None:
     assert given["a"].tolist() == [0, 1, 2, 3]
 
 
+ROWS = [
+    (1, "a", "2024-01-02", 1.5, Decimal("1.25"), True), ("2", None, date(2020, 5, 6), 7, 3, None),
+    (None, "\u00e9", None, float("nan"), 1.005, 1), (3.6, 5, "1999-12-31", -0.0, "9.999", False),
+    (2**31 - 1, "", date(1, 1, 1), 2**60 + 1, None, "true"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("target", ["python", pytest.param("cuda", marks=pytest.mark.cuda)])
+def test_rows_of_parameters_are_converted_as_values_are(target: str, tune: Tune) -> None:
+    """An INSERT that is asked again takes its parameters without a plan, whatever their types, and tables grow in pieces."""
+    tune(tuning.memory, appended_values=3, appended_rows=7)
+    theirs, ours = duckdb.connect(), gquery.connect(target)
+    answers: list[list[object]] = []
+    for db in (theirs, ours):
+        db.execute("CREATE TABLE t(a INTEGER, s VARCHAR, d DATE, x DOUBLE, n DECIMAL(9,2), b BOOLEAN, k VARCHAR)")
+        answers.append([])
+        for n in range(6):
+            for row in ROWS[n % 3 :] + ROWS[:2]:
+                db.execute("INSERT INTO t VALUES (?, ?, ?, ?, ?, ?, 'k')", row)
+                named = {"s": row[1], "a": row[0]}
+                db.execute("INSERT INTO t (s, a) VALUES ($s, $a), ('w', -1), ($s, NULL)", named)
+            db.execute("INSERT INTO t SELECT * FROM t WHERE a = 1" if n == 4 else "INSERT INTO t (b) SELECT true")
+            if n % 3 == 2:
+                ask = "SELECT count(*), sum(a), min(s), max(d), sum(n), count(DISTINCT k) FROM t"
+                answers[-1].append(db.execute(ask).fetchall())
+                db.execute("UPDATE t SET k = 'u' WHERE a = 2")
+                db.execute("DELETE FROM t WHERE a = -1")
+    assert answers[0] == answers[1]
+    want = theirs.execute("SELECT * FROM t")
+    types = [str(d[1]) for d in want.description or ()]
+    assert compare(ours.sql("SELECT * FROM t").fetchall(), want.fetchall(), False, types) is None
+
+
+def test_an_insert_costs_what_its_rows_cost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No INSERT of constants runs a query; those of queries copy no row more often than there are doublings."""
+    db = gquery.connect("python")
+    db.sql("CREATE TABLE t(a INTEGER, s VARCHAR)")
+    ran: list[int] = []
+    run_plan = db.run_plan
+
+    def counted(prepared: PreparedPlan) -> Table:
+        ran.append((made := run_plan(prepared)).rows)
+        return made
+
+    monkeypatch.setattr(db, "run_plan", counted)
+    db.cursor().executemany("INSERT INTO t VALUES (?, 'x')", [(i,) for i in range(500)])
+    assert not ran
+    for n in range(64):
+        db.sql(f"INSERT INTO t SELECT {n}, 'y'")
+    assert sum(ran) <= 64 * 8 + 2 * 500
+    assert db.sql("SELECT count(*), sum(a), count(DISTINCT s) FROM t").fetchall() == [(564, 126766, 2)]
+
+
+def test_an_insert_that_ran_before_sees_what_a_table_has_become() -> None:
+    db = gquery.connect("python")
+    insert, rows = "INSERT INTO t VALUES (?, 7)", "SELECT * FROM t"
+    db.sql("CREATE TABLE t(a INTEGER, b INTEGER)")
+    db.sql(insert, [1])
+    kept = db.sql(rows)
+    assert kept.fetchall() == [(1, 7)]
+    db.sql(insert, [2])
+    assert kept.fetchall() == [(1, 7)]
+    assert db.sql(rows).fetchall() == [(1, 7), (2, 7)]
+    with pytest.raises(errors.ConversionError, match="'x'"):
+        db.sql(insert, ["x"])
+    with pytest.raises(errors.DataError):
+        db.sql(insert, [2**40])
+    with pytest.raises(errors.InterfaceError, match="parameter 1 has no value"):
+        db.sql(insert)
+    db.sql("CREATE OR REPLACE TABLE t(a VARCHAR, b DOUBLE)")
+    db.sql(insert, [3])
+    assert db.sql(rows).fetchall() == [("3", 7.0)]
+    db.sql("DROP TABLE t")
+    with pytest.raises(errors.CatalogError):
+        db.sql(insert, [3])
+    db.sql("CREATE TABLE t(b INTEGER, a INTEGER, c INTEGER)")
+    with pytest.raises(errors.BindError, match="rows of 2 values"):
+        db.sql(insert, [3])
+    db.sql("CREATE OR REPLACE VIEW v AS SELECT 1 AS a")
+    with pytest.raises(errors.CatalogError, match="is a view"):
+        db.sql("INSERT INTO v VALUES (?)", [3])
+    assert db.sql(rows).fetchall() == []
+
+
+def test_what_is_new_each_time_is_computed_each_time() -> None:
+    db = gquery.connect("python")
+    db.sql("CREATE TABLE t(a DOUBLE, b TIMESTAMP, i INTERVAL, xs INTEGER[])")
+    for _ in range(3):
+        db.sql("INSERT INTO t VALUES (random(), now() AT TIME ZONE 'UTC', INTERVAL 2 MONTH, [1, 2])")
+    found = db.sql(
+        "SELECT count(DISTINCT a), count(DISTINCT b), min(i) = INTERVAL 60 DAY, any_value(xs) FROM t"
+    ).fetchall()
+    assert found == [(3, 3, True, [1, 2])]
+
+
 def test_no_change_of_two_threads_is_lost() -> None:
     """What one thread has changed meanwhile is no other's to overwrite: that gets an error, and may ask again."""
     db = gquery.connect("python")
@@ -170,6 +278,6 @@ def test_no_change_of_two_threads_is_lost() -> None:
 def test_explain_shows_what_a_change_runs() -> None:
     db = gquery.connect("python")
     db.sql("CREATE TABLE t(a INTEGER)")
-    assert "Union" in db.explain("INSERT INTO t VALUES (1)")
+    assert "Values" in db.explain("INSERT INTO t VALUES (1)")
     assert "Scan t" in db.explain("DELETE FROM t WHERE a > 1")
     assert db.sql("SELECT count(*) FROM t").fetchall() == [(0,)]

@@ -3,16 +3,19 @@
     python -m benchmarks.devices --sf 100 --devices 2 --runs 11
     python -m benchmarks.devices --sf 0.1 --device cpu --devices 3 --runs 3     CPU ranks, to try it out
     python -m benchmarks.devices --join 300_000_000 --devices 2                 join of so many rows with as many
+    python -m benchmarks.devices --sf 100 --devices 2 --peak                    memory, in a process for each connection
 
 A line has a query's median with one device and with all, milliseconds, what it is divided by, and whether the rows are equal.
 Runs, from the text to Arrow, alternate behind as many as it takes until they no longer change (on a GPU: until they are
-replayed). At the end stand the sums and the queries over 1.1 times one device.
+replayed). At the end stand the sums and the queries over 1.1 times one device. ``--peak`` prints the most memory of each device
+in place of times, above that of an idle connection: of a GPU as the driver has it, every 5 ms (`benchmarks.memory_peaks`).
 """
 
 from __future__ import annotations
 
 import argparse
 import statistics
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,6 +24,7 @@ from pathlib import Path
 import numpy as np
 
 import gquery
+from benchmarks import memory_peaks
 from benchmarks.literals import learn
 from tests.support.harness import compare
 from tpch import queries
@@ -74,13 +78,18 @@ def report(lines: Sequence[Line], pair: Sequence[gquery.Connection]) -> None:
     print(f"over {WORSE} times: {', '.join(worse) or 'none'}")
 
 
+def with_tables(given: argparse.Namespace, connection: gquery.Connection) -> gquery.Connection:
+    if given.data is None:
+        attach(connection, given.sf, lambda _: None)
+    else:
+        for path in sorted(given.data.glob("*.parquet")):
+            connection.sql(f"CREATE OR REPLACE VIEW {path.stem} AS SELECT * FROM '{path}'")
+    return connection
+
+
 def tpch(given: argparse.Namespace, pair: Sequence[gquery.Connection]) -> list[Line]:
     for c in pair:
-        if given.data is None:
-            attach(c, given.sf, lambda _: None)
-        else:
-            for path in sorted(given.data.glob("*.parquet")):
-                c.sql(f"CREATE OR REPLACE VIEW {path.stem} AS SELECT * FROM '{path}'")
+        with_tables(given, c)
     return [show(pair, f"Q{n}", queries.sql(n), given.runs) for n in queries.parse_numbers(given.queries)]
 
 
@@ -106,10 +115,28 @@ def show(pair: Sequence[gquery.Connection], name: str, sql: str, runs: int) -> L
     return line
 
 
-def connected(device: str, devices: int) -> tuple[gquery.Connection, gquery.Connection]:
+def connected(device: str, devices: int, limit: str | None = None) -> gquery.Connection:
     if device == "cuda":
-        return gquery.connect("cuda", devices=[0]), gquery.connect("cuda", devices=list(range(devices)))
-    return gquery.connect(device), gquery.connect(device, devices=devices)
+        return gquery.connect("cuda", devices=list(range(devices)))
+    return gquery.connect(device, devices=None if devices == 1 else devices, memory_limit=limit)
+
+
+def peaks(given: argparse.Namespace) -> None:
+    """Each connection runs in a process of its own, as memory that one lets go of, the other would take."""
+    found = [memory_peaks.of_process([*sys.argv[1:], "--alone", str(n)]) for n in (1, given.devices)]
+    (one,), all_ = found
+    print(f"most memory of a device, GB: {one / 1e9:.3f} alone; {' '.join(f'{b / 1e9:.3f}' for b in all_)}")
+    print(f"at most {max(all_) / max(one, 1):.3f} times that of one")
+
+
+def alone(given: argparse.Namespace) -> None:
+    """The peaks of one connection, which runs each query as often as it takes to be replayed."""
+    connection = connected(given.device, given.alone, "64GB")  # a CPU counts what is reserved where there is a limit
+    with memory_peaks.watched(connection) as most:
+        with_tables(given, connection)
+        for n in queries.parse_numbers(given.queries):
+            learn(connection, queries.sql(n))
+    memory_peaks.tell(most)
 
 
 def main() -> int:
@@ -121,8 +148,13 @@ def main() -> int:
     parser.add_argument("--devices", type=int, default=2)
     parser.add_argument("--runs", type=int, default=9)
     parser.add_argument("--join", type=int, metavar="ROWS", help="the join in place of TPC-H")
+    parser.add_argument("--peak", action="store_true", help="memory in place of times")
+    parser.add_argument("--alone", type=int, metavar="DEVICES", help="one connection's memory, for --peak")
     given = parser.parse_args()
-    pair = connected(given.device, given.devices)
+    if given.alone is not None or given.peak:
+        (peaks if given.alone is None else alone)(given)
+        return 0
+    pair = connected(given.device, 1), connected(given.device, given.devices)
     print(f"{'':8}{'one ms':>10}{f'{given.devices} ms':>10}{'times':>8}")
     lines = tpch(given, pair) if given.join is None else joined(given, pair)
     report(lines, pair)

@@ -4,7 +4,8 @@ both sides of a join, or those of a window or of groups in an order, by what par
     probed rows   ---hash of the key--->  rank              built rows   ---hash of the key--->  rank
       of heavy keys  ---evenly--->  ranks                     of heavy keys  --->  all ranks
 
-Heavy keys are found once, by the first run of a program: any keys would do, as long as all ranks have the same.
+Heavy keys are found once, by the first run of a program: any keys would do, as long as all ranks have the same. Where there are
+none, GPUs write rows of numbers to each other's memory (`execution.direct_exchange`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 from gquery.device.array import Array
 from gquery.device.peer import in_step
 from gquery.distributed.movable import movable, together
+from gquery.execution.direct_exchange import sent_directly
 from gquery.execution.exchange import breaker_frames, handed_over, stored_columns
 from gquery.execution.state import Rank, Run, StageReport
 from gquery.kernels.builtin.key_hashes import OwnPart
@@ -31,6 +33,7 @@ from gquery.planner.physical import (
     PipelineBreaker,
     ReadStage,
     Stage,
+    Stored,
     WindowRows,
 )
 
@@ -48,15 +51,21 @@ def exchange_by_hash(state: Run, stage: Stage, pipeline: Pipeline, report: Stage
     own = OwnPart(heavy, rank.comm.size) if heavy.size else None
     origins = {s.column.id: o for s, o in zip(source.columns, source.origins, strict=True)}
     how = HashPartitioning(tuple([origins[k] for k in by.keys]), rank.comm.size, own=own)
-    made = partition_rows(state.frames[source.stage], how, device, workers, stage.label)
+    frame, is_whole = state.frames[source.stage], rank.placement[source.stage].makes == "whole"
+    what = f"rows of stage {source.stage} by hash, for stage {stage.number}"
+    if own is None and not is_whole:
+        stored = stored_columns(state, source.stage, frame)
+        rank.by_hash[stage.number] = exchanged(state, rank, frame, how, stored, what)
+        return
+    made = partition_rows(frame, how, device, workers, stage.label)
     frames = [[made.part(n)] for n in range(rank.comm.size)]
     if own is not None:
         for to, more in zip(frames, _of_heavy_keys(state, rank, made, source.stage == by.probed), strict=True):
             to.append(more)
-    if rank.placement[source.stage].makes == "whole":
+    if is_whole:
         parts = [movable(f, device) for f in frames[rank.comm.rank]]
     else:
-        parts = _sent(state, rank, frames, f"rows of stage {source.stage} by hash, for stage {stage.number}")
+        parts = _sent(state, rank, frames, what)
     with in_step():
         rank.by_hash[stage.number] = together(parts, stored_columns(state, source.stage, parts[0]), device)
 
@@ -67,17 +76,28 @@ def partition_frames(state: Run, stage: Stage, work: PipelineBreaker, report: St
     if rank is None or rank.placement[stage.number].hashed is None:
         return breaker_frames(state, stage, work)
     assert isinstance(work, WindowRows | OrderedGroups)
-    device, workers, whole = state.context.device, state.context.settings.worker_count, state.frames[work.stage]
+    whole = state.frames[work.stage]
     needed = frame_columns(work)
     part = Frame({i: c for i, c in whole.columns.items() if i in needed}, whole.rows, whole.rank_values, whole.number)
     how = HashPartitioning(tuple([c.id for c in partition_keys(work)]), rank.comm.size)
-    made = partition_rows(part, how, device, workers, stage.label)
-    frames = [[made.part(n)] for n in range(rank.comm.size)]
-    parts = _sent(state, rank, frames, f"rows of stage {work.stage} by hash, for stage {stage.number}")
-    with in_step():
-        frame = together(parts, stored_columns(state, work.stage, parts[0]), device)
+    what = f"rows of stage {work.stage} by hash, for stage {stage.number}"
+    frame = exchanged(state, rank, part, how, stored_columns(state, work.stage, part), what)
     report.rows = frame.rows
     return {**state.frames, work.stage: frame}
+
+
+def exchanged(
+    state: Run, rank: Rank, frame: Frame, how: HashPartitioning, stored: Sequence[Stored], what: str
+) -> Frame:
+    """The rows of all ranks that belong to this one, in rank order; no key is heavy. All ranks call it."""
+    direct = sent_directly(state, rank, frame, how, stored, what)
+    if direct is not None:
+        return direct
+    device = state.context.device
+    made = partition_rows(frame, how, device, state.context.settings.worker_count, what)
+    parts = _sent(state, rank, [[made.part(n)] for n in range(rank.comm.size)], what)
+    with in_step():
+        return together(parts, stored, device)
 
 
 def _sent(state: Run, rank: Rank, frames: Sequence[Sequence[Frame]], what: str) -> list[Frame]:

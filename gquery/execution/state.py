@@ -112,6 +112,7 @@ class Rank:
     heavy: dict[int, Array] = field(default_factory=dict)  # hashes of heavy keys, by the stage whose rows are probed
     received_bytes: int = 0  # from other ranks, in the stage that runs
     handed_over: object = None
+    written_to: tuple[object, ...] = ()  # of others, which this rank is writing to
 
 
 @dataclass

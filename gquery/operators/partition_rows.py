@@ -129,16 +129,23 @@ def partition_rows(
     if parts == 1 or frame.rows == 0:
         return Partitioned(frame, (0,) + (frame.rows,) * parts)
     with device.activate():
-        labels = row_partition.labels_for(frame.rows, parts, device, label)
+        labels = labels_of(frame, by, device, workers, label)
+        columns, starts = _move(frame, labels, parts, device, workers, label)
+    return Partitioned(Frame(columns, frame.rows, frame.rank_values), tuple(starts))
+
+
+def labels_of(frame: Frame, by: HashPartitioning | CutPartitioning, device: Device, workers: int, label: str) -> Array:
+    """The part that each row belongs to."""
+    with device.activate():
+        labels = row_partition.labels_for(frame.rows, by.all_parts, device, label)
         if isinstance(by, CutPartitioning):
             bounds = device.from_host(np.array(by.bounds, np.int64))
             values = frame.columns[by.key].data.on(device).astype(np.int64)
             labels[:] = device.xp.searchsorted(bounds, values, side="right")
-        else:
+        elif frame.rows:
             keys = [frame.columns[k] for k in by.keys]
             label_rows(keys, labels, PartRule(by.parts, by.seed, by.own), device, workers)
-        columns, starts = _move(frame, labels, parts, device, workers, label)
-    return Partitioned(Frame(columns, frame.rows, frame.rank_values), tuple(starts))
+    return labels
 
 
 def rows_between(frame: Frame, low: int, high: int) -> Frame:

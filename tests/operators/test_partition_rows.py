@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import itertools
 import math
 import random
@@ -24,7 +23,6 @@ from gquery.device.profile import H200
 from gquery.errors import InternalError, OutOfMemoryError
 from gquery.expression.types import Bounds, PhysicalType
 from gquery.kernels.builtin import key_hashes, row_partition
-from gquery.kernels.builtin.define import BuiltinKernel
 from gquery.kernels.primitives import row_partition as words
 from gquery.kernels.targets.compilers import compiling_by
 from gquery.kernels.targets.cuda import CudaTarget
@@ -32,6 +30,7 @@ from gquery.kernels.targets.cuda_shape import block_shape
 from gquery.operators import partition_rows as operator
 from gquery.operators.base import Frame
 from gquery.operators.partition_rows import HashPartitioning, Partitioned, partition_rows
+from tests.support import partition_kernels
 from tests.support.frames import column, encoded, frame, rows_of, values_of
 from tests.support.tuned import Tune
 
@@ -299,36 +298,11 @@ def test_memory_that_does_not_suffice_is_an_error() -> None:
 
 
 # ---- what a GPU is told, where there is none -----------------------------------------------------------------------
-def _elements(address: int, size: int) -> Any:
-    return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))
-
-
-def _run_here(
-    builtin: BuiltinKernel, rows: int, shared: int, device: Device, job: np.ndarray, values: np.ndarray
-) -> None:
-    """What the two kernels do, row by row, by what stands in their job."""
-    labels, wide, count, tiles, parts, bits, copies, columns = job[: words.FIRST_COLUMN].tolist()
-    assert count == rows and 2**bits >= parts > 2 ** (bits - 1) and parts * copies <= tuning.partitioning.counters
-    found = _elements(labels, rows << wide).view(np.uint16 if wide else np.uint8)
-    tile = np.arange(rows) // words.TILE
-    if builtin is row_partition.COUNT_ROWS:
-        np.add.at(values.reshape(parts, tiles), (found, tile), 1)
-        return
-    assert shared * 8 <= H200.most_shared_bytes
-    places = values[:-1].reshape(parts, tiles).copy()
-    new = np.empty(rows, np.int64)
-    for row in range(rows):
-        new[row] = places[found[row], tile[row]]
-        places[found[row], tile[row]] += 1
-    for source, target, shift, size in job[words.FIRST_COLUMN :].reshape(columns, words.COLUMN_WORDS).tolist():
-        for row in range(rows):
-            ctypes.memmove(target + (int(new[row]) << shift), source + (row << shift), size)
 
 
 def test_a_gpu_is_told_what_to_move(monkeypatch: pytest.MonkeyPatch) -> None:
     r, device = random.Random(9), cpu_device()
-    monkeypatch.setattr(row_partition, "_run", _run_here)
-    monkeypatch.setattr(Device, "empty", Device.zeros)  # counts are added to
+    partition_kernels.run_here(monkeypatch)
     monkeypatch.setattr(
         operator,
         "_move_on_cpu",

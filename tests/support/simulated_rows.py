@@ -56,6 +56,29 @@ def check(labels: np.ndarray, parts: int, columns: Sequence[tuple[np.ndarray, in
     order = np.argsort(labels[:rows], kind="stable")
     for (values, words), found in zip(columns, made, strict=True):
         assert np.array_equal(found.reshape(-1, words), values.reshape(-1, words)[order])
+    check_places(labels, rows, parts, columns, starts)
+
+
+def check_places(
+    labels: np.ndarray, rows: int, parts: int, columns: Sequence[tuple[np.ndarray, int]], starts: np.ndarray
+) -> None:
+    """Each part goes to an array of its own."""
+    tiles = -(-rows // row_partition.TILE)
+    made = [[np.zeros_like(values) for _ in range(parts)] for values, _ in columns]
+    moves = [
+        (a.ctypes.data, [b.ctypes.data for b in to], a.itemsize, words)
+        for (a, words), to in zip(columns, made, strict=True)
+    ]
+    job = job_of(labels.ctypes.data, labels.dtype, rows, parts, moves)
+    job[row_partition.TILES] = tiles
+    move_kernel[BLOCKS, THREADS](BLOCKS * THREADS, job, starts)
+    order = np.argsort(labels[:rows], kind="stable")
+    for (values, words), to in zip(columns, made, strict=True):
+        moved = values.reshape(-1, words)[order]
+        for part, found in enumerate(to):
+            own = labels[:rows][order] == part
+            assert np.array_equal(found.reshape(-1, words)[own], moved[own])
+            assert not found.reshape(-1, words)[~own].any()
 
 
 if __name__ == "__main__":

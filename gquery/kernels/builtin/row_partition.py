@@ -2,7 +2,8 @@
 
 The part of each row is a *label*, a byte or two. Columns are moved in tiles of rows, so that what goes to one part is written
 in runs: on a GPU by blocks, through shared memory (`primitives.row_partition`), on a CPU by threads, of which each takes some
-rows and knows where those begin in every part (`builtin.row_scatter`). Rows of a part keep their order.
+rows and knows where those begin in every part (`builtin.row_scatter`). Rows of a part keep their order. On a GPU parts need not
+lie one after another: each may go to a place of its own, in the memory of another GPU, too.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ from gquery.kernels.targets import get_target
 COUNT_ROWS = builtin_kernel("job:*i64 counts:*u32", "count_rows(i64(i), i64(hi), job, counts)", uses_block=True)
 MOVE_ROWS = builtin_kernel("job:*i64 starts:*i64", "move_rows(i64(i), i64(hi), job, starts)", uses_block=True)
 
-Move = tuple[int, int, int, int]
-"""A column to be moved: the addresses of its rows and of their new place, bytes of an element, elements of a row."""
+Move = tuple[int, int | Sequence[int], int, int]
+"""A column to be moved: the addresses of its rows and of their new place, bytes of an element, elements of a row. Where each part
+has a place of its own: that of row 0, by part. A row's number is that among the rows of all parts."""
 
 
 MOST_PARTS = words.MOST_PARTS
@@ -48,13 +50,17 @@ def job_of(labels: int, dtype: np.dtype[np.generic], rows: int, parts: int, move
         1, min(tuning.partitioning.counter_copies, 1 << (tuning.partitioning.counters // parts).bit_length() - 1)
     )
     part_bits = (parts - 1).bit_length()
-    job = [labels, dtype.itemsize - 1, rows, _tiles(rows), parts, part_bits, copies, 0]
+    columns = sum(elements for *_, elements in moves)
+    has_places = bool(moves) and not isinstance(moves[0][1], int)
+    job = [labels, dtype.itemsize - 1, rows, _tiles(rows), parts, part_bits, copies, columns, -has_places]
+    places: list[int] = []
+    behind = words.FIRST_COLUMN + columns * words.COLUMN_WORDS
     for source, target, size, elements in moves:
-        row_bytes = size * elements
+        row_bytes, to = size * elements, (target,) if isinstance(target, int) else target
         for k in range(elements):  # of a row of two words first one and then the other, a row apart
-            job += [source + k * size, target + k * size, row_bytes.bit_length() - 1, size]
-    job[words.COLUMNS] = (len(job) - words.FIRST_COLUMN) // words.COLUMN_WORDS
-    return np.array(job, np.int64)
+            job += [source + k * size, behind + len(places), row_bytes.bit_length() - 1, size]
+            places += [place + k * size for place in to]
+    return np.array(job + places, np.int64)
 
 
 def _tiles(rows: int) -> int:

@@ -65,8 +65,10 @@ GROUP_BITS = 8
 GROUPS = TILE >> GROUP_BITS  # each of so many rows that one warp ranks
 LANES = 2**32 - 1
 
-# the numbers of a job, and behind them those of each column
-LABELS, WIDE, ROWS, TILES, PARTS, PART_BITS, COPIES, COLUMNS, FIRST_COLUMN = 0, 1, 2, 3, 4, 5, 6, 7, 8
+# the numbers of a job, behind them those of each column, and behind these the places that columns go to: one for all parts of a
+# column, or one for each (which may lie in another GPU's memory). ``PLACE_MASK`` is 0 or -1, a part's place is at ``TARGET``, a
+# position in the job, and the part that the mask leaves
+LABELS, WIDE, ROWS, TILES, PARTS, PART_BITS, COPIES, COLUMNS, PLACE_MASK, FIRST_COLUMN = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9
 SOURCE, TARGET, SHIFT, BYTES, COLUMN_WORDS = 0, 1, 2, 3, 4
 
 # in shared memory: a value of each row (64 bits), the place of each row and the part of each place (16 bits); behind these, for
@@ -324,13 +326,14 @@ def _load(address: int) -> int:
     return shr_u64(load_word(and_i64(address, -8)), shl_i64(and_i64(address, 7), 3))
 
 
-def _write(target: int, shift: int, size: int, rows: int, job: Pointer) -> None:
+def _write(targets: int, shift: int, size: int, rows: int, job: Pointer) -> None:
     """A tile's values, in the order of parts, to where the parts go on."""
     deltas = add_i64(TILE_WORDS, mul_i64(load_i64(job, PARTS), COUNTER_WORDS))
-    place = block_thread()
+    mask, place = load_i64(job, PLACE_MASK), block_thread()
     while lt_i64(place, rows):
         label = shared_load_u16(add_i64(PARTS_BY_PLACE, place))
         row = add_i64(shared_load_i64(add_i64(deltas, label)), place)
+        target = load_i64(job, add_i64(targets, and_i64(label, mask)))
         _store(add_i64(target, shl_i64(row, shift)), size, shared_load_i64(place))
         place = add_i64(place, block_threads())
 

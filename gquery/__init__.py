@@ -17,7 +17,7 @@ The life of a query in ten steps:
  9. `execution`: stages run over morsels, on several devices by ranks (`distributed`); sinks' states are combined and finalized.
 10. `api.relation`, `result`: the `Relation` hands the rows out: Arrow, pandas, Polars, Python tuples, a box of text.
 
-Importing the package loads no part of the engine; the first connection does.
+Importing the package loads no part of the engine; the first of its names that needs one does, such as `connect`.
 """
 
 from __future__ import annotations
@@ -26,25 +26,7 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from gquery.api.connection import Connection, connect
-from gquery.api.dbapi import (
-    BINARY,
-    DATETIME,
-    NUMBER,
-    ROWID,
-    STRING,
-    Binary,
-    Cursor,
-    Date,
-    DateFromTicks,
-    Time,
-    TimeFromTicks,
-    Timestamp,
-    TimestampFromTicks,
-    apilevel,
-    paramstyle,
-    threadsafety,
-)
+from gquery.api import names
 from gquery.errors import (
     BindError,
     CardinalityError,
@@ -70,8 +52,27 @@ from gquery.errors import (
 )
 
 if TYPE_CHECKING:
+    from gquery.api.connection import Connection, connect
     from gquery.api.dataframe.expression import Expression, col, fn, lit, when
     from gquery.api.dataframe.rows import concat
+    from gquery.api.dbapi import (
+        BINARY,
+        DATETIME,
+        NUMBER,
+        ROWID,
+        STRING,
+        Binary,
+        Cursor,
+        Date,
+        DateFromTicks,
+        Time,
+        TimeFromTicks,
+        Timestamp,
+        TimestampFromTicks,
+        apilevel,
+        paramstyle,
+        threadsafety,
+    )
     from gquery.api.relation import Relation
     from gquery.functions.user import udf
 
@@ -140,11 +141,6 @@ __all__ = [
 ]
 
 _default: Connection | None = None
-_LAZY = {
-    "Expression": "gquery.api.dataframe.expression", "Relation": "gquery.api.relation", "col": "gquery.api.dataframe.expression",
-    "fn": "gquery.api.dataframe.expression", "lit": "gquery.api.dataframe.expression", "udf": "gquery.functions.user",
-    "when": "gquery.api.dataframe.expression", "concat": "gquery.api.dataframe.rows",
-}  # fmt: skip
 
 
 def __dir__() -> list[str]:
@@ -152,19 +148,18 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    """Names whose modules load the engine."""
-    if name not in _LAZY:
+    """Names whose modules are imported when somebody asks for them."""
+    if name not in __all__:
         raise AttributeError(f"module 'gquery' has no attribute {name!r}")
-    import importlib
-
-    return getattr(importlib.import_module(_LAZY[name]), name)
+    found = globals()[name] = names.value(name)
+    return found
 
 
 def default_connection() -> Connection:
     """The connection that the functions of this module use, on the best device; made at the first call."""
     global _default
     if _default is None:
-        _default = connect()
+        _default = __getattr__("connect")()
     return _default
 
 

@@ -14,11 +14,10 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from gquery import tuning
-
 _lock = threading.Lock()
 _paused = 0  # callers, of all threads
 _was_on = False
+_makes_permanent = False
 
 
 @contextmanager
@@ -43,10 +42,21 @@ def paused() -> Iterator[None]:
 def permanent() -> Iterator[None]:
     """What the block makes stays until the process ends, so no collection looks at it again: modules. The interpreter's end
     would go through it three times, 0.1 s. Everything that was there before is collected as ever: a file that is only held
-    by a circle of the user's is written out. Where that cannot be told apart, nothing is done but to have all taken for old."""
-    before = [] if _others_run() or not _can_track() else gc.get_objects()
-    with paused():
+    by a circle of the user's is written out. Where that cannot be told apart, nothing is done but to have all taken for old. A
+    block within another is a part of that."""
+    global _makes_permanent
+    if _makes_permanent:
         yield
+        return
+    before = [] if _others_run() or not _can_track() else gc.get_objects()
+    _makes_permanent = True
+    with paused():
+        try:
+            yield
+        finally:
+            _makes_permanent = False
+        from gquery import tuning  # not above: it belongs to what stays
+
         if not 0 < len(before) <= tuning.startup.collected_before or _others_run():
             _age()
             return

@@ -53,8 +53,10 @@ def _make(cls: type[T], frozen: bool, eq: bool, slots: bool, unsafe_hash: bool) 
     if cls.__doc__ is None:  # else `dataclasses` has `inspect` make a signature for it, which takes 3 ms at first
         cls.__doc__ = cls.__name__
     made: Any = cls
-    if slots or not _add_fields(cls):
+    if not _add_fields(cls):
         made = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots)(cls)
+    elif slots:
+        made = _slotted(cls)
     wanted = ["__init__", "__repr__", *(["__eq__"] if eq else [])]
     if unsafe_hash or (eq and frozen):
         wanted.append("__hash__")
@@ -113,6 +115,16 @@ def _add_fields(cls: Any) -> bool:
     for name, value in (made_too if "__match_args__" in vars(cls) else made_too | {"__match_args__": matched}).items():
         setattr(cls, name, value)
     return True
+
+
+def _slotted(cls: Any) -> Any:
+    """A class like one that has its fields already, whose objects have a slot for each field and nothing else."""
+    names = [f.name for f in dataclasses.fields(cls)]
+    taken = {name for base in cls.__mro__[1:-1] for name in vars(base).get("__slots__", ())}
+    own = {k: v for k, v in vars(cls).items() if k not in names and k not in ("__dict__", "__weakref__")}
+    made = type(cls)(cls.__name__, cls.__bases__, own | {"__slots__": tuple([n for n in names if n not in taken])})
+    made.__qualname__ = cls.__qualname__
+    return made
 
 
 if TYPE_CHECKING:

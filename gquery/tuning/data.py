@@ -230,4 +230,9 @@ class Startup(Record):
         "before the first connection up to which the engine's own are kept from the collector: 0.3 us each",
         _FROZEN,
     )
+    modules_missed: int = number(
+        64,
+        "modules",
+        "that a process imported whose bytecode is not in the file of all, for which that is written anew: 8 MB",
+    )
     compiled_calls: int = number(24, "records", "of a class that are made before its __init__ is compiled", _FROZEN)

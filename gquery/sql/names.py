@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
-from sqlglot import exp
+from sqlglot import ErrorLevel, exp
 
 from gquery.expression.keywords import KEYWORDS
 from gquery.sql.window_names import keys_name, window_name
@@ -64,8 +65,8 @@ def column_name(node: exp.Expr) -> str:
         case exp.Tuple():
             return f'main."row"({", ".join(map(column_name, node.expressions))})'
         case exp.Subquery() | exp.Query() | exp.Interval():
-            return node.sql("duckdb", normalize_functions="lower")
-    return _predicate(node) or _call(node) or _nested(node) or node.sql("duckdb")
+            return _written(node, normalize_functions="lower")
+    return _predicate(node) or _call(node) or _nested(node) or _written(node)
 
 
 def _nested(node: exp.Expr) -> str | None:
@@ -165,7 +166,7 @@ def _call(node: exp.Expr) -> str | None:
 
 def _query(node: exp.Expr) -> str:
     inner = node.this if isinstance(node, exp.Subquery) else node
-    return str(inner.sql("duckdb", normalize_functions="lower"))
+    return _written(inner, normalize_functions="lower")
 
 
 def _called(name: str, args: list[exp.Expr]) -> str:
@@ -254,7 +255,7 @@ def _type_name(node: exp.DataType) -> str:
         found = str(sql_type(node)).replace(",", ", ")
         return f'"{found}"' if found in _QUOTED_TYPES else found
     except Error:
-        return node.sql("duckdb")
+        return _written(node)
 
 
 def unique_names(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -269,3 +270,8 @@ def unique_names(names: tuple[str, ...]) -> tuple[str, ...]:
         seen.add(candidate.lower())
         result.append(candidate)
     return tuple(result)
+
+
+def _written(node: exp.Expr, **options: Any) -> str:
+    """As sqlglot writes it, without its word on stderr of what it leaves out: a name may be short."""
+    return str(node.sql("duckdb", unsupported_level=ErrorLevel.IGNORE, **options))

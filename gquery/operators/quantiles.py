@@ -14,7 +14,7 @@ from gquery.device.array import Array
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device
 from gquery.expression.expr import Literal
-from gquery.expression.facts import INT64_BITS, power_of_ten
+from gquery.expression.facts import INT64_BITS, INT64_DIGITS, power_of_ten
 from gquery.expression.types import Kind, PhysicalType
 from gquery.kernels.builtin import wide_arrays
 from gquery.kernels.builtin.define import namespace
@@ -79,11 +79,14 @@ def _between(a: Array, b: Array, weight: Array, stored: Stored, xp: ModuleType) 
         case Kind.DOUBLE:
             made = xp.where(weight > 0, a * (1.0 - weight) + b * weight, a)
         case Kind.REAL:
-            made = xp.where(weight > 0, a + (b - a) * weight, a)
+            made = xp.where(weight > 0, a + ((b - a) * weight).astype(np.float32), a)
         case Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
             moment = a.astype(np.float64) * (1.0 - weight) + b.astype(np.float64) * weight
             moment = xp.copysign(xp.floor((2 * xp.abs(moment) + 1) / 2), moment)
             made = xp.where(weight > 0, moment.astype(np.int64), a)
+        case Kind.DECIMAL if stored.properties.dtype.precision > INT64_DIGITS:  # as the wide ones, however narrow they lie
+            between = xp.trunc(a.astype(np.float64) * (1.0 - weight) + b.astype(np.float64) * weight)
+            made = xp.where((weight > 0) & (a != b), between.astype(np.int64), a)
         case _:
             a, b = a.astype(np.int64), b.astype(np.int64)
             made = xp.where(weight > 0, a + xp.trunc((b - a) * weight).astype(np.int64), a)

@@ -264,3 +264,7 @@ select s, quantile_cont(i16, [0.25, 0.5, 1]), quantile_disc(i8, [0.1, 0.9]) from
 select quantile_cont(i16, [0.25, 0.5]), percentile_disc([0, 1]) within group (order by id desc) from t where id < 0
 
 select id, quantile_cont(i8, [0.5, 0.75]) over (partition by n) from t
+
+select quantile_cont(x, 0.53), quantile_cont(x, 0.47), median(x) from (values (977332988::float), (998819563::float), (-280511195::float), (620815599::float)) v(x)
+
+select quantile_cont(x, 0.3), quantile_cont(x, [0.1, 0.7]), median(x) from (values (-9.25::decimal(30,6)), (-2.25::decimal(30,6)), (-8.5::decimal(30,6)), (10.01::decimal(30,6))) v(x)

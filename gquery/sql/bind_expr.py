@@ -37,7 +37,7 @@ from gquery.sql.bind_lists import of_list
 from gquery.sql.bind_quantiles import at_fractions
 from gquery.sql.bind_structs import CALLS as NAMED
 from gquery.sql.bind_structs import of_column, of_struct, with_names
-from gquery.sql.bind_subquery import QUANTIFIED, ROWS, QueryBinder, SubqueryBinder, listed
+from gquery.sql.bind_subquery import QUANTIFIED, ROWS, QueryBinder, SubqueryBinder, list_value, listed
 from gquery.sql.bind_unnest import CALLS, list_to_unnest
 from gquery.sql.bind_zones import at_zone
 from gquery.sql.call_parts import call_parts
@@ -213,6 +213,8 @@ class ExprBinder(SubqueryBinder):
         left, right = collated(node)
         if type(node) in QUANTIFIED and (items := listed(right)) is not None:
             return self._listed(node, items)
+        if type(node) in QUANTIFIED and (value := list_value(right)) is not None:
+            return self._over_list(node, value)
         if type(node) in QUANTIFIED and isinstance(right, exp.Any | exp.All):
             return self._quantified(node)
         if type(node) in ROWS and isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple):

@@ -23,7 +23,7 @@ from gquery.expression.expr import (
     new_column,
 )
 from gquery.expression.traverse import conjunction, disjunction
-from gquery.expression.types import BOOLEAN, NULL
+from gquery.expression.types import BOOLEAN, NULL, Kind
 from gquery.functions import aggregate, call, cast, unified
 from gquery.functions.casts import unify
 from gquery.functions.comparison_keys import comparable
@@ -38,6 +38,17 @@ QUANTIFIED: dict[type[exp.Expr], str] = {
 }  # fmt: skip
 ROWS: dict[type[exp.Expr], str] = {**QUANTIFIED, exp.NullSafeEQ: "eq", exp.NullSafeNEQ: "ne"}
 _NEGATED = {"eq": "ne", "ne": "eq", "lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
+
+
+def list_value(node: exp.Expr | None) -> exp.Expr | None:
+    """The list that stands in ANY (list), SOME (list) or ALL (list), which is neither written there nor a query."""
+    match node:
+        case exp.Any(this=exp.Paren(this=exp.Expr() as value)) if not isinstance(value, exp.Query | exp.Subquery):
+            return value
+        case exp.Anonymous(expressions=[value]) if node.name.lower() in ("all", "some"):
+            return None if isinstance(value, exp.Query | exp.Subquery) else value
+        case _:
+            return None
 
 
 def listed(node: exp.Expr | None) -> list[exp.Expr] | None:
@@ -82,8 +93,10 @@ class SubqueryBinder(ABC):
         if query is not None:
             nodes = left.expressions if isinstance(left, exp.Tuple) else [left]
             return self._in_query([self.bind(n) for n in nodes], query)
-        if node.args.get("unnest") is not None or node.args.get("field") is not None:
-            raise NotSupportedError("not supported: IN of a list value")
+        if node.args.get("unnest") is not None:
+            raise NotSupportedError("not supported: IN UNNEST")
+        if node.args.get("field") is not None:
+            return _within(self.bind(left), self.bind(node.args["field"].expressions[0]))
         if isinstance(left, exp.Tuple):
             equal = [exp.EQ(this=left, expression=row) for row in node.expressions]
             return disjunction(tuple(self.bind(e) for e in equal))
@@ -173,6 +186,28 @@ class SubqueryBinder(ABC):
             return conjunction(tests) if tests else TRUE
         return disjunction(tests) if tests else FALSE
 
+    def _over_list(self, node: exp.Expr, items: exp.Expr) -> Expr:
+        """``x op ANY (list)`` and ``x op ALL (list)``: as of a subquery with the list's elements, none for NULL."""
+        op, is_all = QUANTIFIED[type(node)], node.expression.name.lower() == "all"
+        if (op, is_all) not in (("eq", False), ("ne", True)):
+            elements = exp.Select(expressions=[exp.Anonymous(this="unnest", expressions=[items.copy()])])
+            quantifier = exp.All(this=elements) if is_all else exp.Any(this=elements)
+            return self._quantified(type(node)(this=node.this.copy(), expression=quantifier))
+        x, xs = self.bind(node.this), self.bind(items)
+        if not xs.dtype.is_list:
+            raise BindError(f"{'ALL' if is_all else 'ANY'} takes a list or a query, not a value of type {xs.dtype}")
+        rows, values = call("len", xs), call("list_count", xs)
+        unknown = disjunction((IsNull(x), call("lt", values, rows)))
+        found = Case(
+            (
+                (call("coalesce", call("list_contains", xs, x), FALSE), TRUE),
+                (call("eq", call("coalesce", rows, integer_literal(0)), integer_literal(0)), FALSE),
+                (unknown, Literal(None, BOOLEAN)),
+            ),
+            FALSE,
+        )
+        return Not(found) if is_all else found
+
     def _rows_compared(self, node: exp.Expr) -> Expr:
         """Rows are compared value by value, the first that differ decide. Here NULLs are equal, and greater than all else."""
         left, right = node.this.expressions, node.expression.expressions
@@ -192,6 +227,12 @@ class SubqueryBinder(ABC):
         less = [conjunction((*same[:n], _is_less(a, b))) for n, (a, b) in enumerate(pairs)]
         is_less = disjunction(tuple(less))
         return is_less if op in ("lt", "gt") else Not(is_less)
+
+
+def _within(x: Expr, of: Expr) -> Expr:
+    """``x IN y`` of a value: whether a list contains an element, a map a key, a text another."""
+    name = "list_contains" if of.dtype.is_list else "map_contains" if of.dtype.kind is Kind.MAP else "contains"
+    return call(name, of, x)
 
 
 def _is_less(a: Expr, b: Expr) -> Expr:

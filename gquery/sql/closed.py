@@ -82,7 +82,7 @@ _READ: dict[type[exp.Expr], frozenset[str]] = {
     exp.Case: frozenset(("this", "ifs", "default")),
     exp.If: frozenset(("this", "true")),
     exp.Is: _SIDES | {"negate"},
-    exp.In: frozenset(("this", "expressions", "query")),
+    exp.In: frozenset(("this", "expressions", "query", "field")),
     exp.Between: frozenset(("this", "low", "high")),
     exp.Like: _SIDES | {"negate"},
     exp.ILike: _SIDES | {"negate"},

@@ -1,6 +1,6 @@
 """What has a syntax of its own in expressions: CASE, CAST, EXTRACT and the like, intervals, lists, structs, types.
 
-Between `sql.grammar_tokens` and `sql.grammar_expr`, whose expressions stand in these forms; `sql.grammar` says what this is
+Between `sql.grammar_tokens` and `sql.grammar_values`, whose expressions stand in these forms; `sql.grammar` says what this is
 for.
 """
 

@@ -1,6 +1,6 @@
 """The tokens of a statement, gone through one by one, and what is found in them: names, leaves, what belongs together.
 
-The base of `sql.grammar_expr`; `sql.grammar` says what this is for.
+The base of `sql.grammar_values`; `sql.grammar` says what this is for.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from gquery.runtime.records import dataclass
 from gquery.sql.lexer import END, QUOTED, STRING, WORD, Lexed
 
 _MARK = "\x1e"
+LISTED = "listed"  # marked, a call around the value that IN looks into
+METHOD = "method"  # marked, a call around a value and the call behind its dot
 
 
 def marked(name: str) -> str:
@@ -54,7 +56,7 @@ class Reading:
     as any other; ``pluses`` where a plus stands before a value, and where that ends; ``typed`` where a constant with its
     type before it begins and ends, where a cast or the like stands behind it; ``frames`` where the word begins with which a
     window's frame does; ``edits`` what sqlglot is given to read in place of the text, ``blanks`` where it
-    sees spaces, ``form`` what it does not read at all."""
+    sees spaces, ``form`` what it does not read at all; ``has_methods``: a call stands behind a dot somewhere."""
 
     leaves: list[tuple[int, int]] = field(default_factory=list)
     calls: set[int] = field(default_factory=set)
@@ -64,6 +66,7 @@ class Reading:
     edits: list[Edit] = field(default_factory=list)
     blanks: list[tuple[int, int]] = field(default_factory=list)
     form: Form | None = None
+    has_methods: bool = False
     spans: list[tuple[int, int]] = field(default_factory=list)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from sqlglot import ErrorLevel, exp
 
 from gquery.expression.keywords import KEYWORDS
+from gquery.sql.methods import is_method
 from gquery.sql.window_names import keys_name, window_name
 
 _BINARY: dict[type[exp.Expr], str] = {
@@ -118,12 +119,18 @@ def _predicate(node: exp.Expr) -> str | None:
             return f"({column_name(node.this)} BETWEEN {low} AND {high})"
         case exp.In() if node.expressions:
             return f"({column_name(node.this)} IN ({', '.join(map(column_name, node.expressions))}))"
+        case exp.In() if node.args.get("field") is not None:
+            return f"contains({column_name(node.args['field'].expressions[0])}, {column_name(node.this)})"
         case exp.Exists():
             return f"EXISTS({_query(node.this)})"
         case exp.In() if node.args.get("query") is not None:
             return f"({column_name(node.this)} = ANY({_query(node.args['query'])}))"
+        case exp.Any(this=exp.Paren(this=value)) if not isinstance(value, exp.Query | exp.Subquery | exp.Array):
+            return f"ANY(SELECT unnest({column_name(value)}))"
         case exp.Any():
             return f"ANY({_query(node.this)})"
+        case exp.Binary(expression=exp.Anonymous(this="all" | "ALL", expressions=[value])) if type(node) in _INVERSE:
+            return f"(NOT ({column_name(node.this)} {_INVERSE[type(node)]} ANY(SELECT unnest({column_name(value)}))))"
     if type(node) in _BINARY and isinstance(node, exp.Binary | exp.Func):
         symbol = ("!" if node.args.get("negate") else "") + _BINARY[type(node)]
         return f"({column_name(node.this)} {symbol} {column_name(node.expression)})"
@@ -154,6 +161,9 @@ def _call(node: exp.Expr) -> str | None:
             return f'main."position"({column_name(node.this)}, {column_name(node.args["substr"])})'
         case exp.RegexpLike() | exp.SimilarTo():
             return f"regexp_full_match({column_name(node.this)}, {column_name(node.expression)})"
+        case exp.Anonymous() if is_method(node) and isinstance(node.expressions[0], exp.Column):
+            names = [column_name(a) for a in node.expressions[1:]]
+            return f"{column_name(node.expressions[0])}.{_quoted(node.name.lower())}({', '.join(names)})"
         case exp.Anonymous():
             return _called(node.name.lower(), node.expressions)
         case exp.Trim() | exp.Substring():

@@ -27,6 +27,7 @@ from gquery.sql.grammar import read
 from gquery.sql.grammar_statements import FORMS
 from gquery.sql.grammar_tokens import Edit, Reading
 from gquery.sql.lexer import NUMBER, SYMBOL, WORD, Lexed, lex
+from gquery.sql.methods import call_methods
 from gquery.sql.tokens import tokens_of
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
@@ -104,6 +105,9 @@ def _parsed(sql: str, text: str, explain: tuple[str, ...] | None, tokens: Lexed)
     places = _statements(tokens)
     readings = [with_room(partial(read, text, tokens, *p)) for p in places]
     trees = _trees(text, tokens, readings)
+    if any(isinstance(r, Reading) and r.has_methods for r in readings):
+        for tree in trees:
+            call_methods(tree)
     statements = [
         Parsed(tree, sql, explain if n == 0 else None, reading, tokens, first, behind)
         for n, (tree, reading, (first, behind)) in enumerate(zip(trees, readings, places, strict=True))

@@ -241,3 +241,18 @@ select list_concat(list_transform(x.ys, lambda e: e % 3), list_sort(x.ys)) from 
 
 select list_sort(list_distinct(list_transform(y.ts, lambda e: upper(e)))) from (select k from l where k > 1) x
 right join (select k % 5 as k, list(s order by s) as ts from l group by 1) y on x.k = y.k
+
+select k, k in xs, k not in xs, 2 in [k, null, 2], xs in [xs], k in map {k: 1}, s in s from (select k, s, [k, null, 2] as xs from l)
+
+-- cpu
+select k, x = any(xs), x <> all(xs), x < any(xs), x >= all(xs), x = all(xs), x <> any(xs), x in xs
+from (values (1, 1, [1, null]), (2, 2, [1, null]), (3, null, [1]), (4, null, []), (5, 3, null), (6, 4, [3, 5])) v(k, x, xs)
+
+select k from l where k = any([k, 1]::bigint[]) and not (k = any(string_split('1,2', ',')::bigint[])) or k <> all([1, 2, 3])
+
+select s.upper(), s.lower().replace('a', 'b').length() + 1, l.s.left(1), (k + 1).abs(), [3, k].list_sort().list_reverse()[1], concat(s, 'x').upper(),
+list_transform([s], lambda x: x.upper()), -k.abs(), s.substring(1, 1) || 'z', main.upper(s) from l
+
+select s.lower() as t, count(*), k.max() from l where s.contains('a') or s.upper() in ['B', 'C'] group by s.lower() having count(*).abs() > 0 order by t.reverse(), 2
+
+select upper((select max(x.s) from l x where x.k <= l.k)).lower(), cast(k as varchar).lpad(3, '0'), case when k > 1 then s end.upper() from l

@@ -147,6 +147,9 @@ class Lists:
         shapes: list[Callable[[], str]] = [
             lambda: f"len({a}.xs) {tape.one(('=', '>', '<='))} {tape.count(0, 3)}",
             lambda: f"list_contains({a}.xs, {self.constant()})",
+            lambda: f"{self.constant()} {tape.one(('IN', 'NOT IN'))} {a}.xs",
+            lambda: f"{self.constant()} {tape.one(('= ANY', '<> ALL'))}({self.value(a, size)})",
+            lambda: f"{a}.xs.len() {tape.one(('=', '>'))} {tape.count(0, 3)}",
             lambda: f"{a}.xs {tape.one(_COMPARE)} {self.value(a, size)}",
             lambda: f"{a}.xs IS {tape.one(('', 'NOT '))}NULL",
             lambda: f"({a}.xs)[{tape.count(1, 2)}] {tape.one(_COMPARE)} {self.constant()}",

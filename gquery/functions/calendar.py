@@ -9,19 +9,18 @@ import re
 
 from gquery.errors import NotSupportedError
 from gquery.expression.interval import Interval
+from gquery.runtime.pattern import pattern
 
 DAY_MICROS = 86_400_000_000
 _SPACE = r"[ \t\n\v\f\r]*"
-_DATE = re.compile(
+_DATE = pattern(
     rf"{_SPACE}(-?)(\d{{1,9}})([-/ \\])(\d{{1,2}})\3(\d{{1,2}})([ \t\n\v\f\r]\([bB][cC]\))?+(?!\d)", re.ASCII
 )
-_SPECIAL = re.compile(rf"{_SPACE}(-?)(epoch|infinity|inf){_SPACE}", re.IGNORECASE)
+_SPECIAL = pattern(rf"{_SPACE}(-?)(epoch|infinity|inf){_SPACE}", re.IGNORECASE)
 _ZONE = rf"(?:Z|[+-]\d\d(?::?\d\d(?::\d\d)?)?| [uU][tT][cC]| ){_SPACE}"
-_CLOCK = re.compile(
-    rf"[ T]?{_SPACE}(\d{{1,9}}):(?:(\d{{1,2}})(?::(?:(\d{{1,2}})(?:\.(\d*))?(?:{_ZONE})?)?)?)?", re.ASCII
-)
-_OFFSET = re.compile(rf":\d{{1,2}}(?:\.\d*)?(?:Z| [uU][tT][cC]|([+-])(\d\d)(?::?(\d\d)(?::(\d\d))?)?){_SPACE}\Z")
-_TIME = re.compile(r"(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?)?", re.ASCII)
+_CLOCK = pattern(rf"[ T]?{_SPACE}(\d{{1,9}}):(?:(\d{{1,2}})(?::(?:(\d{{1,2}})(?:\.(\d*))?(?:{_ZONE})?)?)?)?", re.ASCII)
+_OFFSET = pattern(rf":\d{{1,2}}(?:\.\d*)?(?:Z| [uU][tT][cC]|([+-])(\d\d)(?::?(\d\d)(?::(\d\d))?)?){_SPACE}\Z")
+_TIME = pattern(r"(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?)?", re.ASCII)
 _FIRST_DAY, _LAST_DAY = -(2**31) + 2, 2**31 - 2  # what DuckDB takes; one more on both sides are its infinities
 _FIRST_MICRO, _LAST_MICRO = -106_751_991 * DAY_MICROS, 2**63 - 2
 

@@ -18,17 +18,18 @@ from gquery.functions.casts import cast
 from gquery.functions.format_specs import Place, Spec, Value, written
 from gquery.functions.registry import host_scalar, is_null_literal, make, resolver
 from gquery.functions.vectors import Vector, each_row
+from gquery.runtime.pattern import pattern
 from gquery.runtime.records import replace
 
 _SS = (VARCHAR, VARCHAR)
 _BITS = {"hh": 8, "h": 16}
 Parts = tuple[tuple[str, int, Spec | None, int], ...]
 """Texts before the places, the argument of each, how it is written, and the bits that it is cut to (0: all)."""
-_FIELD = re.compile(
+_FIELD = pattern(
     r"(?:(?P<fill>[\x00-\x7f]?)(?P<align>[<>=^]))?(?P<sign>[-+ ]?)(?P<alternate>#?)(?P<zeros>0?)(?P<width>\d+|\{\d*\})?"
     r"(?:(?P<separator>[,_']|t[\x00-\x7f]))?(?:\.(?P<precision>\d+|\{\d*\}))?(?P<kind>[a-zA-Z]?)"
 )
-_DIRECTIVE = re.compile(
+_DIRECTIVE = pattern(
     r"%(?:(?P<place>\d+)\$)?(?P<flags>[-+ #0]*)(?P<width>\d+|\*)?(?P<separator>[,_']?)(?:\.(?P<precision>\d+|\*)?)?"
     r"(?P<length>hh|h|ll|l|j|z|t|L|)(?P<kind>[a-zA-Z%])"
 )

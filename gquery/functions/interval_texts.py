@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from gquery.expression.interval import Interval, split_words
 from gquery.functions.calendar import DAY_MICROS
 from gquery.functions.vectors import flags, from_numpy, joined_texts, scalar_text, with_nulls_of
 from gquery.runtime.arrow_compute import pc
+from gquery.runtime.pattern import pattern
 
 _UNITS = {
     "microsecond": (0, 0, 1), "us": (0, 0, 1), "usec": (0, 0, 1), "millisecond": (0, 0, 1000), "ms": (0, 0, 1000),
@@ -24,9 +24,9 @@ _UNITS = {
 }  # fmt: skip
 _PLURALS = {"centuries": "century", "millennia": "millennium", "millenium": "millennium"}
 _WITHOUT_PLURAL = ("c", "w", "d", "h", "m", "s", "us", "ms", "y")
-_AMOUNT = re.compile(r"\s*(-?)(\d+)(?:\.(\d*))?\s*([A-Za-z]+)\s*")
-_TIME = re.compile(r"\s*(-?)(\d+):(\d*)(?::(\d*)(?:\.(\d*))?)?\s*")
-_SECONDS = re.compile(r"\s*@?\s*-?\d+(?:\.\d*)?\s*")
+_AMOUNT = pattern(r"\s*(-?)(\d+)(?:\.(\d*))?\s*([A-Za-z]+)\s*")
+_TIME = pattern(r"\s*(-?)(\d+):(\d*)(?::(\d*)(?:\.(\d*))?)?\s*")
+_SECONDS = pattern(r"\s*@?\s*-?\d+(?:\.\d*)?\s*")
 _FRACTION = 1_000_000
 _MONTH_DAYS = 30
 

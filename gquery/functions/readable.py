@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 
 import pyarrow as pa
 
@@ -12,6 +11,7 @@ from gquery.expression.expr import Expr, Literal
 from gquery.expression.types import BIGINT, DOUBLE, UBIGINT, VARCHAR
 from gquery.functions.registry import by_signature, host_scalar, resolver
 from gquery.functions.vectors import Vector, each_row
+from gquery.runtime.pattern import pattern
 
 _BINARY = ("KiB", "MiB", "GiB", "TiB", "PiB")
 _DECIMAL = ("kB", "MB", "GB", "TB", "PB")
@@ -20,7 +20,7 @@ for _power, _prefix in enumerate(("kilo", "mega", "giga", "tera"), 1):
     _letter = _prefix[0]
     _UNITS |= dict.fromkeys((_letter, f"{_letter}b", f"{_prefix}byte", f"{_prefix}bytes"), 1000**_power)
     _UNITS[f"{_letter}ib"] = 1024**_power
-_SIZE = re.compile(r"\s*([-0-9.eE][-+0-9.eE]*)\s*(\S*)")
+_SIZE = pattern(r"\s*([-0-9.eE][-+0-9.eE]*)\s*(\S*)")
 _PARTS = " ▏▎▍▌▋▊▉"
 _FULL, _MOST_WIDTH = "█", 1000
 _BAR = (((DOUBLE, DOUBLE, DOUBLE, DOUBLE), VARCHAR),)

@@ -30,6 +30,7 @@ from gquery.functions.vectors import (
     text_like,
 )
 from gquery.runtime.arrow_compute import pc
+from gquery.runtime.pattern import pattern
 
 _SS, _SSS = (VARCHAR, VARCHAR), (VARCHAR, VARCHAR, VARCHAR)
 _NONE, _MATCH = scalar_text(""), from_numpy(np.zeros(1, np.int64))[0]
@@ -115,7 +116,7 @@ def _growth(s: pa.Array, pattern: str, new: str) -> int:
     return matches * (len(new.encode()) + (longest * new.count("\\") if "\\" in new else 0))
 
 
-_LOOKS_AROUND = re.compile(r"[\^$]|\\[bBAz]")
+_LOOKS_AROUND = pattern(r"[\^$]|\\[bBAz]")
 _FLAGS = {"c": "-i", "i": "i", "m": "-s", "n": "-s", "p": "-s", "s": "s"}
 
 

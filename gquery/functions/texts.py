@@ -21,13 +21,14 @@ from gquery.functions.calendar import (
     timestamp_text,
 )
 from gquery.functions.interval_texts import parse_interval
+from gquery.runtime.pattern import pattern
 
 SPACES = " \t\n\v\f\r"
 _TRUE, _FALSE = ("true", "t", "yes", "y", "1"), ("false", "f", "no", "n", "0")
 _DIGITS = r"\d(?:_?\d)*"
-_NUMBER = re.compile(rf"([+-]?)(?:({_DIGITS})(?:\.({_DIGITS})?)?|\.({_DIGITS}))(?:[eE]([+-]?{_DIGITS}))?", re.ASCII)
-_BASES = re.compile(r"0(?:[xX]([0-9a-fA-F](?:_?[0-9a-fA-F])*)|[bB]([01](?:_?[01])*))")
-_SPECIAL = re.compile(r"[+-]?(?:inf|infinity|nan)", re.IGNORECASE)
+_NUMBER = pattern(rf"([+-]?)(?:({_DIGITS})(?:\.({_DIGITS})?)?|\.({_DIGITS}))(?:[eE]([+-]?{_DIGITS}))?", re.ASCII)
+_BASES = pattern(r"0(?:[xX]([0-9a-fA-F](?:_?[0-9a-fA-F])*)|[bB]([01](?:_?[01])*))")
+_SPECIAL = pattern(r"[+-]?(?:inf|infinity|nan)", re.IGNORECASE)
 _MOST_EXPONENT = 2**15 - 1
 
 

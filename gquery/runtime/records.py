@@ -52,23 +52,27 @@ def _make(cls: type[T], frozen: bool, eq: bool, slots: bool, unsafe_hash: bool) 
     own = {name for name, value in vars(cls).items() if value is not None}
     if cls.__doc__ is None:  # else `dataclasses` has `inspect` make a signature for it, which takes 3 ms at first
         cls.__doc__ = cls.__name__
-    made: Any = cls
-    if not _add_fields(cls):
-        made = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots)(cls)
-    elif slots:
-        made = _slotted(cls)
     wanted = ["__init__", "__repr__", *(["__eq__"] if eq else [])]
     if unsafe_hash or (eq and frozen):
         wanted.append("__hash__")
-    elif eq and "__hash__" not in own:
-        made.__hash__ = None  # as `dataclasses` has it: what changes is no key
-    for name in wanted:
-        if name not in own:
-            setattr(made, name, _later(made, name, frozen))
+    owner: list[type] = []
+    methods: dict[str, Any] = {name: _later(owner, name, frozen) for name in wanted if name not in own}
+    if eq and "__hash__" not in wanted and "__hash__" not in own:
+        methods["__hash__"] = None  # as `dataclasses` has it: what changes is no key
     if frozen:
-        made.__setattr__, made.__delattr__ = _set, _delete
+        methods |= {"__setattr__": _set, "__delattr__": _delete}
         if slots:
-            made.__getstate__, made.__setstate__ = _fields_of, _set_fields
+            methods |= {"__getstate__": _fields_of, "__setstate__": _set_fields}
+    made: Any = cls
+    is_plain = _add_fields(cls)
+    if slots and is_plain:
+        made = _slotted(cls, methods)
+    else:
+        if not is_plain:
+            made = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots)(cls)
+        for name, method in methods.items():
+            setattr(made, name, method)
+    owner.append(made)
     return cast("type[T]", made)
 
 
@@ -117,12 +121,14 @@ def _add_fields(cls: Any) -> bool:
     return True
 
 
-def _slotted(cls: Any) -> Any:
-    """A class like one that has its fields already, whose objects have a slot for each field and nothing else."""
+def _slotted(cls: Any, methods: dict[str, Any]) -> Any:
+    """A class like one that has its fields already, whose objects have a slot for each field and nothing else. Methods that are
+    there when a class is made take less than those that are set later: each of these is looked for in all of its slots."""
     names = [f.name for f in dataclasses.fields(cls)]
     taken = {name for base in cls.__mro__[1:-1] for name in vars(base).get("__slots__", ())}
     own = {k: v for k, v in vars(cls).items() if k not in names and k not in ("__dict__", "__weakref__")}
-    made = type(cls)(cls.__name__, cls.__bases__, own | {"__slots__": tuple([n for n in names if n not in taken])})
+    slots = {"__slots__": tuple([n for n in names if n not in taken])}
+    made = type(cls)(cls.__name__, cls.__bases__, own | methods | slots)
     made.__qualname__ = cls.__qualname__
     return made
 
@@ -159,18 +165,22 @@ def _arguments_of(cls: type) -> _Arguments:
     return found
 
 
-def _later(cls: type, name: str, frozen: bool) -> Callable[..., Any]:
+def _later(owner: list[type], name: str, frozen: bool) -> Callable[..., Any]:
     """A method that has the true one made, and put in its place where nobody has put another there, such as one that remembers
-    what this one gives."""
+    what this one gives. ``owner`` has the class, once that is made."""
     made: Callable[..., Any] | None = None
+    fields: tuple[dataclasses.Field[Any], ...] = ()
     calls = 0
 
     def method(self: object, *arguments: object, **named: object) -> Any:
-        nonlocal made, calls
+        nonlocal made, calls, fields
         if made is None:
+            cls = owner[0]
             calls += 1
-            if name == "__init__" and calls < tuning.startup.compiled_calls and _fill(self, frozen, arguments, named):
-                return None
+            if name == "__init__" and calls < tuning.startup.compiled_calls:
+                fields = fields or dataclasses.fields(cast(Any, cls))
+                if _fill(self, fields, frozen, arguments, named):
+                    return None
             made = _made(cls, name, frozen)
             made.__qualname__ = f"{cls.__qualname__}.{name}"
             if vars(cls).get(name) is method:
@@ -181,12 +191,18 @@ def _later(cls: type, name: str, frozen: bool) -> Callable[..., Any]:
     return method
 
 
-def _fill(record: Any, frozen: bool, given: tuple[object, ...], named: dict[str, object]) -> bool:
+def _fill(
+    record: Any,
+    fields: tuple[dataclasses.Field[Any], ...],
+    frozen: bool,
+    given: tuple[object, ...],
+    named: dict[str, object],
+) -> bool:
     """What a compiled ``__init__`` does in a fifteenth of the time, once 60 us have been spent on it. False, and nothing is done,
     where the arguments do not fit: that raises the error then."""
     values: list[tuple[str, object]] = []
     at = used = 0
-    for f in dataclasses.fields(record):
+    for f in fields:
         if f.init and not f.kw_only and at < len(given):
             value, at = given[at], at + 1
         elif f.init and f.name in named:

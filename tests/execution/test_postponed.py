@@ -1,0 +1,55 @@
+"""A module that another imports a function of comes when the function is called, and at once where another name is asked for."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gquery.runtime.postponed import postponed
+
+
+@pytest.fixture
+def late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    (tmp_path / "late_module.py").write_text("OTHER = 7\ndef twice(x, more=0):\n    return 2 * x + more\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "late_module", raising=False)
+    return "late_module"
+
+
+def imported(module: str, name: str) -> Any:
+    """What ``from module import name`` binds."""
+    scope: dict[str, Any] = {}
+    exec(f"from {module} import {name}", scope)
+    return scope[name]
+
+
+def test_it_comes_when_it_is_called(late: str) -> None:
+    with postponed(late, "twice"):
+        twice = imported(late, "twice")
+    assert late not in sys.modules
+    assert twice(4, more=1) == 9
+    assert sys.modules[late].OTHER == 7
+
+
+def test_another_name_is_its_own(late: str) -> None:
+    with postponed(late, "twice"):
+        assert imported(late, "OTHER") == 7 and sys.modules[late].__file__ is not None
+        twice = imported(late, "twice")
+    assert twice is sys.modules[late].twice
+    with postponed(late, "twice"):
+        assert imported(late, "twice") is twice
+
+
+def test_sqlglot_does_without_plugins_until_it_asks_for_one() -> None:
+    code = (
+        "import sys, gquery; gquery.connect('python').sql('SELECT 1').fetchall();"
+        "print('importlib.metadata' in sys.modules); import sqlglot, importlib.metadata;"
+        "print(sqlglot.transpile('SELECT 1', read='duckdb'), importlib.metadata.version('sqlglot') > '');"
+        "sqlglot.Dialect.get('no such dialect')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["False", "['SELECT 1'] True"] and done.stderr == ""

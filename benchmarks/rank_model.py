@@ -60,6 +60,7 @@ def scaled(sf: float) -> Distribution:
         hashed_bytes=int(known.hashed_bytes * by),
         hashed_us=known.hashed_us * by,
         parted_bytes=int(known.parted_bytes * by),
+        sorted_later_bytes=int(known.sorted_later_bytes * by),
         merged_slot_words=max(1, int(known.merged_slot_words * by)),
     )
 

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import assert_never
 
 from gquery.distributed.agreement import agreeing
+from gquery.distributed.hashed_source import hashed_columns, hashed_rows
 from gquery.distributed.kept_together import (
     is_mergeable,
     is_of_segments,
@@ -41,7 +42,7 @@ from gquery.distributed.located import (
     lie_together,
     wished,
 )
-from gquery.distributed.row_bytes import input_bytes, source_bytes
+from gquery.distributed.row_bytes import input_bytes
 from gquery.distributed.stage_placement import HashedRows, Placement, Rows, StagePlacement
 from gquery.errors import InternalError
 from gquery.expression.expr import Column
@@ -97,14 +98,6 @@ class Parting:
 
     ranks: int
     least_bytes: int
-
-
-def _hashed_rows(work: Pipeline) -> HashedRows | None:
-    source = work.source
-    if not isinstance(source, ReadStage) or source.by_hash is None:
-        return None
-    names = {s.column.id: s.column.name for s in source.columns}
-    return HashedRows(source.stage, tuple([names[k] for k in source.by_hash.keys]), source_bytes(source, work.rows))
 
 
 def place(
@@ -181,7 +174,7 @@ class _Placing:
         if isinstance(work.source, ReadStage) and work.source.by_hash is not None:
             if work.source.by_hash.probed == work.source.stage:
                 self.by_hash = work.source.by_hash
-            else:
+            elif work.source.by_hash.probed is not None:
                 self.hashed[number] = work.source.by_hash
         reads, located = self._source(work.source)
         if reads == "part" and (splits_segments(work, located) or not self._takes_parts(work, located, number)):
@@ -194,7 +187,7 @@ class _Placing:
         makes, merges, located = self._sink(work, reads, behind, number)
         own = () if reads == "whole" or merges else own_keys(work.sink, behind)
         missing = self._missing(work.source, reads)
-        hashed = _hashed_rows(work) if reads == "part" else None
+        hashed = hashed_rows(work) if reads == "part" else None
         if not merges or not isinstance(work.sink, Group):
             return StagePlacement(reads, makes, merges, missing, own, hashed=hashed), located
         size, parts = state_bytes(work.sink, work.rows), self.parts.get(number)
@@ -210,8 +203,8 @@ class _Placing:
             ):  # slots are numbered alike on all ranks
                 return "part", {key.id: self.sparse[stage]}
             case ReadStage(stage, columns, origins, numbered):
-                if source.by_hash is not None:  # which says nothing of heavy keys
-                    return "part", NOWHERE
+                if source.by_hash is not None:
+                    return "part", hashed_columns(source, source.by_hash)
                 if self.rows[stage] == "whole" or numbered is not None:  # the number of a row is that among all
                     return "whole", NOWHERE
                 below = self.located[stage]
@@ -302,6 +295,9 @@ class _Placing:
                     return reads, False, NOWHERE
                 if reads == "whole" or (found and not sink.sparse):
                     return reads, False, found
+                names = {e.id: c.id for c, e, _ in keys if isinstance(e, Column)}
+                if not sink.sparse and lie_together(located, tuple(names)):
+                    return reads, False, {names[i]: at for i, at in located.items() if i in names}
                 if self._is_parted(sink, work.rows, number):
                     return reads, True, self._parted(sink, number)
                 return "whole", True, NOWHERE

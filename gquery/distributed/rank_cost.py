@@ -10,9 +10,10 @@ from typing import assert_never
 
 from gquery import tuning
 from gquery.distributed.build_cost import entering_ps
-from gquery.distributed.row_bytes import array_bytes, frame_bytes, rows_made, source_bytes
+from gquery.distributed.row_bytes import array_bytes, frame_bytes, rows_behind, rows_made, source_bytes
 from gquery.distributed.stage_placement import Placement, StagePlacement
 from gquery.expression.facts import INT64_BYTES
+from gquery.operators.merge_groups import merges_slots
 from gquery.planner.physical import Build, Group, Materialize, Pipeline, Program, Reduce, Stage
 
 PS_A_US = 1e6
@@ -48,11 +49,22 @@ def _stage(program: Program, stage: Stage, placed: StagePlacement, ranks: int) -
             return cost + (arrays * (ranks - 1) * (limits.received_ps + limits.copied_ps) if placed.merges else 0.0)
         case Materialize():
             return cost + frame_bytes(work) * share * limits.copied_ps / 2
-        case Group() if placed.merges:
-            return cost + placed.state_bytes * limits.received_ps * (others if placed.parts else ranks - 1)
-        case Group():
-            return cost + rows_made(work) * share * INT64_BYTES * limits.copied_ps / 2
+        case Group() as sink:
+            return cost + _groups(work, sink, placed, ranks)
         case Reduce():
             return cost
         case _:
             assert_never(work.sink)
+
+
+def _groups(work: Pipeline, sink: Group, placed: StagePlacement, ranks: int) -> float:
+    limits, share = tuning.distribution, 1 / ranks if placed.reads == "part" else 1.0
+    rows = rows_behind(work, len(work.steps)) * share
+    cost = rows * limits.entered_ps if sink.layout == "hash" else 0.0
+    if not placed.merges:
+        return cost + rows_made(work) * share * INT64_BYTES * limits.copied_ps / 2
+    if merges_slots(sink):
+        return cost + placed.state_bytes * limits.received_ps * (ranks - 1)
+    own = min(sink.groups, rows)  # each rank merges as many, if it has a part of all; else those of all ranks
+    received = placed.state_bytes * limits.received_ps * ((ranks - 1) / ranks if placed.parts else ranks - 1)
+    return cost + received + own * limits.merged_ps * (1 if placed.parts else ranks)

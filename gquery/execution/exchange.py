@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Generic, TypeVar
 
+from gquery import tuning
 from gquery.device.array import Array
 from gquery.device.peer import Mark, in_step, mark, wait_for
 from gquery.distributed.movable import movable, together
@@ -177,6 +178,8 @@ def _needed(state: Run, work: PipelineBreaker, number: int) -> Frame:
     stored = stored_columns(state, number, frame)
     match work:
         case SortRows(limit=limit, offset=offset) if limit is not None:
+            if sum(c.nbytes for c in frame.columns.values()) <= tuning.distribution.sorted_later_bytes:
+                return frame
             first = replace(work, columns=stored, limit=limit + offset, offset=0)
             return run_breaker(first, {work.stage: frame}, {}, {}, device)
         case SliceRows(limit=limit, offset=offset) if limit is not None:

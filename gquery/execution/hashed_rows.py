@@ -46,7 +46,7 @@ def exchange_by_hash(state: Run, stage: Stage, pipeline: Pipeline, report: Stage
     if rank.placement[stage.number].reads == "whole" or stage.number in rank.by_hash:
         return
     device, workers, by = state.context.device, state.context.settings.worker_count, source.by_hash
-    heavy = _heavy_keys(state, rank, by)
+    heavy = np.zeros(0, np.int64) if by.probed is None else _heavy_keys(state, rank, by, by.probed)
     report.heavy_keys = int(heavy.size)
     own = OwnPart(heavy, rank.comm.size) if heavy.size else None
     origins = {s.column.id: o for s, o in zip(source.columns, source.origins, strict=True)}
@@ -109,17 +109,17 @@ def _sent(state: Run, rank: Rank, frames: Sequence[Sequence[Frame]], what: str) 
     return [f for of_rank in found for f in of_rank[own]]
 
 
-def _heavy_keys(state: Run, rank: Rank, by: ByHash) -> Array:
+def _heavy_keys(state: Run, rank: Rank, by: ByHash, probed: int) -> Array:
     """The hashes of keys that have a large share of the rows that are probed; all ranks have the same."""
-    found = rank.heavy.get(by.probed)
+    found = rank.heavy.get(probed)
     if found is None:
         found = np.zeros(0, np.int64)
-        if rank.placement[by.probed].makes == "part":
+        if rank.placement[probed].makes == "part":
             device, workers = state.context.device, state.context.settings.worker_count
-            sample = sample_keys(state.frames[by.probed], by.probed_keys, device, workers)
-            samples = handed_over(state, rank, f"keys of stage {by.probed}", sample)
+            sample = sample_keys(state.frames[probed], by.probed_keys, device, workers)
+            samples = handed_over(state, rank, f"keys of stage {probed}", sample)
             found = heavy_among(samples, rank.comm.size)
-        rank.heavy[by.probed] = found
+        rank.heavy[probed] = found
     return found
 
 

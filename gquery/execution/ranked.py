@@ -17,6 +17,7 @@ from gquery.columns.table import Table
 from gquery.device.array import Array
 from gquery.device.peer import has_peer_access
 from gquery.distributed.cuts import cut_tables, located_by
+from gquery.distributed.divide_groups import groups_divided
 from gquery.distributed.divide_joins import divided
 from gquery.distributed.localize import localized
 from gquery.distributed.placement import Parting, place
@@ -50,10 +51,10 @@ def ranked(program: Program, ranks: int, feedback: RunFeedback) -> RankedFeedbac
 
 
 def for_ranks(program: Program, context: ExecutionContext) -> Program:
-    """The program as several ranks run it, with large joins divided among them; itself where one device has all rows."""
-    if not context.ranks:
-        return program
-    return divided(program, len(context.ranks), cuts_frame)
+    """The program as several ranks run it, with large joins and many groups divided among them; itself where one device has all
+    rows."""
+    ranks = len(context.ranks)
+    return groups_divided(divided(program, ranks, cuts_frame), ranks, cuts_frame) if ranks else program
 
 
 def cuts_frame(pipeline: Pipeline) -> bool:

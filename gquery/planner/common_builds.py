@@ -281,7 +281,7 @@ def with_stages(work: Pipeline | PipelineBreaker, number: Callable[[int], int]) 
         case Pipeline(source, steps, sink):
             if isinstance(source, ReadStage) and (n := number(source.stage)) != source.stage:
                 source = replace(source, stage=n)
-            if isinstance(source, ReadStage) and source.by_hash is not None:
+            if isinstance(source, ReadStage) and source.by_hash is not None and source.by_hash.probed is not None:
                 source = replace(source, by_hash=replace(source.by_hash, probed=number(source.by_hash.probed)))
             steps = tuple([step(s) for s in steps])
             if isinstance(sink, Build) and (t := table(sink.table)) is not sink.table:

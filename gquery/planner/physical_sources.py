@@ -32,12 +32,13 @@ class ReadRange:
 @frozen_open
 class ByHash:
     """Of several ranks each reads the rows of a frame that belong to it by the hash of ``keys``, ids of columns of the source.
-    The same is done to the rows of stage ``probed``, or they are these; its ``probed_keys``, ids there, say which keys are
-    heavy: rows of those are shared among the ranks evenly, and all ranks have the rows that they are joined with."""
+    In a join the same is done to the rows of stage ``probed``, or they are these; its ``probed_keys``, ids there, say which keys
+    are heavy: rows of those are shared among the ranks evenly, and all ranks have the rows that they are joined with. Rows that
+    are grouped (None) have no heavy keys: all rows of one are on one rank."""
 
     keys: tuple[int, ...]
-    probed: int
-    probed_keys: tuple[int, ...]
+    probed: int | None = None
+    probed_keys: tuple[int, ...] = ()
 
 
 @frozen_open

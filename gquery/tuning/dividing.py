@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from gquery.tuning.record import Record, number
 
 _TWO_GPUS = "2026-11-23: two H200s"
+_MERGED = "2026-11-24: two H200s"
 
 
 @dataclass(init=False, eq=False, repr=False)
@@ -60,6 +61,25 @@ class Distribution(Record):
     placed_ps: float = number(30.0, "ps a row", "that goes to its slot of an array, in no order: predicted")
     ordered_ps: float = number(
         6.0, "ps a row", "that comes in the order of its key, so that ranges are counted: predicted"
+    )
+    merged_ps: float = number(
+        400.0,
+        "ps a group",
+        "of a rank that goes to another and is merged there with others: 5.9 M groups without words took some 2.5 ms",
+        _MERGED,
+    )
+    grouped_fraction: float = number(
+        0.5,
+        "groups a row",
+        "from which on it is asked whether rows go to ranks by the hash of their keys and are grouped once",
+    )
+    spread_groups: int = number(1024, "groups", "of a part of the keys that spread rows evenly enough")
+    sorted_later_bytes: int = number(
+        2**23,
+        "bytes",
+        "of a rank's rows, of which the first few are wanted, up to which all of them go to the others: that takes 22 us, and a "
+        "sort that leaves few, with some columns of text, a hundred",
+        _MERGED,
     )
     text_bytes: int = number(24, "bytes", "of the characters of a text, about, where nothing is known of it")
     parted_bytes: int = number(

@@ -1,11 +1,11 @@
 """``python -m benchmarks.h2o``: db-benchmark's questions about groups, joins and windows, beside DuckDB and Polars.
 
     python -m benchmarks.h2o --rows 1e7                        on the best device
-    python -m benchmarks.h2o --rows 1e8 --only group/ --no-polars --html h2o.html
+    python -m benchmarks.h2o --rows 1e8 --no-polars --beside-runs 0 --limit 4 --html h2o.html
 
 Each question makes a table of its answer, in memory or on the device. *first* is the first run, *hot* the median of those
-behind it; answers are compared by their rows and the sums of their columns, 1e-6 relative: windows add floats in other
-orders.
+behind it (with ``--beside-runs 0`` the first of the engines beside gquery); answers are compared by their rows and the sums of
+their columns, 1e-6 relative: windows add floats in other orders.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import gquery
 from benchmarks.cases.sizes import number
 from benchmarks.h2o import data
-from benchmarks.h2o.engines import DuckDB, Engine, Gquery, Polars, Totals
+from benchmarks.h2o.engines import DuckDB, Engine, Gquery, Polars, TooSlowError, Totals
 from benchmarks.h2o.page import page
 from benchmarks.h2o.questions import Question, questions
 
@@ -49,6 +49,8 @@ def main() -> None:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--only", default="", help="questions whose names begin so")
     parser.add_argument("--runs", type=int, default=3, help="hot runs")
+    parser.add_argument("--beside-runs", type=int, help="hot runs of the engines beside gquery, where not as many")
+    parser.add_argument("--limit", type=float, help="seconds after which a question of DuckDB's ends")
     parser.add_argument("--threads", type=int)
     parser.add_argument("--duckdb", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--polars", action=argparse.BooleanOptionalAction, default=True)
@@ -56,12 +58,13 @@ def main() -> None:
     parser.add_argument("--html", metavar="PATH", help="a page with a plot")
     given = parser.parse_args()
     engines: list[Engine] = [Gquery(given.device, given.threads)]
-    engines += [DuckDB(given.threads)] if given.duckdb else []
+    engines += [DuckDB(given.threads, given.limit)] if given.duckdb else []
     engines += [Polars()] if given.polars else []
     asked = [q for q in questions() if q.name.startswith(given.only)]
     found: list[Measured] = []
+    beside = given.runs if given.beside_runs is None else given.beside_runs
     for question in _with_tables(asked, engines, given.rows):
-        found += measured(question, engines, given.runs)
+        found += measured(question, engines, [given.runs] + [beside] * (len(engines) - 1))
         print(_line(found[-len(engines) :]), flush=True)
     print(_sums(found, engines))
     if given.json:
@@ -72,39 +75,48 @@ def main() -> None:
 
 
 def _with_tables(asked: Sequence[Question], engines: Sequence[Engine], rows: int) -> Iterator[Question]:
-    """The questions, with the tables that they read in all engines; those that no later one reads are given back."""
+    """The questions, with the tables that they read in all engines; those that no later one reads are given back. Says how long
+    the tables took."""
     made = data.tables(rows)
     held: dict[str, bool] = {}
+    seconds = [0.0] * (len(engines) + 1)
     for n, question in enumerate(asked):
         while not all(t in held for t in question.reads):
+            start = time.perf_counter()
             name, table = next(made)
+            seconds[0] += time.perf_counter() - start
             held[name] = any(name in q.reads for q in asked)
-            for engine in engines if held[name] else ():
+            for k, engine in enumerate(engines if held[name] else (), 1):
+                start = time.perf_counter()
                 engine.add(name, table)
+                seconds[k] += time.perf_counter() - start
+            del table
         yield question
         later = {t for q in asked[n + 1 :] for t in q.reads}
         for name in [t for t, is_in in held.items() if is_in and t not in later]:
             held[name] = False
             for engine in engines:
                 engine.forget(name)
+    names = ["made", *(engine.name for engine in engines)]
+    print("tables: " + ", ".join(f"{n} {s:.1f} s" for n, s in zip(names, seconds, strict=True)))
 
 
-def measured(question: Question, engines: Sequence[Engine], runs: int) -> Iterator[Measured]:
-    """One question in each engine, compared with what the first that answers says."""
+def measured(question: Question, engines: Sequence[Engine], runs: Sequence[int]) -> Iterator[Measured]:
+    """One question in each engine, so many hot runs each, compared with what the first that answers says."""
     expected: Totals | None = None
-    for engine in engines:
+    for engine, times in zip(engines, runs, strict=True):
         try:
-            first, _ = _seconds(engine, question)
-            each = [_seconds(engine, question) for _ in range(runs)]
-        except (gquery.NotSupportedError, gquery.BindError) as error:
-            why = f"refused: {str(error).splitlines()[0]}"
+            first = _seconds(engine, question)
+            each = [_seconds(engine, question) for _ in range(times)] or [first]
+        except (gquery.Error, TooSlowError) as error:
+            why = f" {type(error).__name__}: {str(error).splitlines()[0]}"
             yield Measured(question.name, engine.name, math.nan, math.nan, math.nan, why)
             continue
         totals = engine.totals()
         expected = totals if expected is None else expected
         wrong = "" if _is_close(totals, expected) else f"WRONG: {totals}, not {expected}"
         hot, cpu = statistics.median(wall for wall, _ in each), min(cpu for _, cpu in each)
-        yield Measured(question.name, engine.name, first, hot, cpu, wrong)
+        yield Measured(question.name, engine.name, first[0], hot, cpu, wrong)
 
 
 def _seconds(engine: Engine, question: Question) -> tuple[float, float]:
@@ -140,7 +152,7 @@ def _sums(found: Sequence[Measured], engines: Sequence[Engine]) -> str:
 
 
 def _is_slower(one: Measured, found: Sequence[Measured]) -> bool:
-    return any(m.question == one.question and m.hot < one.hot for m in found if m.engine != one.engine)
+    return any(m.question == one.question and m.hot <= one.hot for m in found if m.engine != one.engine)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -11,6 +12,10 @@ import gquery
 from benchmarks.h2o.questions import Question
 
 Totals = tuple[float, ...]  # rows, and the sum of each column of numbers
+
+
+class TooSlowError(Exception):
+    """A question took more than the seconds that it may."""
 
 
 class Engine(Protocol):
@@ -59,13 +64,14 @@ class Gquery:
 
 
 class DuckDB:
-    """DuckDB with its tables in memory."""
+    """DuckDB with its tables in memory; a question that takes longer than ``limit`` seconds ends."""
 
     name = "DuckDB"
 
-    def __init__(self, threads: int | None) -> None:
+    def __init__(self, threads: int | None, limit: float | None = None) -> None:
         import duckdb
 
+        self.limit, self.interrupted = limit, duckdb.InterruptException
         self.connection: Any = duckdb.connect(config={} if threads is None else {"threads": threads})
 
     def add(self, name: str, table: pa.Table) -> None:
@@ -74,7 +80,17 @@ class DuckDB:
         self.connection.unregister("given")
 
     def run(self, question: Question) -> None:
-        self.connection.execute(f"CREATE OR REPLACE TABLE answer AS {question.sql}")
+        timer = None if self.limit is None else threading.Timer(self.limit, self.connection.interrupt)
+        try:
+            if timer is not None:
+                timer.start()
+            self.connection.execute(f"CREATE OR REPLACE TABLE answer AS {question.sql}")
+        except self.interrupted:
+            self.connection.execute("DROP TABLE IF EXISTS answer")
+            raise TooSlowError(f"not within {self.limit:g} s") from None
+        finally:
+            if timer is not None:
+                timer.cancel()
 
     def totals(self) -> Totals:
         columns = [(n, t) for n, t, *_ in self.connection.execute("DESCRIBE answer").fetchall()]

@@ -30,7 +30,8 @@ class Chunks:
 
     def array(self, rows: int, dtype: type, make: Make) -> Numbers:
         """So many values."""
-        made, starts = np.empty(rows, dtype), range(0, rows, CHUNK)
+        made: Numbers = np.empty(rows, dtype)
+        starts = range(0, rows, CHUNK)
         seeds = self._seeds.spawn(1)[0].spawn(len(starts))
 
         def one(number: int) -> None:

@@ -169,6 +169,11 @@ class WindowFunctions(Record):
     )
     spans_width_cpu: int = number(0, "rows", "of the same on a CPU, whose scans take three steps a row")
     least_width: int = number(8, "rows", "of a frame from which on it is made of two scans, not row by row")
+    frames_a_tile: int = number(
+        4,
+        "frames",
+        "of rows that a thread of a CPU goes through at once where frames slide: each tile begins with one more",
+    )
 
 
 @dataclass(init=False, eq=False, repr=False)

@@ -34,7 +34,8 @@ from gquery.operators.window.positions import (
     present_by_position,
     values_by_position,
 )
-from gquery.operators.window.results import column_of, plain_type, result_column
+from gquery.operators.window.results import Form, column_of, plain_type, result_column
+from gquery.operators.window.sliding import slides, sliding_column
 from gquery.planner.physical import Stored
 
 
@@ -54,8 +55,12 @@ def aggregate_column(stored: Stored, call: WindowCall, by: Accumulated, work: Wo
     column = work.column(call.args[0]) if call.args else None
     keep = None if call.filter is None else work.column(call.filter)
     present = present_by_position(column, keep, work)
-    ranges = without_excluded(call.frame, frame_ranges(call.frame, work), work)
     adds = not isinstance(by.only, Count)
+    if adds and column is not None and column.dtype.is_float and not call.distinct and slides(call.frame, work):
+        form: Form = "mean of doubles" if isinstance(by.finalize, Mean) else "double"
+        values = _doubles(column, present, work)
+        return sliding_column(stored, values, present, call.frame, ("add", form, 1.0), work)
+    ranges = without_excluded(call.frame, frame_ranges(call.frame, work), work)
     if call.distinct and column is not None:
         mask = distinct_mask(column, present, call.frame, work)
         if mask is None and not adds and len(ranges) == 1:
@@ -158,11 +163,18 @@ def _magnitude(column: ColumnData) -> int:
     return 1 if column.physical_type is PhysicalType.BOOL else 2 ** (BYTE_BITS * column.physical_type.bytes)
 
 
+def _doubles(column: ColumnData, present: Array | None, work: Work) -> Array:
+    """A column of doubles by position, 0 where a row does not count: itself where its rows stand so."""
+    if work.ordered.rows is None and present is None and column.physical_type is PhysicalType.F64:
+        return column.data.on(work.device)
+    return values_by_position(column, "f64", present, 0.0, work)
+
+
 def _words(column: ColumnData, present: Array | None, work: Work) -> list[Array]:
     """What is added up by position: doubles, integers where all together fit 64 bits, else words of 32 bits of them (int64), low
     first; the last one carries the sign. 0 where a row does not count."""
     if column.dtype.is_float:
-        return [values_by_position(column, "f64", present, 0.0, work)]
+        return [_doubles(column, present, work)]
     mask = 2**SUM_WORD_BITS - 1
     if column.physical_type is not PhysicalType.I128:
         values = values_by_position(column, "i64", present, 0, work)

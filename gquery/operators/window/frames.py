@@ -65,30 +65,54 @@ _ORDERED = position_kernel("low:*u32 high:*u32", "store_u32(high, i64(i), max_i6
 _AT = {
     "unbounded preceding": "begin",
     "unbounded following": "end",
-    "current row": "i64(i)",
-    "preceding": "sub_i64(i64(i), {away})",
-    "following": "add_i64(i64(i), {away})",
+    "current row": "{at}",
+    "preceding": "sub_i64({at}, {away})",
+    "following": "add_i64({at}, {away})",
 }
 
 
 @cache
 def _both(start: str, end: str) -> PositionKernel:
     """The kernel for both ends of frames that are counted in rows, as many for each: one look at a position's partition."""
-    high = _AT[end].format(away="ahead")
-    if not end.startswith("unbounded"):
-        high = f"add_i64({high}, 1)"
     return position_kernel(
         "partitions:*u32 begins:*u32 back:i64 ahead:i64 lows:*u32 highs:*u32",
         *PARTITION,
-        f"low = max_i64(min_i64({_AT[start].format(away='back')}, end), begin)",
-        f"high = max_i64(min_i64({high}, end), begin)",
-        "store_u32(lows, i64(i), low)",
-        "store_u32(highs, i64(i), max_i64(low, high))",
+        "at = i64(i)",
+        *RowEnds(start, end, 0, 0).lines,
+        "store_u32(lows, at, low)",
+        "store_u32(highs, at, max_i64(low, high))",
     )
 
 
-def _counted_in_rows(frame: WindowFrame, work: Work) -> Ranges | None:
-    """The ranges of frames whose ends are so many rows away, the same number for each row; None for others."""
+class RowEnds(NamedTuple):
+    """Frames whose ends are so many rows away, the same number for each row: ``back`` is the amount of the start, ``ahead`` that
+    of the end, 0 where a bound has none."""
+
+    start: str
+    end: str
+    back: int
+    ahead: int
+
+    @property
+    def lines(self) -> tuple[str, str]:
+        """Lines of a kernel that find ``low`` and ``high`` of the frame of position ``at``; high may be below low."""
+        high = _AT[self.end].format(at="at", away="ahead")
+        if not self.end.startswith("unbounded"):
+            high = f"add_i64({high}, 1)"
+        low = _AT[self.start].format(at="at", away="back")
+        return f"low = max_i64(min_i64({low}, end), begin)", f"high = max_i64(min_i64({high}, end), begin)"
+
+    def longest(self, rows: int) -> int:
+        """How many of so many rows a frame has at most."""
+        if "unbounded" in f"{self.start} {self.end}":
+            return rows
+        first = -self.back if self.start == "preceding" else self.back
+        last = -self.ahead if self.end == "preceding" else self.ahead
+        return max(min(last - first + 1, rows), 1)
+
+
+def row_ends(frame: WindowFrame, work: Work) -> RowEnds | None:
+    """The ends of frames that are counted in rows by constants; None for others."""
     away = []
     for bound in (frame.start, frame.end):
         constant = None if bound.amount is None else constant_of(bound.amount)
@@ -96,10 +120,18 @@ def _counted_in_rows(frame: WindowFrame, work: Work) -> Ranges | None:
             return None
         amount = 0 if constant is None else _checked(frame, bound, constant.value, work.ordered.count)
         away.append(max(min(amount, UNBOUNDED), -UNBOUNDED))
+    return RowEnds(frame.start.kind, frame.end.kind, *away)
+
+
+def _counted_in_rows(frame: WindowFrame, work: Work) -> Ranges | None:
+    """The ranges of frames whose ends are so many rows away, the same number for each row; None for others."""
+    ends = row_ends(frame, work)
+    if ends is None:
+        return None
     o = work.ordered
     made = Ranges(work.device.empty(o.count, np.uint32), work.device.empty(o.count, np.uint32))
-    kernel = _both(frame.start.kind, frame.end.kind)
-    kernel.run(o, work.workers, o.partitions.numbers, o.partitions.starts, *away, *made)
+    kernel = _both(ends.start, ends.end)
+    kernel.run(o, work.workers, o.partitions.numbers, o.partitions.starts, ends.back, ends.ahead, *made)
     return made
 
 

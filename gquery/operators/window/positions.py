@@ -6,6 +6,7 @@ are, the position itself.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Literal, NamedTuple
 
@@ -45,6 +46,12 @@ class PositionKernel(NamedTuple):
         like = o.partitions.starts
         launch(kernel, o.count, like, o.rows, *values, workers=workers, unit=unit)
 
+    def run_tiles(self, o: OrderedFrame, workers: int, tile: int, *values: Argument) -> None:
+        """Launch a kernel of `tile_kernel` over all tiles of so many positions."""
+        kernel = self.plain if o.rows is None else self.ordered
+        like = o.partitions.starts
+        launch(kernel, -(-o.count // tile), like, o.rows, tile, o.count, *values, workers=workers, unit=tile)
+
 
 def position_kernel(parameters: str, *body: str) -> PositionKernel:
     """A kernel whose body finds the row at position ``i`` in ``row``, an integer."""
@@ -52,6 +59,33 @@ def position_kernel(parameters: str, *body: str) -> PositionKernel:
     return PositionKernel(
         builtin_kernel(parameters, "row = i64(rows[i])", *body), builtin_kernel(parameters, "row = i64(i)", *body)
     )
+
+
+def tile_kernel(parameters: str, before: Sequence[str], *each: str, row: bool = True) -> PositionKernel:
+    """A kernel of which each row is a tile of positions, gone through one after another: lines ``before`` the first of them, at
+    ``at``, and lines for ``each``, which find its row in ``row``. The tile ends with the position ``behind``."""
+    parameters = f"rows:*u32 tile:i64 rows_in_all:i64 {parameters}"
+    start = ("at = mul_i64(i64(i), tile)", "behind = min_i64(add_i64(at, tile), rows_in_all)", *before)
+
+    def kernel(found: str) -> BuiltinKernel:
+        lines = (*([f"row = {found}"] if row else []), *each, "at = add_i64(at, 1)")
+        return builtin_kernel(parameters, *start, "while lt_i64(at, behind):", *("    " + line for line in lines))
+
+    return PositionKernel(kernel("i64(rows[row_index(at)])"), kernel("at"))
+
+
+NEXT_PARTITION = (
+    "if ge_i64(at, end):",
+    "    partition = add_i64(partition, 1)",
+    "    begin = end",
+    "    end = i64(begins[row_index(add_i64(partition, 1))])",
+)
+"""Lines of a tile's kernel that go on to the partition of the next position; `PARTITION_OF_TILE` finds the first one's."""
+PARTITION_OF_TILE = (
+    "partition = i64(partitions[row_index(at)])",
+    "begin = i64(begins[row_index(partition)])",
+    "end = i64(begins[row_index(add_i64(partition, 1))])",
+)
 
 
 @dataclass(frozen=True, eq=False)

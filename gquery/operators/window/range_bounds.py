@@ -2,11 +2,13 @@
 less or plus an amount. Rows with a NULL key have their peers for an end.
 
 Keys lie in the order of the partition, so that the position is found by binary search: among the row's peers and those before it,
-or them and those behind, as no amount is negative. Months are added by the calendar, as SQL adds them to a date.
+or them and those behind, as no amount is negative. Where it is the same for all rows, ends move on with the keys, and a CPU walks
+from one to the next. Months are added by the calendar, as SQL adds them to a date.
 """
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from typing import Literal, NamedTuple
 
@@ -21,14 +23,17 @@ from gquery.expression.types import INT64, DType, Kind, PhysicalType
 from gquery.expression.windows import FrameBound
 from gquery.kernels.bindings import Argument
 from gquery.kernels.builtin import wide_arrays
-from gquery.kernels.builtin.define import BuiltinKernel, builtin_kernel, launch
+from gquery.kernels.builtin.define import PART, BuiltinKernel, builtin_kernel, launch
 from gquery.kernels.builtin.order import signed
 from gquery.operators.window.positions import (
+    NEXT_PARTITION,
     PARTITION,
+    PARTITION_OF_TILE,
     PositionKernel,
     Work,
     constant_of,
     position_kernel,
+    tile_kernel,
     values_by_position,
 )
 
@@ -51,10 +56,37 @@ class _Search(NamedTuple):
 _WORDS: dict[Form, str] = {"i64": "i64", "f64": "f64", "i128": "i128", "days": "i64", "micros": "i64"}
 
 
+def _parameters(s: _Search) -> str:
+    element = "f64" if s.form == "f64" else "i64"
+    amount = "amount:f64" if s.form == "f64" else "amount:i64 amount_high:i64"
+    names = f"partitions:*u32 begins:*u32 peers:*u32 peer_begins:*u32 keys:*{element} valid:*u8 amounts:*{element}"
+    return f"{names} {amount} months:i64 made:*u32"
+
+
+def _is_before(s: _Search, at: str) -> list[str]:
+    """Lines that find ``before``: whether the position ``at`` stands before the end that is looked for."""
+    compare = ("ge" if s.is_end else "gt") if s.descending else ("le" if s.is_end else "lt")
+    test = f"before = {compare}_{_WORDS[s.form]}({_key(s.form, at)}, target)"
+    if not s.nullable:
+        return [test]
+    return [f"before = {s.nulls_first}", f"if ne_i64(i64(valid[row_index({at})]), 0):", f"    {test}"]
+
+
+def _search(s: _Search) -> list[str]:
+    """Lines that move ``low`` to the end that is looked for, which is ``high`` at most."""
+    return [
+        "while lt_i64(low, high):",
+        "    middle = shr_i64(add_i64(low, high), 1)",
+        *("    " + line for line in _is_before(s, "middle")),
+        "    if before:",
+        "        low = add_i64(middle, 1)",
+        "    else:",
+        "        high = middle",
+    ]
+
+
 @cache
 def _searching(s: _Search) -> PositionKernel:
-    word = _WORDS[s.form]
-    is_plus = s.following is not s.descending
     lines = [
         *PARTITION,
         "peer_begin = i64(peer_begins[row_index(i64(peers[i]))])",
@@ -63,33 +95,56 @@ def _searching(s: _Search) -> PositionKernel:
         "high = low",
         f"if {'ne_i64(i64(valid[i]), 0)' if s.nullable else 'True'}:",
         f"    key = {_key(s.form, 'i64(i)')}",
-        *("    " + line for line in _target(s, is_plus)),
+        *("    " + line for line in _target(s, s.following is not s.descending)),
         f"    low = {'peer_begin' if s.following else 'begin'}",
         f"    high = {'end' if s.following else 'peer_end'}",
-        "while lt_i64(low, high):",
-        "    middle = shr_i64(add_i64(low, high), 1)",
-    ]
-    compare = ("ge" if s.is_end else "gt") if s.descending else ("le" if s.is_end else "lt")
-    test = f"{compare}_{word}({_key(s.form, 'middle')}, target)"
-    if s.nullable:
-        lines += [
-            f"    before = {s.nulls_first}",
-            "    if ne_i64(i64(valid[row_index(middle)]), 0):",
-            f"        before = {test}",
-        ]
-    else:
-        lines.append(f"    before = {test}")
-    lines += [
-        "    if before:",
-        "        low = add_i64(middle, 1)",
-        "    else:",
-        "        high = middle",
+        *_search(s),
         "store_u32(made, i64(i), low)",
     ]
-    element = "f64" if s.form == "f64" else "i64"
-    amount = "amount:f64" if s.form == "f64" else "amount:i64 amount_high:i64"
-    names = f"partitions:*u32 begins:*u32 peers:*u32 peer_begins:*u32 keys:*{element} valid:*u8 amounts:*{element}"
-    return position_kernel(f"{names} {amount} months:i64 made:*u32", *lines)
+    return position_kernel(_parameters(s), *lines)
+
+
+@cache
+def _walking(s: _Search) -> PositionKernel:
+    """The same for an amount that all rows share: ends move on with the keys. A thread goes through a tile of positions: it
+    searches for the first end, and walks from each to the next."""
+    lines = [
+        *NEXT_PARTITION,
+        "if ge_i64(at, peer_end):",
+        "    peer = add_i64(peer, 1)",
+        "    peer_begin = peer_end",
+        "    peer_end = i64(peer_begins[row_index(add_i64(peer, 1))])",
+        "    is_next = True",
+        "if is_next:",
+        "    is_next = False",
+        f"    found = {'peer_end' if s.is_end else 'peer_begin'}",
+        f"    if {'ne_i64(i64(valid[row_index(at)]), 0)' if s.nullable else 'True'}:",
+        f"        key = {_key(s.form, 'at')}",
+        *("        " + line for line in _target(s, s.following is not s.descending)),
+        f"        low = max_i64(walked, {'peer_begin' if s.following else 'begin'})",
+        f"        high = {'end' if s.following else 'peer_end'}",
+        "        if lt_i64(walked, 0):",
+        *("            " + line for line in _search(s)),
+        "        else:",
+        "            before = True",
+        "            while lt_i64(low, high) and before:",
+        *("                " + line for line in _is_before(s, "low")),
+        "                low = add_i64(low, from_bool(before))",
+        "        walked = low",
+        "        found = low",
+        "store_u32(made, at, found)",
+    ]
+    before = [
+        *PARTITION_OF_TILE,
+        "peer = i64(peers[row_index(at)])",
+        "peer_begin = i64(peer_begins[row_index(peer)])",
+        "peer_end = i64(peer_begins[row_index(add_i64(peer, 1))])",
+        "is_next = True",
+        "walked = i64(-1)",
+        "found = i64(0)",
+        "low = i64(0)",
+    ]
+    return tile_kernel(_parameters(s), before, *lines, row=False)
 
 
 def _key(form: Form, position: str) -> str:
@@ -156,8 +211,12 @@ def range_bound(bound: FrameBound, is_end: bool, work: Work) -> Array:
     numbers = (o.partitions.numbers, o.partitions.starts, o.peers.numbers, o.peers.starts)
     scalars: tuple[Argument, ...] = (float(amount),) if form == "f64" else _words(int(amount))
     made = device.empty(o.count, np.uint32)
-    keys = _keys(column, form, work)
-    _searching(search).run(o, work.workers, *numbers, keys, valid, amounts, *scalars, months, made)
+    given = (*numbers, _keys(column, form, work), valid, amounts, *scalars, months, made)
+    if device.is_cpu and amounts is None and not (form == "micros" and months) and math.isfinite(amount):
+        rows = max(o.count, 1) if work.workers == 1 else PART
+        _walking(search).run_tiles(o, work.workers, rows, *given)
+    else:
+        _searching(search).run(o, work.workers, *given)
     return made
 
 

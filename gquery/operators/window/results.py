@@ -21,25 +21,31 @@ from gquery.planner.physical import Stored
 
 Form = Literal["integer", "double", "ordered", "mean of integers", "mean of doubles"]
 """What stands in an array: integers, doubles, doubles as integers of their order, sums of which a mean is made."""
-_VALUES: dict[Form, str] = {
-    "integer": "i64(found[i])",
-    "double": "f64(found[i])",
-    "ordered": "f64_unorder(i64(found[i]))",
-    "mean of integers": "div_f64(div_f64(f64(i64(found[i])), f64(count)), power)",
-    "mean of doubles": "div_f64(div_f64(f64(found[i]), f64(count)), power)",
+VALUES: dict[Form, str] = {
+    "integer": "{found}",
+    "double": "{found}",
+    "ordered": "f64_unorder({found})",
+    "mean of integers": "div_f64(div_f64(f64({found}), f64(count)), power)",
+    "mean of doubles": "div_f64(div_f64({found}, f64(count)), power)",
 }
+"""What is stored of what was ``{found}`` from ``count`` values."""
+
+
+def zero_of(form: Form) -> str:
+    """What lies under a NULL."""
+    return "i64(0)" if form == "integer" else "f64(0.0)"
 
 
 @cache
 def _finalizing(form: Form, element: str) -> BuiltinKernel:
     word = "f64" if form in ("double", "mean of doubles") else "i64"
-    zero = "0" if form == "integer" else "0.0"
+    value = VALUES[form].format(found=f"{word}(found[i])")
     return builtin_kernel(
         f"found:*{word} counts:*i64 power:f64 made:*{element} valid:*u8",
         "count = i64(counts[i])",
-        f"value = {'i64' if form == 'integer' else 'f64'}({zero})",
+        f"value = {zero_of(form)}",
         "if gt_i64(count, 0):",
-        f"    value = {_VALUES[form]}",
+        f"    value = {value}",
         f"store_{element}(made, i64(i), value)",
         "store_bool(valid, i64(i), gt_i64(count, 0))",
     )

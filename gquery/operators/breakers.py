@@ -92,7 +92,7 @@ def run_breaker(
         case DistinctRows():
             return _distinct(work, frames[work.stage], device)
         case OrderedGroups():
-            return _ordered_groups(work, frames[work.stage], device)
+            return _ordered_groups(work, frames[work.stage], device, workers)
         case HostRows():
             raise AssertionError("see `operators.host_rows`")
         case RoundRows() | RecursiveRows():
@@ -192,11 +192,11 @@ def _distinct(work: DistinctRows, frame: Frame, device: Device) -> Frame:
     )
 
 
-def _ordered_groups(work: OrderedGroups, frame: Frame, device: Device) -> Frame:
+def _ordered_groups(work: OrderedGroups, frame: Frame, device: Device, workers: int) -> Frame:
     if frame.rows:
         from gquery.operators.ordered_groups import ordered_groups
 
-        return ordered_groups(work, frame, device)
+        return ordered_groups(work, frame, device, workers)
     rows = 0 if work.keys else 1
     return Frame({s.column.id: _nothing(s, rows, device) for s in work.columns}, rows)
 

@@ -7,6 +7,7 @@ Where they are not, the rows are sorted by their keys if that is still a gain (`
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 
@@ -17,7 +18,9 @@ from gquery.device.buffer import Buffer
 from gquery.device.device import Device
 from gquery.expression.expr import Column, SortKey
 from gquery.expression.types import INT64, Bounds, PhysicalType
+from gquery.kernels.bindings import Argument
 from gquery.kernels.builtin import order, scans
+from gquery.kernels.builtin.define import BuiltinKernel, builtin_kernel, element_word, launch
 from gquery.kernels.builtin.leading import Slots, Values, bounds_of, flags_within
 from gquery.kernels.readback import read_scalar
 from gquery.operators.base import Frame
@@ -34,7 +37,7 @@ def leading_rows(
     assert isinstance(key.expr, Column)
     if frame.rows < tuning.sorting.leading_least:
         return None
-    slots = slots_of([frame.columns[c.id] for c in partition], frame.rows, first, device)
+    slots = slots_of([frame.columns[c.id] for c in partition], frame.rows, first, device, workers)
     if slots is None:
         return None
     null = INT64.low if key.nulls_first else INT64.high
@@ -76,7 +79,7 @@ def _within(values: Values, slots: Slots, first: int, workers: int) -> Array:
     return scans.compact(flags_within(values, slots, first, bounds, workers))
 
 
-def slots_of(columns: Sequence[ColumnData], rows: int, first: int, device: Device) -> Slots | None:
+def slots_of(columns: Sequence[ColumnData], rows: int, first: int, device: Device, workers: int = 1) -> Slots | None:
     """The slots of the rows by key columns; None where they are no integers, or lie too far apart for so many rows."""
     most = rows // (first * tuning.sorting.leading_rows)
     parts: list[tuple[ColumnData, Bounds]] = []
@@ -93,16 +96,31 @@ def slots_of(columns: Sequence[ColumnData], rows: int, first: int, device: Devic
         return Slots(None, 0, 1)
     if len(parts) == 1 and parts[0][0].validity is None:
         return Slots(parts[0][0].data.on(device), parts[0][1].low, count)
-    made: Array | None = None
+    return Slots(_mixed_radix(parts, rows, device, workers), 0, count)
+
+
+def _mixed_radix(parts: Sequence[tuple[ColumnData, Bounds]], rows: int, device: Device, workers: int) -> Array:
+    """The keys of each row as one number (uint32): a place for each key, and the last of its values for NULL."""
+    made: Array = device.empty(rows, np.uint32)
+    given: list[Argument] = []
     for column, bounds in parts:
-        part = column.data.on(device).astype(np.int64) - bounds.low
-        width = bounds.width
-        if column.validity is not None:
-            part = device.xp.where(column.validity.on(device) > 0, part, np.int64(width))
-            width += 1
-        made = part if made is None else made * width + part
-    assert made is not None
-    return Slots(made.astype(np.uint32), 0, count)
+        valid = None if column.validity is None else column.validity.on(device)
+        given += [column.data.on(device), valid, bounds.low, bounds.width, bounds.width + (valid is not None)]
+    kernel = _numbering(tuple([(element_word(c.data.on(device)), c.validity is not None) for c, _ in parts]))
+    launch(kernel, rows, made, *given, made, workers=workers)
+    return made
+
+
+@cache
+def _numbering(keys: tuple[tuple[str, bool], ...]) -> BuiltinKernel:
+    parameters, lines = [], ["number = i64(0)"]
+    for n, (element, nullable) in enumerate(keys):
+        parameters.append(f"c{n}:*{element} valid{n}:*u8 low{n}:i64 null{n}:i64 width{n}:i64")
+        lines.append(f"digit = sub_i64(i64(c{n}[i]), low{n})")
+        if nullable:
+            lines += [f"if eq_i64(i64(valid{n}[i]), 0):", f"    digit = null{n}"]
+        lines.append(f"number = add_i64(mul_i64(number, width{n}), digit)")
+    return builtin_kernel(" ".join([*parameters, "made:*u32"]), *lines, "store_u32(made, i64(i), number)")
 
 
 def numbered(frame: Frame, keys: Sequence[Column], device: Device) -> Slots:

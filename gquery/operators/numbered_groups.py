@@ -1,4 +1,4 @@
-"""Groups of rows numbered by the addresses of their keys: for one key of integers that lie close together, which need no sort.
+"""Groups of rows numbered by the addresses of their keys: for integers that lie close together, which need no sort.
 
 An array has a place for each value that the key may have. Rows count themselves there, and leave the number of one of them. The
 places in use, numbered in their order, are the groups.
@@ -6,6 +6,7 @@ places in use, numbered in their order, are the groups.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from gquery.expression.types import PhysicalType
 from gquery.kernels.builtin import gathers, scans
 from gquery.kernels.builtin.define import builtin_kernel, launch
 from gquery.kernels.builtin.order import bounds_of
+from gquery.operators.leading_rows import slots_of
 
 _NO_ADDRESSES = (PhysicalType.F32, PhysicalType.F64, PhysicalType.I128)
 _COUNT = builtin_kernel(
@@ -38,26 +40,43 @@ class Numbered(NamedTuple):
     some_rows: Array
 
 
-def numbered(column: ColumnData, device: Device) -> Numbered | None:
-    """The groups by a key that has rows; None for one of another kind, or whose values lie far apart."""
-    physical_type = column.physical_type
-    if column.validity is not None or physical_type.is_string or physical_type in _NO_ADDRESSES:
+def numbered(columns: Sequence[ColumnData], rows: int, device: Device, workers: int = 1) -> Numbered | None:
+    """The groups by keys that have rows; None for keys of other kinds, or whose values lie far apart. Several keys are numbered
+    so on a CPU."""
+    found = (
+        _slot_numbers(columns[0], device) if len(columns) == 1 else _slots_of_several(columns, rows, device, workers)
+    )
+    if found is None:
         return None
-    data, xp = column.data.on(device), device.xp
-    bounds = bounds_of(data)
-    size = bounds.high - bounds.low + 1
-    if size > min(tuning.sorting.addressed_slots * column.length, MOST_ROW_IDS):
-        return None
-    slots = (data.astype(np.int64) - bounds.low).astype(np.uint32)
-    if device.is_cpu:
-        counts = np.bincount(slots, minlength=size)
-        some = np.empty(size, np.uint32)
-        some[slots] = np.arange(column.length, dtype=np.uint32)
-    else:
-        counts, some = device.zeros(size, np.uint32), device.empty(size, np.uint32)
-        launch(_COUNT, slots.size, slots, slots, counts, some)
+    (slots, size), xp = found, device.xp
+    counts, some = device.zeros(size, np.uint32), device.empty(size, np.uint32)
+    launch(_COUNT, slots.size, slots, slots, counts, some)
     used = scans.compact(counts)
+    if used.size == size:
+        starts = xp.zeros(size + 1, np.int64)
+        xp.cumsum(counts, dtype=np.int64, out=starts[1:])
+        return Numbered(slots, starts, some)
     number = xp.cumsum(counts > 0, dtype=np.uint32) - np.uint32(1)
     starts = xp.zeros(used.size + 1, np.int64)
     xp.cumsum(gathers.gather(counts, used), dtype=np.int64, out=starts[1:])
     return Numbered(gathers.gather(number, slots), starts, gathers.gather(some, used))
+
+
+def _slot_numbers(column: ColumnData, device: Device) -> tuple[Array, int] | None:
+    """The slot of each row (uint32) by one key, and how many there are."""
+    physical_type = column.physical_type
+    if column.validity is not None or physical_type.is_string or physical_type in _NO_ADDRESSES:
+        return None
+    data = column.data.on(device)
+    bounds = bounds_of(data)
+    size = bounds.high - bounds.low + 1
+    if size > min(tuning.sorting.addressed_slots * column.length, MOST_ROW_IDS):
+        return None
+    return (data.astype(np.int64) - bounds.low).astype(np.uint32), size
+
+
+def _slots_of_several(
+    columns: Sequence[ColumnData], rows: int, device: Device, workers: int
+) -> tuple[Array, int] | None:
+    slots = slots_of(columns, rows, 1, device, workers) if device.is_cpu else None
+    return None if slots is None or slots.array is None else (slots.array, slots.count)

@@ -1,6 +1,7 @@
 """Groups whose aggregates look at their rows in an order: quantiles, modes, joined texts, first and last values.
 
-The rows are sorted by their keys once, which numbers the groups. Each order that aggregates ask for is one sort more, by group,
+The rows are sorted by their keys once, which numbers the groups; a CPU numbers those of integers that lie close together by
+addresses, and selects quantiles without a sort. Each order that aggregates ask for is one sort more, by group,
 then rows that count before those that do not, then the order: what is asked for stands at a place that is known from where a
 group begins and how many of its rows count. Aggregates of the same order share its sort. Nothing is moved but row numbers.
 """
@@ -38,6 +39,7 @@ from gquery.functions.aggregate_record import (
 from gquery.functions.list_arrays import list_array
 from gquery.kernels.builtin import gathers, grouping, order, scans
 from gquery.operators.base import Frame
+from gquery.operators.group_selection import GroupValues, column_values, group_values, is_selectable
 from gquery.operators.made_lists import list_column
 from gquery.operators.numbered_groups import numbered
 from gquery.operators.ordered_reductions import Ranges, reduced
@@ -45,14 +47,15 @@ from gquery.operators.quantiles import interpolated, positions_between, position
 from gquery.operators.sort_keys import key_parts, sort_keys
 from gquery.planner.ordered_call import OrderedCall
 from gquery.planner.physical import OrderedGroups, Stored
-from gquery.runtime.records import dataclass
+from gquery.runtime.records import dataclass, replace
 
 _ROW_MASK = (1 << ROW_ID_BITS) - 1
 
 
-def ordered_groups(work: OrderedGroups, frame: Frame, device: Device) -> Frame:
-    """The frame of the groups of one that has rows: their keys, and the results of aggregates."""
-    groups = _groups(work, frame, device)
+def ordered_groups(work: OrderedGroups, frame: Frame, device: Device, workers: int = 1) -> Frame:
+    """The frame of the groups of one that has rows: their keys, and the results of aggregates; so many threads of a CPU work at
+    it."""
+    groups = _groups(work, frame, device, workers)
     made: dict[int, ColumnData] = {}
     for (new, source), stored in zip(work.keys, work.columns, strict=False):
         assert new.id == stored.column.id
@@ -61,7 +64,7 @@ def ordered_groups(work: OrderedGroups, frame: Frame, device: Device) -> Frame:
     for stored, call in work.calls:
         key = (call.order, call.kept)
         if key not in orders:
-            orders[key] = InOrder(groups, call.order, call.kept)
+            orders[key] = InOrder(groups, call.order, call.kept, workers)
         made[stored.column.id] = result_of(call, stored, orders[key])
     return Frame(made, groups.count)
 
@@ -90,11 +93,11 @@ def one_group(frame: Frame, device: Device) -> Groups:
     return Groups(frame, device, None, ends, device.zeros(0, np.uint32))
 
 
-def _groups(work: OrderedGroups, frame: Frame, device: Device) -> Groups:
+def _groups(work: OrderedGroups, frame: Frame, device: Device, workers: int) -> Groups:
     xp, rows = device.xp, frame.rows
     if not work.keys:
         return one_group(frame, device)
-    if len(work.keys) == 1 and (found := numbered(frame.columns[work.keys[0][1].id], device)) is not None:
+    if (found := numbered([frame.columns[c.id] for _, c in work.keys], rows, device, workers)) is not None:
         return Groups(frame, device, found.of_rows, found.starts, found.some_rows)
     sorted_rows, flags = order.sort_starts(sort_keys([SortKey(c) for _, c in work.keys], frame, device))
     numbers = xp.empty(rows, np.uint32)
@@ -109,10 +112,27 @@ def _groups(work: OrderedGroups, frame: Frame, device: Device) -> Groups:
 class InOrder:
     """The rows of groups in an order; of each group those that count come first."""
 
-    def __init__(self, groups: Groups, keys: Sequence[SortKey], kept: Column | None) -> None:
+    def __init__(self, groups: Groups, keys: Sequence[SortKey], kept: Column | None, workers: int = 1) -> None:
         self.groups, self.device, self.frame = groups, groups.device, groups.frame
-        self.keys = keys
+        self.keys, self.workers = keys, workers
         self.kept = None if kept is None else self.frame.columns[kept.id].data.on(self.device)
+
+        self._values: dict[int, GroupValues] = {}
+
+    def needs_no_sort(self, argument: Column, column: ColumnData) -> bool:
+        """Whether the n-th values of groups in this order are found without a sort."""
+        (key, *others) = self.keys
+        is_own = not others and key.expr == argument and not key.descending
+        return self.device.is_cpu and is_own and is_selectable(column)
+
+    def values_at(self, column: ColumnData, low: Array, high: Array) -> list[ColumnData]:
+        """The values at two places (int64) of the sorted ones of each group, which are the same or next to each other."""
+        if id(column) not in self._values:
+            numbers, count = self.groups.numbers, self.groups.count
+            self._values[id(column)] = group_values(column, numbers, self.kept, count, self.device, self.workers)
+        first = np.minimum(low, high)
+        ends = self._values[id(column)].select(first)
+        return [column_values(np.where(p > first, ends[1], ends[0]), column, self.device) for p in (low, high)]
 
     @property
     def _before(self) -> list[order.OrderKey]:
@@ -146,6 +166,10 @@ class InOrder:
         if self.kept is None:
             sizes: Array = starts[1:] - starts[:-1]
             return sizes
+        if self.device.is_cpu:
+            numbers = self.groups.numbers
+            counting = np.zeros(self.frame.rows, np.uint32) if numbers is None else numbers
+            return np.bincount(counting[self.kept.view(np.bool_)], minlength=self.groups.count)
         before = xp.zeros(self.frame.rows + 1, np.int64)
         xp.cumsum(gathers.gather(self.kept, self.rows), dtype=np.int64, out=before[1:])
         counted: Array = before[starts[1:]] - before[starts[:-1]]
@@ -173,10 +197,16 @@ def result_of(call: OrderedCall, stored: Stored, rows: InOrder) -> ColumnData:
         case AtEnd() | Accumulated(only=OneValue()):
             return _taken(column, rows.rows_at(device.xp.zeros_like(sizes)), there, device)
         case AtFraction(between=False):
-            return _taken(column, rows.rows_at(positions_of(constants[0], sizes)), there, device)
+            numbers = positions_of(constants[0], sizes)
+            if rows.needs_no_sort(first, column):
+                return replace(rows.values_at(column, numbers, numbers)[0], validity=Buffer(there, device))
+            return _taken(column, rows.rows_at(numbers), there, device)
         case AtFraction():
             low, high, weight = positions_between(constants[0], sizes)
-            ends = [gathers.take(column, rows.rows_at(p), device) for p in (low, high)]
+            if rows.needs_no_sort(first, column):
+                ends = rows.values_at(column, low, high)
+            else:
+                ends = [gathers.take(column, rows.rows_at(p), device) for p in (low, high)]
             return interpolated(ends[0], ends[1], weight, there, stored, device)
         case MostFrequent():  # a second argument says where equal values are not the same
             compared = columns[more[0].id] if more and isinstance(more[0], Column) else column

@@ -152,6 +152,10 @@ class Sorting(Record):
     )
     most_leading: int = number(100, "rows", "of a partition that are worth looking for without a sort")
     reduced_rows: int = number(4096, "rows", "of a group in order that one thread reduces one after another")
+    kernel_values: int = number(4096, "values", "of a group up to which a kernel selects one, and not NumPy")
+    selection_rounds: int = number(
+        64, "rounds", "of such a selection, before the range of the values is halved instead"
+    )
 
 
 @dataclass(init=False, eq=False, repr=False)
@@ -169,6 +173,9 @@ class WindowFunctions(Record):
     )
     spans_width_cpu: int = number(0, "rows", "of the same on a CPU, whose scans take three steps a row")
     least_width: int = number(8, "rows", "of a frame from which on it is made of two scans, not row by row")
+    sliding_tile: int = number(
+        2**17, "rows", "that a thread of a CPU goes through at once where frames slide, at least"
+    )
     frames_a_tile: int = number(
         4,
         "frames",

@@ -57,7 +57,9 @@ def _table(tables: dict[str, pa.Table], sql: str) -> JoinTable:
 
 
 @pytest.mark.parametrize("key", ["dense", "far"])
-@pytest.mark.parametrize("kind", and_slow(("JOIN", "LEFT JOIN", "FULL JOIN", "SEMI JOIN", "ANTI JOIN"), "LEFT JOIN", "SEMI JOIN"))
+@pytest.mark.parametrize(
+    "kind", and_slow(("JOIN", "LEFT JOIN", "FULL JOIN", "SEMI JOIN", "ANTI JOIN"), "LEFT JOIN", "SEMI JOIN")
+)
 @pytest.mark.parametrize(
     "columns", ["small", "flag, kind", "small, flag, money, kind, same", "wide", "x, small", "same"]
 )

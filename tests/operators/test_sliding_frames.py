@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from gquery.operators.window import range_bounds, sliding
+from gquery import tuning
 from tests.support.harness import assert_same
+from tests.support.tuned import Tune
 
 ROWS = 150
 CALLS = ("sum(x)", "avg(x)", "avg(x) FILTER (WHERE k > 3)", "min(x)", "max(k)", "min(d)", "avg(near)", "bool_or(k > 8)")
@@ -45,16 +46,15 @@ def table() -> pa.Table:
 
 @pytest.mark.parametrize("frame", FRAMES)
 @pytest.mark.parametrize("tile", [16, pytest.param(2**17, marks=pytest.mark.slow)])
-def test_beside_duckdb(frame: str, tile: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (range_bounds, sliding):
-        monkeypatch.setattr(module, "PART", tile)
+def test_beside_duckdb(frame: str, tile: int, tune: Tune) -> None:
+    tune(tuning.window_functions, sliding_tile=tile)
     calls = ", ".join(f"{c} OVER w" for c in CALLS)
     sql = f"SELECT i, {calls} FROM t WINDOW w AS ({frame})"
     assert_same(sql, {"t": table()}, targets=("python",), ranks=(1,), settings={"threads": "3"})
 
 
-def test_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sliding, "PART", 16)
+def test_compiled(tune: Tune) -> None:
+    tune(tuning.window_functions, sliding_tile=16)
     window = "PARTITION BY p ORDER BY k, i ROWS BETWEEN 5 PRECEDING AND 2 FOLLOWING"
     big = pa.concat_tables([table()] * 20)
     assert_same(

@@ -75,7 +75,7 @@ _AT = {
 def _both(start: str, end: str) -> PositionKernel:
     """The kernel for both ends of frames that are counted in rows, as many for each: one look at a position's partition."""
     return position_kernel(
-        "partitions:*u32 begins:*u32 back:i64 ahead:i64 lows:*u32 highs:*u32",
+        "partitions:*u32 begins:*u32 back:i64 forth:i64 lows:*u32 highs:*u32",
         *PARTITION,
         "at = i64(i)",
         *RowEnds(start, end, 0, 0).lines,
@@ -85,18 +85,17 @@ def _both(start: str, end: str) -> PositionKernel:
 
 
 class RowEnds(NamedTuple):
-    """Frames whose ends are so many rows away, the same number for each row: ``back`` is the amount of the start, ``ahead`` that
-    of the end, 0 where a bound has none."""
+    """Frames whose ends are so many rows away, the same number for each row; 0 where a bound has no amount."""
 
     start: str
     end: str
-    back: int
-    ahead: int
+    start_amount: int
+    end_amount: int
 
     @property
     def lines(self) -> tuple[str, str]:
         """Lines of a kernel that find ``low`` and ``high`` of the frame of position ``at``; high may be below low."""
-        high = _AT[self.end].format(at="at", away="ahead")
+        high = _AT[self.end].format(at="at", away="forth")
         if not self.end.startswith("unbounded"):
             high = f"add_i64({high}, 1)"
         low = _AT[self.start].format(at="at", away="back")
@@ -106,8 +105,8 @@ class RowEnds(NamedTuple):
         """How many of so many rows a frame has at most."""
         if "unbounded" in f"{self.start} {self.end}":
             return rows
-        first = -self.back if self.start == "preceding" else self.back
-        last = -self.ahead if self.end == "preceding" else self.ahead
+        first = -self.start_amount if self.start == "preceding" else self.start_amount
+        last = -self.end_amount if self.end == "preceding" else self.end_amount
         return max(min(last - first + 1, rows), 1)
 
 
@@ -131,7 +130,7 @@ def _counted_in_rows(frame: WindowFrame, work: Work) -> Ranges | None:
     o = work.ordered
     made = Ranges(work.device.empty(o.count, np.uint32), work.device.empty(o.count, np.uint32))
     kernel = _both(ends.start, ends.end)
-    kernel.run(o, work.workers, o.partitions.numbers, o.partitions.starts, ends.back, ends.ahead, *made)
+    kernel.run(o, work.workers, o.partitions.numbers, o.partitions.starts, ends.start_amount, ends.end_amount, *made)
     return made
 
 

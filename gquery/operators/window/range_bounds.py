@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from gquery import tuning
 from gquery.columns.table import ColumnData
 from gquery.device.array import Array
 from gquery.errors import DataError, OutOfRangeError
@@ -23,7 +24,7 @@ from gquery.expression.types import INT64, DType, Kind, PhysicalType
 from gquery.expression.windows import FrameBound
 from gquery.kernels.bindings import Argument
 from gquery.kernels.builtin import wide_arrays
-from gquery.kernels.builtin.define import PART, BuiltinKernel, builtin_kernel, launch
+from gquery.kernels.builtin.define import BuiltinKernel, builtin_kernel, launch
 from gquery.kernels.builtin.order import signed
 from gquery.operators.window.positions import (
     NEXT_PARTITION,
@@ -213,7 +214,7 @@ def range_bound(bound: FrameBound, is_end: bool, work: Work) -> Array:
     made = device.empty(o.count, np.uint32)
     given = (*numbers, _keys(column, form, work), valid, amounts, *scalars, months, made)
     if device.is_cpu and amounts is None and not (form == "micros" and months) and math.isfinite(amount):
-        rows = max(o.count, 1) if work.workers == 1 else PART
+        rows = max(o.count, 1) if work.workers == 1 else tuning.window_functions.sliding_tile
         _walking(search).run_tiles(o, work.workers, rows, *given)
     else:
         _searching(search).run(o, work.workers, *given)

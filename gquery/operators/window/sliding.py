@@ -25,7 +25,6 @@ from gquery.columns.table import ColumnData
 from gquery.device.array import Array
 from gquery.expression.types import PhysicalType
 from gquery.expression.windows import WindowFrame
-from gquery.kernels.builtin.define import PART
 from gquery.operators.base import make_column
 from gquery.operators.window.frames import RowEnds, frame_ranges, row_ends
 from gquery.operators.window.positions import (
@@ -72,18 +71,22 @@ def sliding_column(
     o, device, word, (op, form, power) = work.ordered, work.device, word_of(values), how
     element = "u8" if stored.physical_type is PhysicalType.BOOL else stored.physical_type.value
     nullable = stored.properties.nullable
-    ends, low, high = row_ends(frame, work), None, None
+    ends = row_ends(frame, work)
+    given: tuple[Array | None, Array | None, int, int]
     if ends is None:
-        low, high = frame_ranges(frame, work)
-    longest = int((high - low).max(initial=1)) if ends is None else ends.longest(o.count)
+        ranges = frame_ranges(frame, work)
+        longest = int((ranges.high - ranges.low).max(initial=1))
+        given = (*ranges, 0, 0)
+    else:
+        longest, given = ends.longest(o.count), (None, None, ends.start_amount, ends.end_amount)
     ring = 1 << max(longest - 1, 1).bit_length()
     tile = _tile_rows(o.count, ring, work.workers)
     known = device.empty(-(-o.count // tile) * ring, values.dtype)
     made = device.empty(o.count, stored.physical_type.numpy)
     valid = device.empty(o.count, np.uint8) if nullable else None
-    kinds, back, ahead = (None, 0, 0) if ends is None else ((ends.start, ends.end), ends.back, ends.ahead)
+    kinds = None if ends is None else (ends.start, ends.end)
     kernel = _sliding(_Shape(op, word, kinds, present is not None, form, element, nullable))
-    numbers = (o.partitions.numbers, o.partitions.starts, low, high, back, ahead)
+    numbers = (o.partitions.numbers, o.partitions.starts, *given)
     limits = (ring, identity(op, word), power)
     kernel.run_tiles(o, work.workers, tile, values, present, *numbers, *limits, known, made, valid)
     return make_column(stored.properties, stored.physical_type, made, valid, o.count, device)
@@ -91,32 +94,17 @@ def sliding_column(
 
 def _tile_rows(rows: int, ring: int, workers: int) -> int:
     """Rows of a tile: several frames, as each tile goes through one more, and no more than a thread's share."""
+    limits = tuning.window_functions
     if workers == 1:
         return max(rows, 1)
-    return max(PART, min(tuning.window_functions.frames_a_tile * ring, -(-rows // workers)))
+    return max(limits.sliding_tile, min(limits.frames_a_tile * ring, -(-rows // workers)))
 
 
-@cache
-def _sliding(s: _Shape) -> PositionKernel:
+def _moving(s: _Shape) -> list[str]:
+    """Lines that go on to the frame from ``low`` to before ``high``: ``middle`` is the end of its first run, ``total`` what the
+    second one's values combine to, and ``count`` how many values it has."""
     value = f"{s.word}(values[row_index({{at}})])"
-    before = [
-        *PARTITION_OF_TILE,
-        "base = mul_i64(i64(i), ring)",
-        "first = i64(-1)",
-        "middle = i64(0)",
-        "last = i64(0)",
-        "total = other",
-        "present_in = i64(0)",
-    ]
-    find = (
-        RowEnds(*s.ends, 0, 0).lines
-        if s.ends
-        else ("low = i64(lows[row_index(at)])", "high = i64(highs[row_index(at)])")
-    )
     lines = [
-        *NEXT_PARTITION,
-        *find,
-        "high = max_i64(low, high)",
         "if ge_i64(low, last) or lt_i64(low, first) or lt_i64(high, last):",  # no row of the frame before is in it
         "    first = low",
         "    middle = low",
@@ -137,15 +125,27 @@ def _sliding(s: _Shape) -> PositionKernel:
         *(["    present_in = add_i64(present_in, i64(present[row_index(last)]))"] * s.masked),
         "    last = add_i64(last, 1)",
     ]
-    if s.masked:
-        lines += [
-            "while lt_i64(first, low):",
-            "    present_in = sub_i64(present_in, i64(present[row_index(first)]))",
-            "    first = add_i64(first, 1)",
-            "count = present_in",
-        ]
-    else:
-        lines += ["first = low", "count = sub_i64(high, low)"]
+    if not s.masked:
+        return [*lines, "first = low", "count = sub_i64(high, low)"]
+    return [
+        *lines,
+        "while lt_i64(first, low):",
+        "    present_in = sub_i64(present_in, i64(present[row_index(first)]))",
+        "    first = add_i64(first, 1)",
+        "count = present_in",
+    ]
+
+
+@cache
+def _sliding(s: _Shape) -> PositionKernel:
+    before = [*PARTITION_OF_TILE, "base = mul_i64(i64(i), ring)", "first = i64(-1)", "middle = i64(0)", "last = i64(0)"]
+    before += ["total = other", "present_in = i64(0)"]
+    find = (
+        RowEnds(*s.ends, 0, 0).lines
+        if s.ends
+        else ("low = i64(lows[row_index(at)])", "high = i64(highs[row_index(at)])")
+    )
+    lines = [*NEXT_PARTITION, *find, "high = max_i64(low, high)", *_moving(s)]
     lines += [
         "found = total",
         "if lt_i64(low, middle):",
@@ -160,7 +160,7 @@ def _sliding(s: _Shape) -> PositionKernel:
         lines.append(f"value = {stored}")
     lines.append(f"store_{s.element}(made, row, value)")
     return tile_kernel(
-        f"values:*{s.word} present:*u8 partitions:*u32 begins:*u32 lows:*u32 highs:*u32 back:i64 ahead:i64 "
+        f"values:*{s.word} present:*u8 partitions:*u32 begins:*u32 lows:*u32 highs:*u32 back:i64 forth:i64 "
         f"ring:i64 other:{s.word} power:f64 known:*{s.word} made:*{s.element} valid:*u8",
         before,
         *lines,

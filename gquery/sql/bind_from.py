@@ -8,13 +8,14 @@ from sqlglot import exp
 
 from gquery.columns.table import TableSource
 from gquery.errors import BindError, CatalogError, FileError, NotSupportedError, did_you_mean
-from gquery.expression.expr import TRUE, Column, Expr, new_column
+from gquery.expression.expr import TRUE, Column, Expr, Literal, new_column
 from gquery.expression.traverse import conjunction
 from gquery.expression.traverse import transform as transform_expr
 from gquery.functions import call
 from gquery.planner.logical.nodes import Apply, Filter, Join, JoinKind, Plan, Query, Scan, Values
 from gquery.planner.logical.tree import column_ids, free_columns
 from gquery.sql.bind_asof import asof_join, right_asof_join
+from gquery.sql.bind_catalog import FUNCTIONS, SCHEMA, schema_table, table_function
 from gquery.sql.bind_expr import ExprBinder
 from gquery.sql.bind_files import reader_arguments, reader_of
 from gquery.sql.bind_limits import numbered
@@ -127,6 +128,8 @@ class FromBinder:
             full = ".".join(p.name for p in node.parts)
             if full.lower().endswith(_FILES):
                 return self._scan(self._file(full), alias or node.db, columns)
+            if node.db.lower() == SCHEMA:
+                return self._named(schema_table(self.query, name), alias or name, columns)
             raise CatalogError(f"schema {node.db!r} does not exist; all tables are in schema main")
         given = catalog.given(name)
         if given is not None:
@@ -177,6 +180,10 @@ class FromBinder:
         if kind is not None:
             return self._read(node, kind, alias, columns)
         name = node.name.lower()
+        if name in FUNCTIONS:
+            given = [ExprBinder(self.query, Scope(), "a table function").bind(a) for a in node.expressions]
+            found = table_function(self.query, name, [a for a in given if isinstance(a, Literal)])
+            return self._named(found, alias or name, columns)
         if name not in ("range", "generate_series"):
             raise NotSupportedError(f"not supported: table function {node.name}")
         binder = ExprBinder(self.query, Scope(), "a table function")

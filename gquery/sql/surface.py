@@ -46,6 +46,8 @@ SURFACE: dict[str, tuple[Construct, ...]] = {
         Construct("UNPIVOT in FROM", "SELECT * FROM u UNPIVOT INCLUDE NULLS ((n, m) FOR bound IN ((lo, a), (hi, a)))"),
         Construct("SUMMARIZE", "SELECT column_name, min, max, count FROM (SUMMARIZE t)"),
         Construct("DESCRIBE, SHOW", "SELECT column_name, column_type FROM (DESCRIBE t)"),
+        Construct("information_schema, duckdb_columns()",
+                  "SELECT column_name, data_type FROM information_schema.columns WHERE table_name = 't'"),
         Construct("VALUES", "SELECT * FROM (VALUES (1, 'one'), (2, 'two')) v(n, name)"),
         Construct("Ranges", "SELECT * FROM range(1, 10, 3)"),
         Construct("Ranges of moments", "SELECT * FROM range(DATE '2024-01-01', DATE '2024-01-04', INTERVAL 12 HOUR)"),

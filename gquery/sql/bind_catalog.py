@@ -1,0 +1,148 @@
+"""What there is, as tables: ``information_schema.tables`` and ``.columns``, ``duckdb_tables()``, ``duckdb_columns()`` and
+``pragma_table_info('t')``.
+
+They are constant rows, written while a statement is bound: a plan is used only while the catalog is as it was. Columns are
+DuckDB's, in its order; those of its functions that number objects or hold their SQL are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlglot import exp
+
+from gquery.errors import BindError, CatalogError, Error
+from gquery.expression.expr import Literal, new_column
+from gquery.expression.nested_types import known_type
+from gquery.expression.types import BIGINT, BOOLEAN, INTEGER, VARCHAR, DType, Kind
+from gquery.planner.logical.nodes import Query, Values
+from gquery.sql.ctes import Ctes, Queries
+
+_TEXTS = dict.fromkeys
+_OF_TABLE = _TEXTS(("table_catalog", "table_schema", "table_name"), VARCHAR)
+_NUMERIC = _TEXTS(("numeric_precision", "numeric_precision_radix", "numeric_scale"), INTEGER)
+_COLUMNS: dict[str, dict[str, DType]] = {
+    "information_schema.tables": _OF_TABLE | _TEXTS((
+        "table_type", "self_referencing_column_name", "reference_generation", "user_defined_type_catalog",
+        "user_defined_type_schema", "user_defined_type_name", "is_insertable_into", "is_typed", "commit_action",
+        "TABLE_COMMENT",
+    ), VARCHAR),
+    "information_schema.columns": _OF_TABLE | {"column_name": VARCHAR, "ordinal_position": INTEGER} | _TEXTS((
+        "column_default", "is_nullable", "data_type",
+    ), VARCHAR) | _TEXTS(("character_maximum_length", "character_octet_length"), INTEGER) | _NUMERIC | {
+        "datetime_precision": INTEGER, "interval_type": VARCHAR, "interval_precision": INTEGER
+    } | _TEXTS((
+        "character_set_catalog", "character_set_schema", "character_set_name", "collation_catalog", "collation_schema",
+        "collation_name", "domain_catalog", "domain_schema", "domain_name", "udt_catalog", "udt_schema", "udt_name",
+        "scope_catalog", "scope_schema", "scope_name",
+    ), VARCHAR) | {
+        "maximum_cardinality": BIGINT, "dtd_identifier": VARCHAR, "is_self_referencing": BOOLEAN, "is_identity": BOOLEAN
+    } | _TEXTS((
+        "identity_generation", "identity_start", "identity_increment", "identity_maximum", "identity_minimum",
+    ), VARCHAR) | {
+        "identity_cycle": BOOLEAN, "is_generated": VARCHAR, "generation_expression": VARCHAR, "is_updatable": BOOLEAN,
+        "COLUMN_COMMENT": VARCHAR,
+    },
+    "duckdb_tables": _TEXTS(("database_name", "schema_name", "table_name", "comment"), VARCHAR) | _TEXTS(
+        ("internal", "temporary", "has_primary_key"), BOOLEAN
+    ) | _TEXTS(("estimated_size", "column_count", "index_count", "check_constraint_count"), BIGINT),
+    "duckdb_columns": _TEXTS(("database_name", "schema_name", "table_name", "column_name"), VARCHAR) | {
+        "column_index": INTEGER, "comment": VARCHAR, "internal": BOOLEAN, "column_default": VARCHAR,
+        "is_nullable": BOOLEAN, "data_type": VARCHAR, "character_maximum_length": INTEGER,
+    } | _NUMERIC,
+    "pragma_table_info": {
+        "cid": INTEGER, "name": VARCHAR, "type": VARCHAR, "notnull": BOOLEAN, "dflt_value": VARCHAR, "pk": BOOLEAN
+    },
+}  # fmt: skip
+SCHEMA = "information_schema"
+FUNCTIONS = ("duckdb_tables", "duckdb_columns", "pragma_table_info")
+_BITS = {Kind.TINYINT: 8, Kind.SMALLINT: 16, Kind.INTEGER: 32, Kind.BIGINT: 64, Kind.REAL: 24, Kind.DOUBLE: 53}
+_Row = dict[str, Any]
+
+
+def schema_table(query: Queries, name: str) -> Query:
+    """A table of the schema; CatalogError where it has none of that name."""
+    full = f"{SCHEMA}.{name.lower()}"
+    if full not in _COLUMNS:
+        raise CatalogError(f"table {SCHEMA}.{name} does not exist; there are {SCHEMA}.tables and {SCHEMA}.columns")
+    return _rows(full, _tables(query) if name.lower() == "tables" else _columns(query, query.catalog.names()))
+
+
+def table_function(query: Queries, name: str, args: Sequence[Literal]) -> Query:
+    """The rows of one of `FUNCTIONS`."""
+    if name == "pragma_table_info":
+        if len(args) != 1 or not isinstance(args[0].value, str):
+            raise BindError(f"{name} takes the name of a table")
+        query.catalog.get(args[0].value)
+        return _rows(name, _columns(query, [args[0].value]))
+    if args:
+        raise BindError(f"{name} takes no arguments")
+    if name == "duckdb_columns":
+        return _rows(name, _columns(query, query.catalog.names()))
+    return _rows(name, [_sized(query, t) for t in query.catalog.tables()])
+
+
+def _rows(name: str, rows: Sequence[_Row]) -> Query:
+    """Constant rows; what a row says nothing of is NULL."""
+    types = _COLUMNS[name]
+    nullable = {"is_nullable": "YES" if types.get("is_nullable") == VARCHAR else True}  # no table has constraints
+    columns = tuple(new_column(n, dtype, True) for n, dtype in types.items())
+    values = tuple(tuple(Literal((nullable | row).get(n), t) for n, t in types.items()) for row in rows)
+    return Query(Values(columns, values), columns, tuple(types))
+
+
+def _named(table: str) -> _Row:
+    """The names of a table, under all names that they have here."""
+    return {
+        "table_catalog": "memory", "table_schema": "main", "table_name": table, "database_name": "memory", "schema_name": "main",
+        "internal": False,
+    }  # fmt: skip
+
+
+def _tables(query: Queries) -> list[_Row]:
+    rows: list[_Row] = []
+    for name in query.catalog.names():
+        is_view = query.catalog.view(name) is not None
+        kind = {"table_type": "VIEW" if is_view else "BASE TABLE", "is_insertable_into": "NO" if is_view else "YES"}
+        rows.append(_named(name) | kind | {"is_typed": "NO"})
+    return rows
+
+
+def _sized(query: Queries, name: str) -> _Row:
+    table = query.catalog.table(name)
+    no = {"temporary": False, "has_primary_key": False, "index_count": 0, "check_constraint_count": 0}
+    return _named(name) | no | {"estimated_size": table.rows, "column_count": len(table.schema.fields)}
+
+
+def _columns(query: Queries, tables: Sequence[str]) -> list[_Row]:
+    rows: list[_Row] = []
+    for table in tables:
+        flags = {"pk": False, "notnull": False}
+        for n, (name, dtype) in enumerate(_typed(query, table), 1):
+            written = str(known_type(dtype))
+            of = {"column_name": name, "name": name, "data_type": written, "type": written}
+            at = {"ordinal_position": n, "column_index": n, "cid": n - 1}
+            rows.append(_named(table) | flags | of | at | _precision(dtype))
+    return rows
+
+
+def _typed(query: Queries, table: str) -> list[tuple[str, DType]]:
+    """Names and types of a table's columns, none of a view that cannot be bound any more."""
+    if query.catalog.view(table) is None:
+        return [(f.name, f.dtype) for f in query.catalog.shape(table).schema.fields]
+    node = exp.select("*").from_(exp.Table(this=exp.to_identifier(table, quoted=True)))
+    try:
+        found = query.query(node, None, Ctes())
+    except Error:
+        return []
+    return [(n, c.dtype) for n, c in zip(found.names, found.outputs, strict=True)]
+
+
+def _precision(dtype: DType) -> _Row:
+    if dtype.kind is Kind.DECIMAL:
+        found: tuple[int | None, ...] = (dtype.precision, 10, dtype.scale)
+    else:
+        bits = _BITS.get(dtype.kind)
+        found = (None, None, None) if bits is None else (bits, 2, 0)
+    return dict(zip(_NUMERIC, found, strict=True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 import random
 from collections.abc import Callable
 from decimal import Decimal
@@ -193,6 +194,13 @@ def edges() -> Tables:
                 "u16": pa.array([0, 2**16 - 1, 1, None], pa.uint16()),
                 "u32": pa.array([0, 2**32 - 1, 1, None], pa.uint32()),
                 "u64": pa.array([0, 2**64 - 1, 2**63, None], pa.uint64()),
+            }
+        ),
+        "zeros": pa.table(
+            {
+                "k": pa.array([1, 2, 3, 4, 5, 6], pa.int32()),
+                "f": pa.array([0.0, -0.0, 1.5, -0.0, None, math.nan], pa.float64()),
+                "r": pa.array([-0.0, 0.0, 0.0, math.nan, None, math.nan], pa.float32()),
             }
         ),
         "decs": pa.table(

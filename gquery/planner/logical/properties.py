@@ -12,6 +12,7 @@ from typing import assert_never
 from gquery import tuning
 from gquery.expression.expr import Call, Column, Expr, Literal
 from gquery.expression.traverse import conjuncts
+from gquery.expression.types import DType, Kind
 from gquery.planner.logical.nodes import (
     Aggregate,
     Apply,
@@ -45,6 +46,12 @@ def equality(e: Expr) -> tuple[Column, Column] | None:
         if isinstance(a, Column) and isinstance(b, Column):
             return a, b
     return None
+
+
+def equal_is_same(dtype: DType) -> bool:
+    """Whether values of a type that are equal cannot be told apart. 0.0 and -0.0 can, by their texts and by what they divide, and
+    so can '1 month' and '30 days': what rests on one of several equal values may hold for that one alone."""
+    return not (dtype.is_float or dtype.is_nested or dtype.kind is Kind.INTERVAL)
 
 
 def key_pair(term: Expr, left: frozenset[int], right: frozenset[int]) -> tuple[Expr, Expr] | None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from gquery import tuning
 from gquery.expression.expr import TRUE, And, Call, Cast, Column, Expr, In, IsNull, Literal, Not, Or
 from gquery.expression.traverse import conjunction, conjuncts, disjunction, substitute, walk
-from gquery.planner.logical.properties import equality
+from gquery.planner.logical.properties import equal_is_same, equality
 from gquery.planner.logical.tree import used_columns
 
 
@@ -67,10 +67,12 @@ def equal_columns(terms: tuple[Expr, ...]) -> dict[int, tuple[Column, ...]]:
 
 
 def _cheap(term: Expr) -> bool:
-    """Whether a predicate of one column is worth testing on another: comparisons with constants, IN and their like."""
+    """Whether a predicate of one column is true and worth testing of another that is equal: comparisons with constants, IN and
+    their like, but none of the texts of floats."""
     return (
         all(
-            isinstance(e, Column | Literal | In | And | Or | Not | Cast)
+            isinstance(e, Column | Literal | In | And | Or | Not)
+            or (isinstance(e, Cast) and (equal_is_same(e.arg.dtype) or e.dtype.is_numeric))
             or (isinstance(e, Call) and e.function in ("eq", "ne", "lt", "le", "gt", "ge", "like"))
             for e in walk(term)
         )

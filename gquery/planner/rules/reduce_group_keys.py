@@ -3,15 +3,18 @@
     Aggregate by k, name              Aggregate by k, dependent_value(name)
       Scan t (k unique)         =>      Scan t (k unique)
 
-Constant keys go the same way. At least one key stays: an aggregate without keys would have a row for no input. DISTINCT
-of rows that have a unique key is no aggregate at all, nor is DISTINCT of rows that are only looked for (SEMI, ANTI, MARK).
+An expression rests on values that are the same, which equal floats need not be (`equal_is_same`): 0.0 and -0.0 have texts of
+their own. Constant keys go the same way. At least one key stays: an aggregate without keys would have a row for no input.
+DISTINCT of rows that have a unique key is no aggregate at all, nor is DISTINCT of rows that are only looked for (SEMI, ANTI,
+MARK).
 """
 
 from __future__ import annotations
 
 from gquery.expression.expr import AggregateCall, Column, Expr
+from gquery.expression.traverse import walk
 from gquery.planner.logical.nodes import Aggregate, Join, JoinKind, Plan, Project
-from gquery.planner.logical.properties import determined, is_unique
+from gquery.planner.logical.properties import determined, equal_is_same, is_unique
 from gquery.planner.logical.tree import transform_up, used_columns
 from gquery.runtime.records import replace
 
@@ -45,6 +48,8 @@ def _reduce(plan: Aggregate) -> Plan:
         rest = [k for k in kept if k is not key]
         known = frozenset(e.id for _, e in rest if isinstance(e, Column))
         used = used_columns(key[1])
+        if not (isinstance(key[1], Column) or _rests_on_same(key[1])):
+            continue
         if rest and (used <= known or (known and used <= determined(plan.source, known))):
             kept = rest
             dropped.append(key)
@@ -52,3 +57,7 @@ def _reduce(plan: Aggregate) -> Plan:
         return plan
     calls = tuple((c, AggregateCall("dependent_value", (e,), e.dtype)) for c, e in plan.keys if (c, e) in dropped)
     return Aggregate(plan.source, tuple(kept), plan.aggregates + calls)
+
+
+def _rests_on_same(e: Expr) -> bool:
+    return all(equal_is_same(c.dtype) for c in walk(e) if isinstance(c, Column))

@@ -66,8 +66,8 @@ DIRECT = {
 
 
 @pytest.fixture(autouse=True)
-def went(monkeypatch: pytest.MonkeyPatch) -> list[Frame | None]:
-    """CPU ranks write to each other's memory; what came of each try."""
+def went(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> list[Frame | None]:
+    """CPU ranks write to each other's memory, as GPUs do; what came of each try."""
     made: list[Frame | None] = []
     real = direct_exchange.sent_directly
 
@@ -75,9 +75,10 @@ def went(monkeypatch: pytest.MonkeyPatch) -> list[Frame | None]:
         made.append(real(*given))
         return made[-1]
 
-    partition_kernels.run_here(monkeypatch)
-    monkeypatch.setattr(direct_exchange, "may_write", lambda device: True)
-    monkeypatch.setattr(direct_exchange, "reach_each_other", lambda devices: True)
+    if request.node.get_closest_marker("cuda") is None:
+        partition_kernels.run_here(monkeypatch)
+        monkeypatch.setattr(direct_exchange, "may_write", lambda device: True)
+        monkeypatch.setattr(direct_exchange, "reach_each_other", lambda devices: True)
     monkeypatch.setattr("gquery.execution.hashed_rows.sent_directly", sent)
     return made
 
@@ -88,6 +89,14 @@ def test_answers(sql: str, sides: int, went: list[Frame | None], tune: Tune) -> 
     assert_same(sql, TABLES, targets=("python",), ranks=(3,))
     found = [f for f in went if f is not None]
     assert len(found) >= 3 * sides and len(found) % 3 == 0, "each rank gets the rows of each side so"
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("sql", DIRECT)
+def test_on_gpus(sql: str, went: list[Frame | None], tune: Tune) -> None:
+    tune(tuning.partitioning, heavy_fraction=1e9)
+    assert_same(sql, TABLES, targets=("cuda",), ranks=(2,))
+    assert any(f is not None for f in went)
 
 
 def test_a_side_without_rows(went: list[Frame | None]) -> None:

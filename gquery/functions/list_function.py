@@ -76,6 +76,7 @@ def list_overload(
         resolve = _resolver(name, rule)
         for alias in names.split():
             LIST_RESOLVERS.setdefault(alias, []).append(resolve)
+            RESOLVERS.setdefault(alias, [])  # of a name that is of lists alone
             if signature:
                 _document(alias, signature, f.__module__, doc)
         return f

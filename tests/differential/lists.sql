@@ -256,3 +256,8 @@ list_transform([s], lambda x: x.upper()), -k.abs(), s.substring(1, 1) || 'z', ma
 select s.lower() as t, count(*), k.max() from l where s.contains('a') or s.upper() in ['B', 'C'] group by s.lower() having count(*).abs() > 0 order by t.reverse(), 2
 
 select upper((select max(x.s) from l x where x.k <= l.k)).lower(), cast(k as varchar).lpad(3, '0'), case when k > 1 then s end.upper() from l
+
+select k, list_resize(xs, k, k), list_resize([s], 2), list_resize(xs, 1), list_select(xs, [1, k]), list_where(xs, [k > 1, true]), array_push_back(xs, k), xs.array_pop_back(), array_pop_front(xs) from l where k >= 0
+
+select k, unnest(generate_series(date '2024-01-30', date '2024-01-30' + to_days(k % 3), interval 1 day)),
+len(range(date '2024-01-31', date '2024-01-31' + to_days(k * 30), interval '1 month')), range(timestamp '2024-01-02 10:00:00', timestamp '2024-01-02', interval '-3 hours 30 minutes')[k] from l where k >= 0

@@ -14,8 +14,8 @@ import pytest
 
 import gquery
 from gquery.errors import BindError, ConversionError, OutOfRangeError
-from gquery.functions import AGGREGATES, EXAMPLES, FUNCTIONS, call
-from gquery.functions.registry import SIGNATURES
+from gquery.functions import AGGREGATES, EXAMPLES, FUNCTIONS, RESOLVERS, call
+from gquery.functions.registry import LIST_RESOLVERS, SIGNATURES
 from gquery.functions.windows import WINDOWS
 from gquery.sql.types import python_literal
 from tests.support.paths import TESTS
@@ -163,3 +163,8 @@ def test_unknown_function_has_candidates() -> None:
 def test_refused(engine: gquery.Connection, sql: str, error: type[Exception]) -> None:
     with pytest.raises(error):
         engine.sql(f"SELECT {sql}").fetchall()
+
+
+def test_what_takes_lists_is_found_by_its_name() -> None:
+    """`call` looks for a name first, whatever its arguments are."""
+    assert [name for name in LIST_RESOLVERS if name not in RESOLVERS] == []

@@ -1,0 +1,124 @@
+"""Lists made of some elements of others: by places, by flags, cut or filled up to a length, without an end, side by side."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gquery.errors import ConversionError, DataError, OutOfRangeError
+from gquery.expression.expr import Expr, Literal
+from gquery.expression.nested_types import list_of
+from gquery.expression.types import BIGINT, BOOLEAN
+from gquery.functions.casts import cast
+from gquery.functions.list_arrays import Lists, list_array, lists_of, plain, together
+from gquery.functions.list_function import Typed, element_of, list_function
+from gquery.functions.registry import LIST_RESOLVERS, RESOLVERS, call, resolver
+from gquery.functions.vectors import Vector, array_of, flags, from_numpy, integers, room, size_of
+
+_MOST = 2**31
+
+
+def _resized(xs: Expr, size: Expr, value: Expr | None = None) -> Typed | None:
+    element = element_of(xs)
+    if element is None or xs.dtype.element is None:
+        return None
+    return (xs, cast(size, BIGINT), cast(Literal(None, element) if value is None else value, element)), xs.dtype
+
+
+@list_function("list_resize array_resize", _resized, "$(list, BIGINT[, any])", strict=False, nullable=True,
+               example=("list_resize([1], 3, 9)", "[1, 9, 9]"))  # fmt: skip
+def list_resize(xs: Vector, size: Vector, value: Vector) -> Vector:
+    """The first elements, so many as are asked for; where there are fewer, a value or NULL stands for those that are missing."""
+    rows = size_of(xs, size, value)
+    lists, fill = lists_of(xs, rows), plain(array_of(value, rows))
+    sizes = array_of(size, rows)
+    wanted = np.where(flags(sizes.is_valid()) & lists.ok, integers(sizes, rows), 0)
+    if bool((wanted < 0).any()):
+        raise ConversionError("list_resize: a size that is negative")
+    total = int(wanted.astype(np.float64).sum())
+    if total > _MOST:
+        raise OutOfRangeError("list_resize: a list has at most 2^31 elements")
+    room(8 * total)
+    ends = np.cumsum(wanted)
+    row = np.repeat(np.arange(rows), wanted)
+    ordinals = np.arange(int(ends[-1]) if rows else 0) - np.repeat(ends - wanted, wanted)
+    places = np.where(ordinals < lists.lengths[row], lists.starts[row] + ordinals, len(lists.elements) + row)
+    return list_array(together(lists.elements, fill).take(from_numpy(places)), wanted, lists.ok)
+
+
+def _with_places(xs: Expr, places: Expr) -> Typed | None:
+    element = places.dtype.element
+    if xs.dtype.element is None or element is None:
+        return None
+    return (xs, cast(places, list_of(BIGINT))), xs.dtype
+
+
+@list_function("list_select array_select", _with_places, "$(list, BIGINT[])",
+               example=("list_select([7, 8, 9], [3, 1])", "[9, 7]"))  # fmt: skip
+def list_select(xs: Vector, places: Vector) -> Vector:
+    """The elements at places, NULL for a place that is not there."""
+    rows = size_of(xs, places)
+    lists, wanted, ok = _both(xs, places, rows)
+    at = integers(wanted.flat, len(wanted.flat))
+    is_there = (at > 0) & (at <= lists.lengths[wanted.rows])
+    found = lists.elements.take(from_numpy(np.where(is_there, lists.starts[wanted.rows] + at - 1, 0), is_there))
+    return list_array(found, wanted.lengths, ok)
+
+
+def _with_flags(xs: Expr, keep: Expr) -> Typed | None:
+    if xs.dtype.element is None or keep.dtype.element is None:
+        return None
+    return (xs, cast(keep, list_of(BOOLEAN))), xs.dtype
+
+
+@list_function("list_where array_where", _with_flags, "$(list, BOOLEAN[])",
+               example=("list_where([7, 8, 9], [true, false, true])", "[7, 9]"))  # fmt: skip
+def list_where(xs: Vector, keep: Vector) -> Vector:
+    """The elements whose flags are true; NULL for one that is not there."""
+    rows = size_of(xs, keep)
+    lists, wanted, ok = _both(xs, keep, rows)
+    kept = flags(wanted.flat)
+    row, at = wanted.rows[kept], wanted.ordinals[kept]
+    is_there = at < lists.lengths[row]
+    found = lists.elements.take(from_numpy(np.where(is_there, lists.starts[row] + at, 0), is_there))
+    return list_array(found, np.bincount(row, minlength=rows).astype(np.int64), ok)
+
+
+def _both(xs: Vector, others: Vector, rows: int) -> tuple[Lists, Lists, Any]:
+    """Two lists of each row, without elements where one is NULL. DataError where the other has a NULL."""
+    lists, wanted = lists_of(xs, rows), lists_of(others, rows)
+    ok = lists.ok & wanted.ok
+    wanted = Lists(wanted.starts, np.where(ok, wanted.lengths, 0), ok, wanted.elements)
+    if wanted.flat.null_count:
+        raise DataError("list_select and list_where take no NULL among places and flags")
+    return lists, wanted, ok
+
+
+@resolver("array_push_back", "$(list, any)", example=("array_push_back([1], 2)", "[1, 2]"))
+def _push_back(xs: Expr, value: Expr) -> Expr | None:
+    """The list with a value behind its elements."""
+    return call("list_append", xs, value) if xs.dtype.is_list else None
+
+
+@resolver("array_push_front", "$(list, any)", example=("array_push_front([2], 1)", "[1, 2]"))
+def _push_front(xs: Expr, value: Expr) -> Expr | None:
+    """The list with a value before its elements."""
+    return call("list_prepend", value, xs) if xs.dtype.is_list else None
+
+
+@resolver("array_pop_back", "$(list)", example=("array_pop_back([1, 2])", "[1]"))
+def _pop_back(xs: Expr) -> Expr | None:
+    """The list without its last element."""
+    one = Literal(1, BIGINT)
+    return call("list_slice", xs, one, call("subtract", call("len", xs), one)) if xs.dtype.is_list else None
+
+
+@resolver("array_pop_front", "$(list)", example=("array_pop_front([1, 2])", "[2]"))
+def _pop_front(xs: Expr) -> Expr | None:
+    """The list without its first element."""
+    return call("list_slice", xs, Literal(2, BIGINT), call("len", xs)) if xs.dtype.is_list else None
+
+
+for _name in ("array_push_back", "array_push_front", "array_pop_back", "array_pop_front"):
+    LIST_RESOLVERS[_name] = RESOLVERS[_name]

@@ -144,6 +144,9 @@ class Fixed:
         self._order = OrderOfParts(self._dtype.is_exact)
         is_integer = self._dtype.is_exact and self._dtype.kind is not Kind.BOOLEAN
         self._zones = ZonesOfParts(starts[-1]) if is_integer else None
+        self.is_long = (
+            starts[-1] >= tuning.encoding.compiled_rows
+        )  # whether enough values are decoded for compiled loops
         self._lock = threading.Lock()
         self._validity: Any = None
         self._nulls = 0
@@ -166,8 +169,7 @@ class Fixed:
     def takes_words(self) -> bool:
         """Whether there are enough integers for compiled loops, and the loop from words is there."""
         is_plain = self._zones is not None and words_of(self._type) is not None
-        is_long = self._starts[-1] >= tuning.encoding.compiled_rows
-        return is_plain and is_long and word_loop(self._values.itemsize) is not None
+        return is_plain and self.is_long and word_loop(self._values.itemsize) is not None
 
     def add(self, group: int, pieces: Iterable[pa.Array | Words]) -> int:
         """Copies the pieces of a group into their rows of the column's array; how many rows they have. MisfitError where
@@ -197,7 +199,7 @@ class Fixed:
 
     def _loop(self) -> NarrowingLoop | None:
         """What narrows pieces in one pass, where there are enough rows for it."""
-        if self._zones is None or self._starts[-1] < tuning.encoding.compiled_rows:
+        if self._zones is None or not self.is_long:
             return None
         return loop_for(self._type, self._values.itemsize)
 

@@ -41,6 +41,11 @@ class PageKernels(Protocol):
         many are there, and no more."""
         ...
 
+    def pick(self, words: Array, bits: Array, first: int) -> int:
+        """Moves those words whose bit is set, that of the first one is ``first``, to the front, in order; how many there are.
+        Behind the bits lie eight bytes that may be read."""
+        ...
+
 
 _find: Callable[[], PageKernels | None] | None = None
 

@@ -9,6 +9,9 @@ A query that needs few row groups reads those alone, as a `ParquetPart`: a table
 a part is taken for the whole. Its columns are kept as long as somebody holds the part (a plan that is kept does), and
 found again by the numbers of its row groups. Parts that come to as many rows as the table has show that reading it would
 have been cheaper: from then on columns are read whole.
+
+Under a memory limit, where columns would take much of it, a part may have some rows of its row groups alone: those that a filter
+on one column may keep (`gquery.io.selected_rows`). Each costs as much as reading the whole, so that columns are read so once.
 """
 
 from __future__ import annotations
@@ -19,12 +22,13 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from gquery import tuning
-from gquery.columns.domain import Restriction, ScanUse
+from gquery.columns.domain import Domain, Restriction, ScanUse
 from gquery.io.column_cache import ColumnCache
 from gquery.io.files import File, Paths
 from gquery.io.parquet_files import RowGroup, open_files
 from gquery.io.parquet_rows import ParquetRows
-from gquery.io.row_groups import needed
+from gquery.io.row_groups import narrowest, needed
+from gquery.io.selected_rows import Selection
 from gquery.io.watched import Asked, WatchedFiles
 
 
@@ -78,7 +82,8 @@ class ParquetSource(WatchedFiles, ParquetRows):
             self._files, self._contents = files, open_files(self.asked, files)
             self.schema, self._groups = self._contents.schema, self._contents.groups
             self._statistics = {}
-            self._parts: WeakValueDictionary[tuple[RowGroup, ...], ParquetPart] = WeakValueDictionary()
+            self._parts: WeakValueDictionary[PartKey, ParquetPart] = WeakValueDictionary()
+            self._wide: set[tuple[int, Domain]] = set()  # filters that keep more rows than was thought
             self._read_in_parts: dict[int, int] = {}  # by field: the rows that parts have read
 
     def restricted(self, uses: Sequence[ScanUse]) -> Restriction:
@@ -89,15 +94,43 @@ class ParquetSource(WatchedFiles, ParquetRows):
             if all(self.is_held(f) for f in fields):
                 return Restriction(self)
             groups, is_cut = needed(self._contents, uses)
-            part = self._parts.get(groups)
-            if part is None:
-                if not self._is_worth_it(sum(g.rows for g in groups), fields):
-                    return Restriction(self)
-                part = self._parts[groups] = ParquetPart(self, groups)
+            rows, part = sum(g.rows for g in groups), self._parts.get((groups, None))
+            if part is None and self._is_worth_it(rows, fields):
+                part = self._parts[groups, None] = ParquetPart(self, groups)
+            if part is None and (part := self._selected(groups, uses, fields)) is None:
+                return Restriction(self)
             for f in fields:
                 if not part.is_counted(f):
-                    self._read_in_parts[f] = self._read_in_parts.get(f, 0) + part.rows
+                    self._read_in_parts[f] = self._read_in_parts.get(f, 0) + rows
         return Restriction(part, is_cut)
+
+    def _selected(
+        self, groups: tuple[RowGroup, ...], uses: Sequence[ScanUse], fields: Sequence[int]
+    ) -> ParquetPart | None:
+        """Those rows of row groups that a filter may keep, where columns would take much of a memory limit and were not read so
+        before."""
+        device, limit = self._cache.device, self._cache.limit
+        if device is None or not device.keeps_columns or limit is None or any(map(self.is_held, fields)):
+            return None
+        if sum(map(self.bytes_of, fields)) < tuning.reading.selected_memory * limit:
+            return None
+        by = narrowest(self._contents, groups, uses)
+        if by is None or by in self._wide:
+            return None
+        part = self._parts.get((groups, by))
+        if part is not None:
+            return part
+        rows = sum(g.rows for g in groups)
+        if any(self._read_in_parts.get(f, 0) + rows > self.rows for f in fields):
+            return None
+        found = self.rows_with(groups, *by)
+        if found is None or sum(g.count for g in found) > tuning.reading.selected_share * rows:
+            self._wide.add(by)
+            return None
+        kept = [(g._replace(rows=s.count, whole=False), s) for g, s in zip(groups, found, strict=True) if s.count]
+        selection = Selection(by[0], tuple(s for _, s in kept))
+        part = self._parts[groups, by] = ParquetPart(self, tuple(g for g, _ in kept), selection)
+        return part
 
     def _is_worth_it(self, rows: int, fields: Sequence[int]) -> bool:
         """Whether to read so many rows of columns in place of all."""
@@ -109,13 +142,17 @@ class ParquetSource(WatchedFiles, ParquetRows):
         return all(self._read_in_parts.get(f, 0) + rows <= self.rows for f in fields)
 
 
+PartKey = tuple[tuple[RowGroup, ...], tuple[int, Domain] | None]
+"""What tells one part from another: its row groups, and by which column's values their rows are selected."""
+
+
 class ParquetPart(ParquetRows):
     """Some rows of a `ParquetSource`, whose files are as they were when the part was made."""
 
-    def __init__(self, whole: ParquetSource, groups: tuple[RowGroup, ...]) -> None:
+    def __init__(self, whole: ParquetSource, groups: tuple[RowGroup, ...], selection: Selection | None = None) -> None:
         ParquetRows.__init__(self, whole._cache, whole._narrow)
         self.name, self.schema, self.asked = whole.name, whole.schema, whole.asked
-        self._contents, self._groups = whole._contents, groups
+        self._contents, self._groups, self._selection = whole._contents, groups, selection
         self._counted: set[int] = set()
 
     @property

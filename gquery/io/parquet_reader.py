@@ -18,8 +18,9 @@ from typing import Any
 import pyarrow as pa
 
 from gquery import tuning
-from gquery.columns.assemble import Assembly, Gathered, MisfitError, assembly_for
+from gquery.columns.assemble import Assembly, Fixed, Gathered, MisfitError, assembly_for
 from gquery.columns.assemble_strings import Strings
+from gquery.columns.domain import Domain
 from gquery.columns.encode_strings import without_views
 from gquery.columns.ownership import check_decoded
 from gquery.columns.page_values import Words, page_kernels
@@ -33,6 +34,7 @@ from gquery.io.files import reading
 from gquery.io.pages import ChunkReader, PageBuffers, chunk_of_pages
 from gquery.io.parquet_files import ParquetFiles, RowGroup
 from gquery.io.parquet_opened import OpenedParquet, random_access
+from gquery.io.selected_rows import SelectedRows, Selecting, Selection
 from gquery.runtime.records import dataclass
 from gquery.runtime.threads import Phases, Task
 
@@ -40,7 +42,7 @@ from gquery.runtime.threads import Phases, Task
 @dataclass(frozen=True)
 class Wanted:
     """A column to read: the numbers of its leaves in the files, its Arrow type, with ``as_codes`` that of codes; bounds and bytes
-    that the footers tell."""
+    that the footers tell. ``number`` is the field's."""
 
     field: Field
     leaves: range
@@ -48,6 +50,7 @@ class Wanted:
     as_codes: bool
     bounds: Bounds | None
     size: int
+    number: int = 0
 
 
 @dataclass
@@ -61,7 +64,8 @@ class Spent:
 
 
 class ParquetReader:
-    """One reading of some columns of some row groups; to be closed before the columns are used."""
+    """One reading of some columns of some row groups, with a ``selection`` of those of their rows that it selects; to be closed
+    before the columns are used."""
 
     def __init__(
         self,
@@ -70,8 +74,9 @@ class ParquetReader:
         device: Device | None,
         narrow: bool,
         codes: Sequence[int],
+        selection: Selection | None = None,
     ) -> None:
-        self._files, self._groups = files, groups
+        self._files, self._groups, self._selection = files, groups, selection
         self._narrow = narrow
         self._codes = codes  # the leaves that are wanted as codes
         self._upload = Upload(device)
@@ -91,6 +96,12 @@ class ParquetReader:
             except StopIteration as end:
                 return end.value  # type: ignore[no-any-return]
             yield [partial(self._timed, task) for task in tasks]
+
+    def selected(self, wanted: Wanted, domain: Domain) -> Phases[list[SelectedRows] | None]:
+        """Which rows of each row group have values of a domain; None where kernels cannot read all of them."""
+        made, misfits = Selecting(self._groups, domain, self._upload), list[int]()
+        yield [partial(self._decode, wanted, group, made, misfits) for group in range(len(self._groups))]
+        return None if misfits else made.found()
 
     def close(self) -> Spent:
         """Wait until all has arrived on the device; where the time went."""
@@ -121,18 +132,22 @@ class ParquetReader:
         is_short = self._starts[-1] < tuning.reading.coded_rows and not all(group.whole for group in self._groups)
         if is_short and wanted.type in (pa.string(), pa.large_string()):  # a look at a file: no dictionary pays
             return Strings(self._starts, self._upload, may_repeat=False)
-        return assembly_for(wanted.type, wanted.field, self._starts, wanted.bounds, self._narrow, self._upload)
+        made = assembly_for(wanted.type, wanted.field, self._starts, wanted.bounds, self._narrow, self._upload)
+        if self._selection is not None and isinstance(made, Fixed):
+            made.is_long = True
+        return made
 
-    def _decode(self, wanted: Wanted, group: int, assembly: Assembly, misfits: list[int]) -> None:
+    def _decode(self, wanted: Wanted, group: int, assembly: Assembly | Selecting, misfits: list[int]) -> None:
         """A row group into its assembly, or its number into ``misfits``."""
         if misfits:
             return
         name, place = wanted.field.name, self._groups[group]
         file, waited = self._files.files[place.file].name, [0.0]
-        with reading(file, "Parquet file"), self._opened(place) as opened:
-            pieces = self._pieces(opened, wanted, place, assembly, waited)
+        read = place if self._selection is None else self._files.groups[place.position]
+        with reading(file, "Parquet file"), self._opened(read) as opened:
+            pieces = self._pieces(opened, wanted, read, assembly, waited)
             try:
-                rows = assembly.add(group, pieces if place.whole else _first(pieces, place.rows))
+                rows = assembly.add(group, self._wanted_pieces(pieces, wanted, group, assembly))
             except MisfitError:
                 misfits.append(group)
                 return
@@ -143,8 +158,25 @@ class ParquetReader:
                 f"{place.number}, and {name} has {rows}"
             )
 
+    def _wanted_pieces(
+        self, pieces: Iterator[Any], wanted: Wanted, group: int, assembly: Assembly | Selecting
+    ) -> Iterator[Any]:
+        """Of the pieces of a column in a row group, the rows that are wanted."""
+        place = self._groups[group]
+        if self._selection is None:
+            return pieces if place.whole else _first(pieces, place.rows)
+        selected = self._selection.groups[group]
+        if self._selection.field == wanted.number and assembly.takes_words:
+            return selected.pieces()
+        return selected.of(pieces)
+
     def _pieces(
-        self, opened: OpenedParquet, wanted: Wanted, place: RowGroup, assembly: Assembly, waited: list[float]
+        self,
+        opened: OpenedParquet,
+        wanted: Wanted,
+        place: RowGroup,
+        assembly: Assembly | Selecting,
+        waited: list[float],
     ) -> Iterator[pa.Array | Words]:
         """What a row group has of a column: as words where kernels read its pages, the rest as Arrow makes it."""
         rows = 0
@@ -160,7 +192,9 @@ class ParquetReader:
                 yield piece[rows:] if rows else piece
             rows = max(rows - len(piece), 0)
 
-    def _words(self, opened: OpenedParquet, wanted: Wanted, place: RowGroup, assembly: Assembly) -> Iterator[Words]:
+    def _words(
+        self, opened: OpenedParquet, wanted: Wanted, place: RowGroup, assembly: Assembly | Selecting
+    ) -> Iterator[Words]:
         """The first rows of a local file's row group, as far as kernels read pages."""
         file, footer = self._files.files[place.file], self._files.footers[place.file]
         kernels = page_kernels() if place.whole and file.filesystem is None and len(wanted.leaves) == 1 else None
@@ -181,7 +215,7 @@ class ParquetReader:
     def _page_buffers(self) -> PageBuffers:
         limits = tuning.reading
         if self._upload.is_limited:
-            return PageBuffers(limits.limited_bytes, limits.limited_bytes // 8, limits.thread_bytes // 4)
+            return PageBuffers(limits.limited_bytes, limits.limited_words, limits.thread_bytes // 4)
         return PageBuffers(limits.window_bytes, limits.window_bytes // 8, limits.largest_page)
 
     @contextmanager

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from gquery import tuning
+from gquery.columns.domain import Domain
 from gquery.columns.encode import import_column
 from gquery.columns.table import ColumnData, ColumnStatistics, Table
 from gquery.device.device import Device
@@ -21,6 +22,7 @@ from gquery.expression.types import Bounds, Schema
 from gquery.io.column_cache import ColumnCache, count_column
 from gquery.io.parquet_files import ParquetFiles, RowGroup
 from gquery.io.parquet_reader import ParquetReader, Spent, Wanted
+from gquery.io.selected_rows import SelectedRows, Selection
 from gquery.io.watched import Asked
 from gquery.runtime.threads import run_phases
 
@@ -38,6 +40,7 @@ class ParquetRows(ABC):
     asked: Asked
     _contents: ParquetFiles
     _groups: tuple[RowGroup, ...]
+    _selection: Selection | None = None
 
     def __init__(self, cache: ColumnCache, narrow: bool) -> None:
         self._cache, self._narrow = cache, narrow
@@ -104,6 +107,18 @@ class ParquetRows(ABC):
                 loading.found[field] = column
             return [loading.table() for loading in loadings]
 
+    def rows_with(self, groups: Sequence[RowGroup], field: int, domain: Domain) -> list[SelectedRows] | None:
+        """Which rows of row groups have values of a domain in a column; None where nobody can look before it is read whole."""
+        wanted, cache = self._wanted(field), self._cache
+        codes = list(wanted.leaves) if wanted.as_codes else []
+        reader = ParquetReader(self._contents, groups, cache.device, self._narrow, codes)
+        workers = cache.workers if sum(g.rows for g in groups) > tuning.reading.one_thread else 1
+        try:
+            with reading_room(cache.device, min(wanted.size, tuning.reading.thread_bytes), workers) as hands:
+                return run_phases([reader.selected(wanted, domain)], hands)[0]
+        finally:
+            reader.close()
+
     def is_held(self, field: int) -> bool:
         """Whether a column is loaded and kept."""
         return self._cache.get(id(self), field) is not None
@@ -142,7 +157,7 @@ class ParquetRows(ABC):
         if as_codes:
             type_ = pa.dictionary(pa.int32(), type_)
         leaves, bounds = self._contents.leaves(field), self.statistics(field).bounds
-        return Wanted(self.schema.fields[field], leaves, type_, as_codes, bounds, self.bytes_of(field))
+        return Wanted(self.schema.fields[field], leaves, type_, as_codes, bounds, self.bytes_of(field), field)
 
     def _has_small_dictionary(self, field: int) -> bool:
         """Whether a string column takes so few bytes a value that it must be codes into small dictionaries."""
@@ -229,7 +244,8 @@ class _Loading:
             else:
                 self.wanted[f] = source._wanted(f)
         codes = [leaf for w in self.wanted.values() if w.as_codes for leaf in w.leaves]
-        self.reader = ParquetReader(files, source._groups, source._cache.device, source._narrow, codes)
+        device = source._cache.device
+        self.reader = ParquetReader(files, source._groups, device, source._narrow, codes, source._selection)
 
     def close(self) -> None:
         if self.wanted:

@@ -30,6 +30,11 @@ def take(array: pa.Array, places: pa.Array) -> pa.Array:
     return _call("array_take", array, places)
 
 
+def where(array: pa.Array, mask: pa.Array) -> pa.Array:
+    """The values where a mask of booleans is true."""
+    return _call("array_filter", array, mask)
+
+
 def cast(array: Any, to: pa.DataType) -> Any:
     """An array, or a chunked one, as another type; ArrowInvalid where a value has no meaning there."""
     if array.type == to:

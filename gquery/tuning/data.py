@@ -15,6 +15,7 @@ _FIRST_RUNS = "2026-11-22: first runs of ClickBench on a GPU"
 _BATCHES = "2026-11-23: batches of Parquet on 16 cores"
 _FROZEN = "2026-11-23: the end of a process, and cold files"
 _PAGES = "2026-11-24: pages of Parquet read by kernels"
+_SELECTED = "2026-11-24: rows that a filter keeps are all that is read under a memory limit"
 _LIMITS = "2026-11-23: a memory limit of 100 MB at SF1 from Parquet"
 _INSERTS = "2026-11-24: 10,000 INSERTs of one row each"
 _BEING_RIGHT = "2026-11-22: what being right costs"
@@ -106,6 +107,9 @@ class Reading(Record):
         "that are read, or decoded, at a time under a memory limit: else a column's chunk is read whole",
         _LIMITS,
     )
+    limited_words: int = number(
+        1 << 17, "words", "that a kernel makes of pages at a time then: each turn costs the interpreter 60 us", _SELECTED
+    )
     thread_bytes: int = number(
         12 << 20,
         "bytes",
@@ -121,6 +125,16 @@ class Reading(Record):
     largest_part: float = number(
         0.5, "share of rows", "of a file that is read in place of the whole where the rest is not needed"
     )
+    selected_share: float = number(
+        0.6,
+        "share of rows",
+        "that a filter may keep, up to which they are found first, and are all that is read",
+        _SELECTED,
+    )
+    selected_memory: float = number(
+        0.2, "share of a memory limit", "that columns take in a file, from which on that is done", _SELECTED
+    )
+    text_share: float = number(0.25, "share of rows", "that are taken to have one of the texts of a small dictionary")
     coded_rows: int = number(100, "rows", "from which on text is read with the dictionary that its file has")
     first_groups: int = number(1, "row groups", "that a filter below a LIMIT is tried on first")
     more_groups: int = number(4, "times", "as many row groups are tried next where those gave too few rows")

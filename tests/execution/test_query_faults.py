@@ -1,8 +1,10 @@
 """Faults by seed in the 22 queries of TPC-H, with every group-by, join table and sort made in parts: an allocation, a copy
-between tiers, a file, or a look at the token of the run fails at some turn. Behind each the answer is right or there is an error,
-nothing is left on the device, on the host, in files or of threads, and the connection answers.
+between tiers, a file, or a look at the token of the run fails at some turn; where columns are read anew, a read of the file, a
+kernel that reads pages, and allocations and looks at the token meanwhile, too. Behind each the answer is right or there is an
+error, nothing is left on the device, on the host, in files or of threads, and the connection answers.
 
-``GQUERY_FAULTS=2000 make faults`` injects so many over the queries; without it there are a few.
+``GQUERY_FAULTS=2000 make faults`` injects so many over the queries, or more: where a query comes to a place less often than
+faults are wanted there, others get them. Without it there are a few.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import random
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +25,11 @@ import pytest
 import gquery
 from gquery import tuning
 from gquery.device import spill
-from gquery.errors import InterruptError, OutOfMemoryError
-from tests.execution.test_faults import turns
+from gquery.errors import FileError, InterruptError, OutOfMemoryError
+from gquery.io import pages
+from gquery.io.parquet_opened import OpenedParquet
+from gquery.kernels.builtin import narrowing, parquet_pages
+from gquery.kernels.targets import get_target
 from tests.support.faults import Count, failing_allocations, interrupted
 from tests.support.in_parts import all_in_parts
 from tests.support.tuned import Tune
@@ -50,12 +56,52 @@ def failing(module: Any, name: str, error: Callable[[], Exception], at: int) -> 
         yield count
 
 
-KINDS: dict[str, Callable[[int], AbstractContextManager[Count]]] = {
-    "allocation": failing_allocations,
-    "copy": lambda at: failing(np, "copyto", lambda: MemoryError("no memory for a copy, on purpose"), at),
-    "file": lambda at: failing(spill, "allocate", lambda: OSError(28, "No space left on device"), at),
-    "interrupt": interrupted,
+@contextmanager
+def refusing(at: int) -> Iterator[Count]:
+    """Within it, the kernel that reads pages refuses at turn ``at``, as it does where it does not know one."""
+    count, whole = Count(at), parquet_pages._Kernels.read_pages
+
+    def read_pages(self: Any, state: Any) -> int:
+        if count.now():
+            state[pages.MADE] = 0
+            return pages.FAILED
+        return whole(self, state)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parquet_pages._Kernels, "read_pages", read_pages)
+        yield count
+
+
+def _no_input() -> OSError:
+    return OSError(5, "Input/output error, on purpose")
+
+
+Fault = Callable[[int], AbstractContextManager[Count]]
+READING: dict[str, Fault] = {  # that strike while columns are read anew
+    "window": lambda at: failing(pages.ChunkReader, "_more_bytes", _no_input, at),
+    "page": refusing,
+    "batches": lambda at: failing(OpenedParquet, "batches", _no_input, at),
+    "allocation while reading": failing_allocations,
+    "interrupt while reading": interrupted,
 }
+KINDS: dict[str, Fault] = {
+    "file": lambda at: failing(spill, "allocate", lambda: OSError(28, "No space left on device"), at),
+    "copy": lambda at: failing(np, "copyto", lambda: MemoryError("no memory for a copy, on purpose"), at),
+    **READING,
+    "interrupt": interrupted,
+    "allocation": failing_allocations,
+}
+ERRORS: dict[str, type[Exception]] = {
+    "interrupt": InterruptError, "interrupt while reading": InterruptError, "window": FileError, "batches": FileError,
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def page_kernels(tune: Tune) -> None:
+    """Kernels read the pages of small files, too."""
+    tune(tuning.encoding, compiled_rows=0)
+    for kernel in (*narrowing.LOOPS.values(), *parquet_pages.KERNELS):
+        get_target("cpu").compile(kernel.kernel)
 
 
 def connected(place: str, folder: Path, data: Path) -> gquery.Connection:
@@ -69,11 +115,18 @@ def connected(place: str, folder: Path, data: Path) -> gquery.Connection:
     return db
 
 
-def left(db: gquery.Connection) -> tuple[int, int, int]:
-    """Bytes that are taken while nothing runs: in memory, on the host below a device, and in files."""
+def forget(db: gquery.Connection, columns: bool = False) -> None:
+    """Let go of plans, and of columns that were read."""
     db._plans.clear()
     db._templates.clear()
+    if columns:
+        db._cache._columns.clear()
     gc.collect()
+
+
+def left(db: gquery.Connection) -> tuple[int, int, int]:
+    """Bytes that are taken while nothing runs: in memory, on the host below a device, and in files."""
+    forget(db)
     device = db.device
     if device.below is None:
         assert device.spill is not None
@@ -85,18 +138,36 @@ def left(db: gquery.Connection) -> tuple[int, int, int]:
 
 def is_right(db: gquery.Connection, sql: str, want: list[Any], kind: str = "") -> bool:
     """Whether a query gives the rows; False where it fails by a fault of that kind."""
+    expected = ERRORS.get(kind, OutOfMemoryError) if kind else ()
     try:
         got = db.sql(sql).fetchall()
-    except InterruptError:
-        if kind != "interrupt":
-            raise
-        return False
-    except OutOfMemoryError:
-        if kind in ("", "interrupt"):
-            raise
+    except expected:
         return False
     assert got == want
     return True
+
+
+def some_turns(rng: random.Random, most: int, seen: int) -> list[int]:
+    """Turns to fail at, of those that were seen."""
+    return sorted(rng.sample(range(1, seen + 1), min(seen, most)))
+
+
+def injected(db: gquery.Connection, sql: str, want: list[Any], kind: str, turns_at: Callable[[int], list[int]]) -> int:
+    """Inject faults of a kind at turns out of those that the query comes to; how many struck."""
+    idle, threads, struck = left(db), threading.active_count(), 0
+    forget(db, kind in READING)
+    with KINDS[kind](0) as count:
+        assert is_right(db, sql, want)
+    for at in turns_at(count.seen):
+        forget(db, kind in READING)
+        with KINDS[kind](at) as count:
+            is_right(db, sql, want, kind)
+        struck += count.seen >= at
+        now = left(db)
+        assert sum(now) <= sum(idle) + 4 * SHARED, (kind, at, now, idle)  # columns may have moved into files
+        assert now[1] == 0 and threading.active_count() <= threads, (kind, at)
+        assert is_right(db, sql, want), (kind, at)
+    return struck
 
 
 @pytest.mark.parametrize("number", queries.NUMBERS if ALL else (15,))
@@ -104,30 +175,18 @@ def test_faults(number: int, tmp_path: Path, tune: Tune) -> None:
     tune(tuning.memory, least_spilled=64, shared_file=SHARED)
     tune(tuning.spilling, least_parts=3, slice_fraction=1e-9)
     data, sql, rng = generate(0.001, echo=False), queries.sql(number), random.Random(number)
+    places = PLACES if ALL else [rng.choice(PLACES)]
     kinds = list(KINDS) if ALL else rng.sample(sorted(KINDS), 2)
-    injected = 0
-    for place in PLACES if ALL else [rng.choice(PLACES)]:
+    wanted, struck, cells = -(-ALL // len(queries.NUMBERS)) or 4, 0, len(places) * len(kinds)
+    for place in places:
         with all_in_parts(500):
             db = connected(place, tmp_path, data)
             want = db.sql(sql).fetchall()
             assert is_right(db, sql, want)
-            idle, threads = left(db), threading.active_count()
             for kind in kinds:
-                with KINDS[kind](0) as count:
-                    assert is_right(db, sql, want)
-                most = max(ALL // (len(queries.NUMBERS) * len(PLACES) * len(KINDS)), 2)
-                for at in turns(count.seen, most, rng):
-                    with KINDS[kind](at):
-                        is_right(db, sql, want, kind)
-                    injected += 1
-                    now = left(db)
-                    assert sum(now) <= sum(idle) + 4 * SHARED, (
-                        kind,
-                        at,
-                        now,
-                        idle,
-                    )  # columns may have moved into files
-                    assert now[1] == 0 and threading.active_count() <= threads, (kind, at)
-                    assert is_right(db, sql, want), (kind, at)
+                most = max(-(-(wanted - struck) // cells), 2)
+                struck += injected(db, sql, want, kind, partial(some_turns, rng, most))
+                cells -= 1
             db.close()
-    assert injected >= 2 and os.listdir(tmp_path) == []
+    print(f"Q{number}: {struck} faults struck")
+    assert struck >= (wanted if ALL else 2) and os.listdir(tmp_path) == []

@@ -38,7 +38,7 @@ def ready(tune: Tune, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Array]]:
     """Every kernel at once, for columns of any size; behind each buffer that kernels write lies a guard."""
     tune(tuning.encoding, compiled_rows=0)
     target = get_target("cpu")
-    for kernel in (*narrowing.LOOPS.values(), parquet_pages.READ, parquet_pages.TEXTS):
+    for kernel in (*narrowing.LOOPS.values(), *parquet_pages.KERNELS):
         target.compile(kernel.kernel)
     guarded: list[Array] = []
 
@@ -62,6 +62,9 @@ class Interpreted:
     def texts(self, source: Array, size: int, offsets: Array, characters: Array) -> bool:
         to = address_of(offsets), address_of(characters)
         return packed.text_entries(address_of(source), size, len(offsets) - 1, *to)
+
+    def pick(self, words: Array, bits: Array, first: int) -> int:
+        return packed.pick_words(address_of(words), len(words), address_of(bits), first)
 
 
 def column_of(path: Path, kernels: PageKernels | None, field: int = 0) -> tuple[ColumnData, int]:

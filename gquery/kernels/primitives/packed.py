@@ -236,3 +236,22 @@ def text_entries(source: int, size: int, count: int, offsets: int, characters: i
         store_byte(add_i64(ending, 2), shr_i64(byte, 16))
         store_byte(add_i64(ending, 3), shr_i64(byte, 24))
     return eq_i64(at, end)
+
+
+def pick_words(words: int, count: int, bits: int, first: int) -> int:
+    """Move those of so many words whose bit is set, the bit ``first`` belonging to the first, to the front, in order; how many
+    there are. Behind the bits lie eight bytes that may be read."""
+    made, k = i64(0), i64(0)
+    while lt_i64(k, count):
+        bit = add_i64(first, k)
+        flags = shr_u64(load_word_unaligned(add_i64(bits, shr_i64(bit, 3))), and_i64(bit, 7))
+        end = min_i64(add_i64(k, 56), count)
+        if eq_i64(and_i64(flags, sub_i64(shl_i64(1, 56), 1)), 0):
+            k = i64(end)
+        while lt_i64(k, end):
+            word = load_word_unaligned(add_i64(words, shl_i64(k, 3)))
+            store_word_unaligned(add_i64(words, shl_i64(made, 3)), word)
+            made = add_i64(made, and_i64(flags, 1))
+            flags = shr_u64(flags, 1)
+            k = add_i64(k, 1)
+    return made

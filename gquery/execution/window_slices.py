@@ -34,7 +34,6 @@ from gquery.kernels.values import value_properties
 from gquery.operators.base import Frame, make_column, narrow
 from gquery.operators.breakers import run_breaker
 from gquery.operators.partition_rows import rows_between
-from gquery.operators.window.aggregates import running_op
 from gquery.planner.partition_keys import frame_columns
 from gquery.planner.physical import SortRows, Stored, WindowRows
 from gquery.planner.stage_columns import makes_lists
@@ -100,6 +99,8 @@ def _needs(stored: Stored, call: WindowCall) -> Carried | Beside | None:
     )
     if not runs or call.distinct or wide or stored.physical_type.is_string:
         return None
+    from gquery.operators.window.aggregates import running_op  # with all of windows, as in `operators.breakers`
+
     return running_op(call)
 
 

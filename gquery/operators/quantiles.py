@@ -15,7 +15,7 @@ from gquery.device.buffer import Buffer
 from gquery.device.device import Device
 from gquery.expression.expr import Literal
 from gquery.expression.facts import INT64_BITS, power_of_ten
-from gquery.expression.types import Kind, PhysicalType, physical_type_for
+from gquery.expression.types import Kind, PhysicalType, Register, register_for
 from gquery.kernels.builtin import wide_arrays
 from gquery.kernels.builtin.define import namespace
 from gquery.operators.base import narrow
@@ -84,9 +84,7 @@ def _between(a: Array, b: Array, weight: Array, stored: Stored, xp: ModuleType) 
             moment = a.astype(np.float64) * (1.0 - weight) + b.astype(np.float64) * weight
             moment = xp.copysign(xp.floor((2 * xp.abs(moment) + 1) / 2), moment)
             made = xp.where(weight > 0, moment.astype(np.int64), a)
-        case Kind.DECIMAL if (
-            physical_type_for(stored.properties.dtype) is PhysicalType.I128
-        ):  # as the wide ones, however narrow they lie
+        case Kind.DECIMAL if register_for(stored.properties.dtype, None) is Register.I128:  # however narrow they lie
             between = xp.trunc(a.astype(np.float64) * (1.0 - weight) + b.astype(np.float64) * weight)
             made = xp.where((weight > 0) & (a != b), between.astype(np.int64), a)
         case _:

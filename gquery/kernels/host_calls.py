@@ -223,7 +223,15 @@ class _Splitter:
         if (made := self._made.get(e)) is not None:
             return made
         is_open = guard is not None or not may_fail(e)
-        if is_host_call(e) and is_open and self._is_ready(e) and ((guard and may_fail(e)) or not self._waits(e)):
+        is_closed = bool(guard) and may_fail(
+            e
+        )  # NULL where the branch does not go: what is made below must hand that on
+        if (
+            is_host_call(e)
+            and is_open
+            and self._is_ready(e)
+            and (_hands_null_on(e) if is_closed else not self._waits(e))
+        ):
             return self._make(e, guard or ())
         match e:
             case And(args) | Or(args):
@@ -292,6 +300,27 @@ class _Splitter:
 
 def _is_constant(e: Expr) -> bool:
     return all(isinstance(a, Literal) for a in e.children)
+
+
+def _hands_null_on(e: Expr) -> bool:
+    """Whether all calls below one that raises are NULL where an argument is: a list of NULL is none."""
+    match e:
+        case Call(function=function, args=args) if is_host_call(e):
+            declared = FUNCTIONS[function]
+            return all(map(_hands_null_on, args)) and (declared.fails is None or all(map(_is_strict, args)))
+        case Cast(arg, dtype, try_) if is_host_call(e):
+            is_raised = not try_ and not dtype.is_string
+            return _hands_null_on(arg) and (not is_raised or _is_strict(arg))
+        case _:
+            return True
+
+
+def _is_strict(e: Expr) -> bool:
+    """Whether a host call, and all below it, is NULL where an argument is."""
+    if not is_host_call(e):
+        return True
+    is_strict = FUNCTIONS[e.function].strict if isinstance(e, Call) else True
+    return is_strict and all(map(_is_strict, e.children))
 
 
 def may_fail(e: Expr) -> bool:

@@ -38,3 +38,9 @@ select histogram(k), histogram(k, [1]), approx_top_k(k, 3) from r where k > 100
 select histogram(k % 2) over (order by k), histogram(s.b) over (partition by k % 2) from r
 
 select histogram(s), approx_top_k(k % 4, 2), list_histogram([1, 1, 2, null]) from r where k < 6
+
+select case when k > 2 then MAP {'a': k} end, case when k > 2 then map([k, 7], [1, s.a]) end, case when k > 4 then map([nullif(k, 2), 3], [1, k]) end, coalesce(MAP {s.a: k}, MAP {}) from r where s.a is not null
+
+select k from r where s.a is not null and cardinality(MAP {s.a: 1, 99: k}) = 2
+
+select k from r where s.a is null or MAP {s.a: 1}[1] = 1

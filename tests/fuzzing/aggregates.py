@@ -87,7 +87,7 @@ def _of_numbers(g: Grammar, names: Names, keep: str) -> str:
                      "entropy", "favg", "fsum", "geomean", "product"))  # fmt: skip
     if name in _ROUNDED or name in _ROUNDED_PAIRS:
         call = f"{name}({small})" if name in _ROUNDED else f"{name}({small}, {other})"
-        return f"round({call}{keep}, 4)"
+        return f"round({call}{keep} + 0.00001e0, 4)"  # no value of few digits lies half way between two of four
     if name in _MOMENTS:
         call = f"{name}({distinct}{small})"
     elif name in _PAIRS:

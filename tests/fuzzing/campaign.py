@@ -9,10 +9,12 @@ from __future__ import annotations
 import gc
 import itertools
 import multiprocessing
+import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
+from pathlib import Path
 from typing import Any
 
 from tests.fuzzing.engines import Choice, ready
@@ -22,6 +24,7 @@ _BLOCK = 200  # seeds that a process takes at once: queries of ten sets of table
 _COLLECTED = 50  # seeds between two passes of the collector, which would take a fifth of the time
 _TRIES = 150
 _STUCK = 90.0  # seconds
+_MOST = 8 << 30  # bytes of a process: a seed that takes more is a fault
 
 
 @dataclass(frozen=True)
@@ -108,12 +111,24 @@ class _Process:
         except (EOFError, OSError):
             self._replace(total, f"seed {self.seed} ends the process")
             return
+        if self._bytes() > _MOST:
+            self.process.kill()
+            self._replace(total, f"seed {self.seed} takes more than {_MOST >> 30} GB")
+            return
         if time.monotonic() - max(self.since, 0) > _STUCK + 60 * (self.seed < 0):
             self.process.kill()
             self._replace(total, f"seed {self.seed} has not ended after {_STUCK:.0f} s")
 
+    def _bytes(self) -> int:
+        """The memory that the process has in use."""
+        try:
+            return int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        except (OSError, IndexError):  # it has ended
+            return 0
+
     def _replace(self, total: Tally, said: str) -> None:
         self.process.join(5)
+        total.outcomes["crashed"] += 1
         total.faults.append(f"{said}, exit code {self.process.exitcode}")
         is_new, self.seed = self.seed < 0, -1
         if time.monotonic() < self.deadline and not is_new:

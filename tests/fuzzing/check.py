@@ -10,32 +10,25 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import duckdb
 
 import gquery
+from tests.fuzzing.changes import Changes
 from tests.fuzzing.data import SETS, tables
 from tests.fuzzing.grammar import Grammar
 from tests.fuzzing.lists import Lists
+from tests.fuzzing.nested import Nested
+from tests.fuzzing.stored import stored
 from tests.fuzzing.tape import Tape
 from tests.support.harness import Row, compare, connect, expect, oracle
 
-Kind = Literal["query", "flat", "tlp", "norec", "groups", "windows", "sets", "lists"]
-KINDS: tuple[Kind, ...] = (
-    "query",
-    "query",
-    "query",
-    "query",
-    "flat",
-    "tlp",
-    "norec",
-    "groups",
-    "windows",
-    "groups",
-    "sets",
-    "lists",
-)
+Kind = Literal["query", "flat", "tlp", "norec", "groups", "windows", "sets", "lists", "changes", "nested"]
+KINDS: tuple[Kind, ...] = (  # so many that no engine's turn (`tests.fuzzing.engines`) goes with one of them
+    "query", "groups", "lists", "query", "windows", "changes", "nested", "flat", "groups", "query", "tlp", "sets", "lists",
+    "groups", "query", "windows", "nested", "changes", "norec",
+)  # fmt: skip
 Verdict = Literal["same", "both fail", "one fails", "invalid", "different"]
 _MAY_BE_NULL = re.compile(r"nullif\(|CASE|TRY_CAST")  # of constants, which are the NULL that loses its type
 DATA_ERRORS = (duckdb.ConversionException, duckdb.OutOfRangeException, duckdb.InvalidInputException)
@@ -50,6 +43,7 @@ class Case:
     sql: tuple[str, ...]
     fails: bool
     tape: tuple[int, ...]
+    theirs: tuple[str, ...]  # what DuckDB is asked
 
 
 @dataclass(frozen=True)
@@ -67,18 +61,23 @@ class Engine:
     disabled: str = ""
     compiler: str = "auto"
     in_parts: bool = False  # within `tests.support.in_parts.all_in_parts`
+    is_stored: bool = False  # tables lie in Parquet files
     writes: bool = False  # the kernels of a GPU too, which need none to be written
 
 
 def make(kind: Kind, sets: int, tape: Tape) -> Case:
     """The case that a tape stands for."""
     grammar = Grammar(tape)
+    sql: tuple[str, ...]
     whole: dict[str, Callable[[], str]] = {
         "query": grammar.statement, "flat": grammar.flat, "groups": grammar.grouped, "windows": grammar.windowed,
         "sets": grammar.set_operations, "lists": lambda: Lists(grammar).statement(),
+        "nested": lambda: Nested(grammar).statement(),
     }  # fmt: skip
-    if kind in whole:
-        sql: tuple[str, ...] = (whole[kind](),)
+    if kind == "changes":
+        sql = Changes(grammar).script()
+    elif kind in whole:
+        sql = (whole[kind](),)
     else:
         source, names, _ = grammar.source(1)
         p = grammar.predicate(names, (), 2, 1)
@@ -91,7 +90,10 @@ def make(kind: Kind, sets: int, tape: Tape) -> Case:
             items = ", ".join(f"{grammar.column(k, names, ())} AS c{n}" for n, k in enumerate(("int", "str", "dec")))
             head = f"SELECT {items} FROM {source}"
             sql = (head, f"{head} WHERE {p}", f"{head} WHERE NOT {p}", f"{head} WHERE {p} IS NULL")
-    return Case(kind, sets, sql, grammar.fails, tuple(tape.drawn))
+    theirs = sql
+    for ours, other in grammar.otherwise.items():
+        theirs = tuple(text.replace(ours, other) for text in theirs)
+    return Case(kind, sets, sql, grammar.fails, tuple(tape.drawn), theirs)
 
 
 def of_seed(seed: int) -> Case:
@@ -102,12 +104,14 @@ def run(case: Case, engine: Engine) -> Outcome:
     """What comes of a case. An error that is none of the data is raised: a fault."""
     if case.kind in ("tlp", "norec"):
         return _alone(case, engine)
+    if case.kind == "changes":
+        return _script(case, engine)
     sql, data = case.sql[0], tables(case.sets)
     theirs: str | None = None
     types: list[str] = []
     want: list[Row] = []
     try:
-        types, want = expect(sql, data)
+        types, want = expect(case.theirs[0], data)
     except DATA_ERRORS as error:
         theirs = str(error)
     except duckdb.Error as error:
@@ -118,6 +122,10 @@ def run(case: Case, engine: Engine) -> Outcome:
         ours = result.fetchall()
         if engine.writes:
             db.kernels(sql, target="cuda")
+    except gquery.OutOfMemoryError as error:
+        if "on purpose" not in str(error):
+            raise
+        return Outcome("invalid", "rows of one group in parts")
     except gquery.DataError as error:
         if theirs is not None or "which Python does not have" in str(error):
             return Outcome("both fail")
@@ -142,19 +150,66 @@ def run(case: Case, engine: Engine) -> Outcome:
     return Outcome("same")
 
 
+def _script(case: Case, engine: Engine) -> Outcome:
+    """Statement after statement; one that fails in one engine alone, where that may be, ends it."""
+    db, theirs = _connection(case, engine), oracle(tables(case.sets))
+    for text, other in zip(case.sql, case.theirs, strict=True):
+        error: duckdb.Error | None = None
+        types: list[str] = []
+        want: list[Row] = []
+        try:
+            found = theirs.execute(other)
+            types, want = [str(c[1]) for c in found.description or ()], found.fetchall()
+        except duckdb.Error as raised:
+            error = raised
+        try:
+            result = db.sql(text)
+            got = result.fetchall()
+        except gquery.DataError as raised:
+            if isinstance(error, DATA_ERRORS) or "which Python does not have" in str(raised):
+                return Outcome("both fail")
+            return Outcome("one fails" if case.fails else "different", f"we fail: {raised}\n{text}")
+        except gquery.ProgrammingError:
+            if error is None or isinstance(error, DATA_ERRORS):
+                raise
+            return Outcome("invalid", str(error))
+        if isinstance(error, DATA_ERRORS):
+            return Outcome("one fails" if case.fails else "different", f"DuckDB fails: {error}\n{text}")
+        if error is not None:
+            return Outcome("invalid", str(error))
+        if text.startswith(("CREATE", "PREPARE")):
+            continue
+        wrong = compare(_one_zero(got), _one_zero(want), False, types)
+        if wrong is not None:
+            return Outcome("different", f"{wrong}\n{text}")
+    return Outcome("same")
+
+
 def _unoptimized(case: Case) -> Sequence[Row]:
     """DuckDB's rows without its optimizer, which makes `date_trunc('hour', NULL) <> t` TRUE where t is no full hour."""
     db = oracle(tables(case.sets))
     db.execute("PRAGMA disable_optimizer")
     try:
-        return db.execute(case.sql[0]).fetchall()
+        return db.execute(case.theirs[0]).fetchall()
     finally:
         db.execute("PRAGMA enable_optimizer")
 
 
 def _one_zero(rows: Sequence[Row]) -> list[Row]:
     """Rows with one zero of doubles: the two are equal, and groups keep any of them."""
-    return [tuple(v + 0.0 if isinstance(v, float) else v for v in row) for row in rows]
+    return [tuple(map(_with_one_zero, row)) for row in rows]
+
+
+def _with_one_zero(value: Any) -> Any:
+    match value:
+        case float():
+            return value + 0.0
+        case list():
+            return [_with_one_zero(v) for v in value]
+        case dict():
+            return {k: _with_one_zero(v) for k, v in value.items()}
+        case _:
+            return value
 
 
 def _alone(case: Case, engine: Engine) -> Outcome:
@@ -168,7 +223,7 @@ def _alone(case: Case, engine: Engine) -> Outcome:
         )
     except gquery.ProgrammingError as error:
         try:
-            oracle(tables(case.sets)).execute(case.sql[-1])
+            oracle(tables(case.sets)).execute(case.theirs[-1])
         except duckdb.Error:
             return Outcome("invalid", str(error))
         raise
@@ -186,6 +241,8 @@ def _connection(case: Case, engine: Engine) -> gquery.Connection:
         settings["compiler"] = engine.compiler
     if engine.in_parts:
         settings["memory_limit"] = "1GB"
+    if engine.is_stored and not any("POSITIONAL" in text for text in case.sql):  # rows stand in the order of folders
+        return stored(engine.target, engine.ranks, case.sets, settings)
     return connect(engine.target, engine.ranks, tables(case.sets), settings)
 
 

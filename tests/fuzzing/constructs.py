@@ -21,6 +21,8 @@ _JOINS = {
     "JOIN USING": r" USING \(k\)",
     "ASOF JOIN": r" ASOF JOIN",
     "ASOF LEFT JOIN": r" ASOF LEFT JOIN",
+    "ASOF RIGHT JOIN": r" ASOF RIGHT JOIN",
+    "ASOF FULL JOIN": r" ASOF FULL JOIN",
     "PIVOT": r"\bPIVOT\b",
     "UNPIVOT": r"\bUNPIVOT\b",
     "POSITIONAL JOIN": r" POSITIONAL JOIN",
@@ -132,6 +134,7 @@ _EXPRESSIONS = {
     "computed interval": r"to_days|to_months|INTERVAL \(",
     "time_bucket": r"time_bucket",
     "date_trunc": r"date_trunc",
+    "last_day": r"last_day\(",
     "extract": r"extract\(",
     "regexp_replace": r"regexp_replace",
     "levenshtein": r"levenshtein",
@@ -144,6 +147,8 @@ _LISTS = {
     "unnest in SELECT": r"SELECT [^()]*unnest\(",
     "unnest in FROM": r", unnest\(",
     "lambda": r", lambda e: ",
+    "lambda of an element and its place": r", lambda e, i: ",
+    "list comprehension": r" FOR e IN ",
     "slice": r"\)\[-?\d:-?\d\]",
     "element of a list": r"\)\[(?:-?\d|x\.k|y\.k)\]",
     "lists compared": r"xs (?:=|<>|<|<=|>|>=|IS (?:NOT )?DISTINCT FROM) ",
@@ -153,6 +158,35 @@ _LISTS = {
     "lists of lists": r"SELECT .*\[[a-zC(][^\]]*\.xs\] AS c",
     "list_has_any, list_has_all": r"list_has_a",
     "array_to_string": r"array_to_string",
+}
+_NESTED = {
+    "struct value": r"\{'a': CAST",
+    "struct_pack": r"struct_pack\(",
+    "field of a struct": r"\b[xy]\.s[tu]\.[ab]\b",
+    "field in brackets": r"\)\['[ab]'\]",
+    "structs compared": r"\.s[tu] (?:=|<>|<|<=|>|>=|IS (?:NOT )?DISTINCT FROM) [xy]\.",
+    "structs as keys of a join": r" ON x\.(?:st|deep) (?:=|IS NOT DISTINCT FROM) y\.",
+    "struct of a list and a struct": r"\{'l': \[",
+    "struct_insert": r"struct_insert\(",
+    "map value": r"MAP \{",
+    "map of lists": r"\bmap\(\[",
+    "value of a map": r"mp\)?\[(?:\d+|NULL|'[^']*')\]",
+    "map_entries, map_keys, map_values": r"map_(?:entries|keys|values)\(",
+    "maps as keys of a join": r" ON x\.mp = y\.mp",
+    "struct or map in a window": r"(?:_value|lag|lead)\(x\.(?:st|mp|deep)",
+    "rank by a struct": r"rank\(\) OVER \([^()]*ORDER BY (?:\[?x\.(?:st|su|deep|mp)|CASE|coalesce|nullif|\{)",
+}
+_CHANGES = {
+    "CREATE TABLE AS": r"^CREATE OR REPLACE TABLE z AS",
+    "CREATE VIEW": r"^CREATE OR REPLACE VIEW",
+    "INSERT of values": r"^INSERT INTO z \([^()]*\) VALUES",
+    "INSERT of a query": r"^INSERT INTO z SELECT",
+    "INSERT BY NAME": r"^INSERT INTO z BY NAME",
+    "UPDATE": r"^UPDATE z SET",
+    "DELETE": r"^DELETE FROM z WHERE",
+    "TRUNCATE": r"^TRUNCATE",
+    "PREPARE": r"^PREPARE",
+    "EXECUTE": r"^EXECUTE",
 }
 CONSTRUCTS: dict[str, re.Pattern[str]] = {
     name: re.compile(pattern, re.DOTALL)
@@ -166,6 +200,8 @@ CONSTRUCTS: dict[str, re.Pattern[str]] = {
         _SUBQUERIES,
         _EXPRESSIONS,
         _LISTS,
+        _NESTED,
+        _CHANGES,
     )
     for name, pattern in group.items()
 }

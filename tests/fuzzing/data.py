@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 import random
-from decimal import Decimal
+from decimal import Context, Decimal
 from functools import cache
 from typing import Any
 
@@ -17,7 +17,7 @@ import pyarrow as pa
 BOOL, INT, DEC, DBL, STR, DATE, TIME, SPAN = "bool", "int", "dec", "dbl", "str", "date", "time", "span"
 KINDS = (INT, STR, DEC, DBL, DATE, BOOL, TIME, SPAN)
 EDGES = frozenset(
-    {"e8", "e16", "e32", "e64", "eu8", "eu64", "edec", "ed18", "u16", "u32"}
+    {"e8", "e16", "e32", "e64", "eu8", "eu64", "edec", "ed18", "ed38", "u16", "u32"}
 )  # where arithmetic may not fit: unsigned ones too
 COLUMNS: dict[str, tuple[str, pa.DataType]] = {
     "i32": (INT, pa.int32()),
@@ -37,6 +37,7 @@ COLUMNS: dict[str, tuple[str, pa.DataType]] = {
     "d30": (DEC, pa.decimal128(30, 6)),
     "edec": (DEC, pa.decimal128(4, 1)),
     "ed18": (DEC, pa.decimal128(18, 0)),
+    "ed38": (DEC, pa.decimal128(38, 2)),
     "f64": (DBL, pa.float64()),
     "f32": (DBL, pa.float32()),
     "str": (STR, pa.string()),
@@ -50,6 +51,7 @@ COLUMNS: dict[str, tuple[str, pa.DataType]] = {
 TABLES = ("r", "s", "t", "u")
 SETS = 60  # sets of tables that seeds share
 SIZES = (0, 1, 2, 9, 20, 33, 60)
+_WIDE = Context(prec=40)
 _BITS = {
     "e8": (-(2**7), 2**7 - 1),
     "e16": (-(2**15), 2**15 - 1),
@@ -77,6 +79,10 @@ _WORDS = (
     "-3.5",
     "1e2",
     "x" * 20,
+    "x" * 20 + "y",
+    "日本語の長いテキスト",
+    "日本語の長いテキスA",
+    "a\tb\n",
     "e\u0301",
     "😀b",
 )
@@ -114,6 +120,11 @@ def _value(name: str, rng: random.Random, width: int) -> Any:
             return Decimal(rng.randint(-50, 50) * 25).scaleb(-2)
         case "edec":
             return Decimal(rng.choice((-9999, 9999, 0, 5, -5, rng.randint(-9999, 9999)))).scaleb(-1)
+        case "ed38":
+            most = 10**38 - 1
+            return Decimal(
+                rng.choice((most, -most, most - 1, 0, 1, -25, 10**18, rng.randint(-(10**20), 10**20)))
+            ).scaleb(-2, _WIDE)
         case "f64" | "f32":
             return rng.choice(
                 (rng.randint(-40, 40) / 4, rng.randint(-4, 4) / 4, 0.0, -0.0, float("nan"), float("inf"), float("-inf"))
@@ -128,6 +139,8 @@ def _value(name: str, rng: random.Random, width: int) -> Any:
                 datetime.date(9999, 12, 31),
                 datetime.date(1969, 12, 31),
                 datetime.date(2000, 2, 29),
+                datetime.date(2001, 1, 31),
+                datetime.date(1999, 12, 31),
             )
             near = datetime.date(2001, 1, 1) + datetime.timedelta(days=rng.randint(-width * 20, width * 20))
             return rng.choice((*far, near, near, near, near, near))
@@ -136,6 +149,8 @@ def _value(name: str, rng: random.Random, width: int) -> Any:
                 datetime.datetime(1, 1, 1),
                 datetime.datetime(9999, 12, 31, 23, 59, 59, 999999),
                 datetime.datetime(1970, 1, 1),
+                datetime.datetime(2000, 2, 29, 23, 59, 59, 999999),
+                datetime.datetime(2001, 3, 31, 0, 0, 0, 1),
             )
             near_ = datetime.datetime(2001, 1, 1) + datetime.timedelta(
                 microseconds=rng.randint(-(10**width), 10**width)

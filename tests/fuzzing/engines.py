@@ -2,13 +2,14 @@
 
 A third of the queries runs on three ranks. Kernels of one in four are interpreted with their primitives inlined, as they are over
 many rows, and the plain text of the others, which is made in a fifth of the time. Of one in ten the kernels of a GPU are written.
+The tables of one in seven lie in files, and one in eight is made in parts.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from gquery import tuning
@@ -19,6 +20,8 @@ from tests.support.in_parts import all_in_parts
 OPTIONAL = tuple(sorted(rule.name for rule in RULES if not rule.required))
 _INLINED = 4  # one in so many
 _WRITTEN = 10
+_STORED = 7
+_IN_PARTS = 5
 
 
 @dataclass(frozen=True)
@@ -37,9 +40,12 @@ def engine_of(seed: int, choice: Choice) -> Engine:
     """The engine of a seed; sets what is tuned for it."""
     tuning.use(replace(tuning.interpreting, plain_rows=1 << 30 if seed % _INLINED else 8))
     disabled = OPTIONAL[seed % len(OPTIONAL)] if choice.rules else ""
-    ranks = choice.ranks or (1 if choice.in_parts or seed % 3 else 3)
+    in_parts = choice.in_parts or (choice.ranks is None and seed % 3 != 0 and seed % _IN_PARTS == 2)
+    ranks = choice.ranks or (1 if in_parts or seed % 3 else 3)
+    compiler = choice.compiler if choice.compiler != "both" else "numba" if seed % 4 == 1 else "llvm"
     writes = choice.target == "python" and seed % _WRITTEN == 0
-    return Engine(choice.target, ranks, disabled, choice.compiler, choice.in_parts, writes)
+    is_stored = seed % _STORED == 3
+    return Engine(choice.target, ranks, disabled, compiler, in_parts, is_stored, writes)
 
 
 @contextmanager
@@ -47,5 +53,5 @@ def ready(choice: Choice) -> Iterator[None]:
     """Numbers are tuned for tables of few rows, and the parts that are asked for."""
     own = {"workers": 0, "own_kernels": sys.maxsize} if choice.alone else {}
     tuning.use(replace(tuning.sorting, leading_least=16, leading_sample=16))  # what large tables have done to them
-    with tuning.using(replace(tuning.compiling, **own)), all_in_parts() if choice.in_parts else nullcontext():
+    with tuning.using(replace(tuning.compiling, **own)), all_in_parts():  # of connections with a limit
         yield

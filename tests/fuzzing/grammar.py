@@ -7,7 +7,7 @@ an overflow) sets ``fails``: engines may look at rows that another never looks a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from tests.fuzzing import aggregates as more_aggregates
 from tests.fuzzing import pivots
@@ -53,6 +53,9 @@ class Grammar:
         self.tape = tape
         self.fails = False
         self.ctes: list[tuple[str, Names]] = []  # that the query at hand may read
+        self._once: set[str] = set()  # those of many rows: twice would be millions
+        self.own: tuple[str, tuple[str, ...]] | None = None  # a table that a script has made, and its columns
+        self.otherwise: dict[str, str] = {}  # what DuckDB is asked in place of a relation
         self._aliases = 0
 
     def fresh(self, stem: str) -> str:
@@ -105,7 +108,8 @@ class Grammar:
         where = f" WHERE {' AND '.join(terms)}" if terms else ""
         self.ctes.append((name, (Name("c0", kind, made=True), Name("c1", INT, made=True))))
         how = "UNION" if tape.chance(60) else "UNION ALL"
-        most = tape.count(1, 2) if how == "UNION ALL" else tape.count(1, 4)
+        most = tape.count(1, 2 if "=" in on else 1) if how == "UNION ALL" else tape.count(1, 4)
+        self._once |= {name} if how == "UNION ALL" else set()
         return f"{name}(c0, c1) AS ({first}{where} {how} {step} WHERE {inner}.c1 < {most})"
 
     def set_operations(self) -> str:
@@ -133,7 +137,7 @@ class Grammar:
         tape = self.tape
         source, names, terms = self.source(tape.below(2))
         keys = [self.value(tape.one(KINDS), names, (), 1, 0) for _ in range(tape.below(3))]
-        items = keys + [self.aggregate(tape.one((DBL, DBL, DBL, *KINDS)), names) for _ in range(tape.count(2, 7))]
+        items = keys + [self.aggregate(tape.one((DBL, DBL, DBL, *KINDS)), names) for _ in range(tape.count(3, 8))]
         listed = ", ".join(str(n + 1) for n in range(len(keys)))
         group = f" GROUP BY {listed}" if keys else ""
         if keys and tape.chance(40):
@@ -166,7 +170,7 @@ class Grammar:
         if tape.chance(35):
             keys = tape.count(0, min(2, len(kinds) - 1)) if want is None or len(kinds) > 1 else 0
             items = [self.value(kind, names, (), 1, 0) for kind in kinds[:keys]]
-            over_groups = 15 if keys or depth else 0
+            over_groups = 30 if keys or depth else 0
             items += [
                 window_of_groups(self, items[:keys], names)
                 if kind == INT and tape.chance(over_groups)
@@ -224,8 +228,8 @@ class Grammar:
 
     # ---- FROM ----------------------------------------------------------------------------------------------------
 
-    def columns(self, alias: str) -> Names:
-        return tuple(Name(f"{alias}.{c}", kind, c in EDGES) for c, (kind, _) in COLUMNS.items())
+    def columns(self, alias: str, among: Collection[str] = COLUMNS) -> Names:
+        return tuple(Name(f"{alias}.{c}", kind, c in EDGES) for c, (kind, _) in COLUMNS.items() if c in among)
 
     def source(self, depth: int) -> tuple[str, Names, list[str]]:
         """A FROM clause, what can be read of it, and terms for WHERE."""
@@ -284,8 +288,11 @@ class Grammar:
     def relation(self, depth: int, shared: tuple[str, Names] | None) -> tuple[str, Names]:
         """A table, a CTE, a derived table, or one that stands beside it in the same text."""
         tape, alias = self.tape, self.fresh("x")
+        if self.own is not None and tape.chance(70):
+            return f"{self.own[0]} AS {alias}", self.columns(alias, self.own[1])
         if self.ctes and tape.chance(60):
             name, columns = tape.one(self.ctes)
+            self.ctes = [cte for cte in self.ctes if cte[0] != name or name not in self._once]
             return f"{name} AS {alias}", _under(alias, columns)
         if shared is not None and tape.chance(60):
             return f"({shared[0]}) AS {alias}", _under(alias, shared[1])
@@ -347,11 +354,30 @@ class Grammar:
             case "str":
                 return tape.one(_TEXTS)
             case "date":
-                return tape.one(("DATE '2001-01-01'", "DATE '2000-02-29'", "DATE '1969-12-31'", "DATE '0001-01-01'"))
+                return tape.one(
+                    (
+                        "DATE '2001-01-01'",
+                        "DATE '2000-02-29'",
+                        "DATE '1969-12-31'",
+                        "DATE '0001-01-01'",
+                        "DATE '2001-01-31'",
+                    )
+                )
             case "span":
-                return tape.one(("INTERVAL '1 day'", "INTERVAL '1 month'", "INTERVAL '-2 hours'", "INTERVAL '0 day'"))
+                return tape.one(
+                    (
+                        "INTERVAL '1 day'",
+                        "INTERVAL '1 month'",
+                        "INTERVAL '-2 hours'",
+                        "INTERVAL '0 day'",
+                        "INTERVAL '-1 month 30 days'",
+                    )
+                )
             case "time":
-                return tape.one(("TIMESTAMP '2001-01-01 00:00:00'", "TIMESTAMP '1970-01-01 00:00:00.000001'"))
+                return tape.one((
+                    "TIMESTAMP '2001-01-01 00:00:00'", "TIMESTAMP '1970-01-01 00:00:00.000001'",
+                    "TIMESTAMP '2000-02-29 23:59:59.999999'", "TIMESTAMP '2001-01-31 00:00:00'",
+                ))  # fmt: skip
             case _:
                 return tape.one(("TRUE", "FALSE"))
 
@@ -520,9 +546,12 @@ class Grammar:
                     f"({sub()} - {sub()})",
                 )
                 return f"({sub()} {tape.one('+-')} {tape.one(by)})"
-            return f"({sub()} + INTERVAL {tape.count(1, 40)} {tape.one(('DAY', 'HOUR', 'MONTH', 'YEAR'))})"
+            how = tape.one(("+", "+", "-"))
+            return f"({sub()} {how} INTERVAL {tape.count(1, 40)} {tape.one(('DAY', 'HOUR', 'MONTH', 'YEAR', 'MONTH'))})"
         if tape.chance(20):
             return f"time_bucket(INTERVAL {tape.count(1, 9)} {tape.one(('DAY', 'WEEK'))}, {sub()})"
+        if kind == DATE and tape.chance(25):
+            return f"last_day({sub()})"
         if kind == DATE:
             return f"date_trunc('{tape.one(('month', 'year', 'day', 'week'))}', {sub()})::DATE"
         return f"date_trunc('{tape.one(('hour', 'day', 'month', 'year'))}', {sub()})"

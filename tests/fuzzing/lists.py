@@ -98,6 +98,8 @@ class Lists:
             lambda: f"list_sort(list_distinct({sub()}))",
             lambda: f"list_filter({sub()}, lambda e: e {tape.one(('=', '<>', '>', '<='))} {self.constant()})",
             lambda: f"list_filter({sub()}, lambda e: e IS NOT NULL)",
+            lambda: f"list_filter({sub()}, lambda e, i: i {tape.one(('=', '<>', '>', '<='))} {tape.count(1, 3)})",
+            lambda: f"[e FOR e IN {sub()} IF e {tape.one(('=', '<>', '>', '<='))} {self.constant()}]",
             lambda: f"coalesce({sub()}, [{self.constant()}])",
             lambda: f"CASE WHEN {self.test(a, 0)} THEN {sub()} ELSE {sub()} END",
         ]
@@ -105,6 +107,8 @@ class Lists:
             shapes.append(
                 lambda: f"list_transform({sub()}, lambda e: e {tape.one(('+ 1', '* 2', '% 3', '- ' + a + '.k'))})"
             )
+            shapes.append(lambda: f"[e + {tape.count(0, 2)} FOR e IN {sub()}]")
+            shapes.append(lambda: f"list_transform({sub()}, lambda e, i: e * i - {a}.k)")
         if self.kind == STR:
             shapes.append(
                 lambda: f"list_transform({sub()}, lambda e: {tape.one(('upper(e)', 'e || e', 'coalesce(e, chr(65))'))})"
@@ -126,20 +130,24 @@ class Lists:
             lambda: f"list_contains({xs}, {self.constant()})",
             lambda: f"list_has_any({xs}, {self.value(a, 1)})",
             lambda: f"list_has_all({xs}, {self.value(a, 0)})",
+            lambda: f"list_has_all({xs}, [{self.constant()}])",
+            lambda: f"list_has_any({xs}, [{self.constant()}, {self.constant()}])",
             lambda: f"({xs} {tape.one(_COMPARE)} {self.value(a, 1)})",
             lambda: f"list_unique({xs})",
             lambda: f"list_last({xs})",
         ]
         if self.kind in (INT, STR):
-            shapes += [lambda: f"array_to_string({xs}, '-')", lambda: f"CAST({xs} AS VARCHAR)"]
+            shapes += 5 * [lambda: f"array_to_string({xs}, '-')", lambda: f"CAST({xs} AS VARCHAR)"]
         return tape.one(shapes)()
 
     def item(self, a: str) -> str:
         """What stands in a SELECT."""
         tape = self.tape
-        if tape.chance(6):
+        if tape.chance(12):
             return f"[{self.value(a, 1)}, {a}.xs]"
-        return self.value(a) if tape.chance(45) else tape.one((self.scalar(a), f"{a}.k", f"{a}.ks"))
+        if tape.chance(40):
+            return self.value(a)
+        return self.scalar(a) if tape.chance(65) else tape.one((f"{a}.k", f"{a}.ks"))
 
     def test(self, a: str, size: int = 1) -> str:
         """A predicate over lists."""

@@ -27,7 +27,9 @@ def relation(g: Grammar) -> tuple[str, Names]:
 
 def _plain(g: Grammar, kind: str) -> str:
     """A column of a table whose values are small, by its own name."""
-    return g.tape.one([c for c, (k, _) in COLUMNS.items() if k == kind and c not in ("ed18", "edec", "eu64", "e64")])
+    return g.tape.one(
+        [c for c, (k, _) in COLUMNS.items() if k == kind and c not in ("ed18", "ed38", "edec", "eu64", "e64")]
+    )
 
 
 def _side(g: Grammar, names: tuple[str, ...], kinds: tuple[str, ...], table: str = "") -> str:
@@ -58,11 +60,22 @@ def _asof(g: Grammar) -> tuple[str, Names]:
         f"(SELECT {_plain(g, kind)} AS k, {place} AS o, {'min' if b != 'bool' else 'bool_or'}({_plain(g, b)}) AS b "
         f"FROM {tape.one(TABLES)} WHERE {place} IS NOT NULL GROUP BY ALL)"
     )
-    how = tape.one(("", "LEFT "))  # of RIGHT and FULL DuckDB 1.5.5 gives wrong rows, or never ends
-    on = f"x.k = y.k AND x.o {tape.one(('>=', '>', '<=', '<'))} y.o"
-    return f"(SELECT x.k AS c0, a AS c1, b AS c2 FROM {left} AS x ASOF {how}JOIN {right} AS y ON {on})", _made(
-        kind, a, b
-    )
+    how = tape.one(("", "LEFT ", "RIGHT ", "FULL "))
+    compared = tape.one((">=", ">", "<=", "<"))
+    on, listed = f"x.k = y.k AND x.o {compared} y.o", "SELECT x.k AS c0, a AS c1, b AS c2 FROM"
+    text = f"({listed} {left} AS x ASOF {how}JOIN {right} AS y ON {on})"
+    if how in ("RIGHT ", "FULL "):  # DuckDB 1.5.5 gives wrong rows of them, or never ends
+        kept = "LEFT JOIN" if how == "FULL " else "JOIN"
+        nearest = (
+            f"(SELECT x.*, y.j, row_number() OVER (PARTITION BY x.i ORDER BY y.o{' DESC' * compared.startswith('>')}) AS n "
+            f"FROM l AS x {kept} m AS y ON {on})"
+        )
+        number = "SELECT *, row_number() OVER () AS"
+        sides = f"WITH l AS ({number} i FROM {left}), m AS ({number} j FROM {right})"
+        g.otherwise[text] = (
+            f"({sides} {listed} (SELECT * FROM {nearest} WHERE n = 1) AS x {how}JOIN m AS y ON x.j = y.j)"
+        )
+    return text, _made(kind, a, b)
 
 
 def _positional(g: Grammar) -> tuple[str, Names]:

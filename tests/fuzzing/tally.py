@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from gquery.errors import NotSupportedError
 from tests.fuzzing.check import Engine, of_seed, run
 from tests.fuzzing.constructs import CONSTRUCTS, constructs_of
 from tests.fuzzing.engines import Choice, engine_of
@@ -22,6 +24,7 @@ class Tally:
     engines: Counter[str] = field(default_factory=Counter)
     faults: list[str] = field(default_factory=list)
     invalid: list[str] = field(default_factory=list)
+    refused: Counter[str] = field(default_factory=Counter)  # what gquery has not
 
     def add(self, other: Tally) -> None:
         """Take in what another has counted."""
@@ -31,7 +34,7 @@ class Tally:
         self.invalid += other.invalid
 
     def _counters(self) -> tuple[Counter[str], ...]:
-        return self.outcomes, self.constructs, self.rules, self.engines
+        return self.outcomes, self.constructs, self.rules, self.engines, self.refused
 
     def seed(self, seed: int, choice: Choice, tries: int) -> str:
         """Run a seed. What is wrong with it, and the smallest statement found in so many tries; nothing where all is well."""
@@ -39,6 +42,10 @@ class Tally:
         try:
             outcome = run(case, engine)
             verdict, said = str(outcome.verdict), outcome.said
+        except NotSupportedError as error:
+            verdict, said = "refused", str(error).partition("\n")[0]
+            self.refused[re.sub(r"'[^']*'|\d+", "_", said)[:120]] += 1
+            self.invalid.append(f"seed {seed} is refused: {said[:200]}")
         except Exception as error:
             verdict, said = "different", f"{type(error).__name__}: {error}"
         self.outcomes[verdict] += 1
@@ -63,10 +70,21 @@ class Tally:
         lines += ["", *self.invalid[:5], "", *self.faults]
         rare = [c for c in CONSTRUCTS if self.constructs[c] < 0.005 * total]
         lines.append(f"\n{len(rare)} of {len(CONSTRUCTS)} constructs in fewer than one query in 200")
-        lines.append(f"{total} seeds, {dict(self.outcomes)} in {seconds:.0f} s: {len(self.faults)} differences")
+        few = [f"{c} {self.constructs[c]}" for c in CONSTRUCTS if self.constructs[c] < 500]
+        refused = "; ".join(f"{why}: {n}" for why, n in self.refused.most_common(5)) or "nothing"
+        lines.append(
+            f"{total} seeds in {seconds:.0f} s: {len(self.faults)} differences, {self.outcomes['crashed']} of them crashed or "
+            f"never ended; {dict(self.outcomes)}; refused: {refused}; constructs in fewer than 500: {len(few)} of "
+            f"{len(CONSTRUCTS)}{': ' if few else ''}{', '.join(few[:40])}"
+        )
         return lines
 
 
 def _shown(engine: Engine) -> str:
     kind = f"{engine.target}, {engine.ranks} rank{'s' * (engine.ranks > 1)}"
-    return kind + (", in parts" if engine.in_parts else "") + (", and a GPU's kernels written" if engine.writes else "")
+    return (
+        kind
+        + (", in parts" if engine.in_parts else "")
+        + (", of files" if engine.is_stored else "")
+        + (", and a GPU's kernels written" if engine.writes else "")
+    )

@@ -92,7 +92,7 @@ def _plain(write: Writer, kind: str, names: Names) -> str:
     """An aggregate that windows compute over any frame."""
     tape = write.tape
     keep = f" FILTER (WHERE {write.value(BOOL, names, (), 0, 0)})" if tape.chance(12) else ""
-    if kind == INT and tape.chance(60):
+    if kind == INT and tape.chance(70):
         counted = ("*", write.value(tape.one(KINDS), names, (), 1, 0))
         summed = f"sum({tape.one(('', 'DISTINCT '))}{write.column(INT, names, (), small=True)})"
         return f"{tape.one((f'count({tape.one(counted)})', summed))}{keep}"
@@ -196,8 +196,8 @@ def _between(tape: Tape, unit: str, ends: Sequence[str], excluded: Sequence[str]
 def _of_row(write: Writer, kind: str, names: Names) -> str:
     """A function that takes the value of one row, or its number."""
     tape = write.tape
-    if kind == INT and tape.chance(60):
-        return tape.one(("row_number()", "row_number()", "ntile(3)", "ntile(100)"))
+    if kind == INT and tape.chance(70):
+        return tape.one(("row_number()", "ntile(2)", "ntile(3)", "ntile(100)"))
     argument = write.value(kind, names, (), 1, 0) if kind in (STR, INT, BOOL) else write.column(kind, names, ())
     nulls = tape.one(("", "", " IGNORE NULLS", " RESPECT NULLS"))
     match tape.below(4):

@@ -84,6 +84,13 @@ def test_rules_do_not_change_what_uses_mean(case: Any) -> None:
         assert_same(case.sql, case.tables(), targets=("python",), ranks=(1,), settings={"disabled_rules": disabled})
 
 
+def test_a_projection_that_was_not_pruned_keeps_what_it_reads() -> None:
+    """Without the rule that prunes last; ``m`` is asked for by nobody."""
+    extra = "SELECT * FROM (SELECT x + 1 AS x, (SELECT max(w) FROM s) AS m FROM s ORDER BY ALL)"
+    sql = f"SELECT min(to_days(t.x::INTEGER)), count(*), min(y) FROM t JOIN ({extra}) AS q ON t.x = q.x"
+    assert_same(sql, tables(), targets=("python",), settings={"disabled_rules": "prune_columns_last"})
+
+
 def _program(sql: str) -> Program:
     connection = gquery.connect(device="cpu")
     for name, table in tables().items():

@@ -301,10 +301,11 @@ def _is_candidate(plan: Plan) -> bool:
 
 
 def _needed_below(plan: Plan, needed: Columns) -> Columns:
-    """The columns of a plan's sources that are used above them."""
+    """The columns of a plan's sources that are used above them. A projection stays whole, so it reads what nothing above it
+    asks for too, where no rule has taken that out."""
     match plan:
         case Project(exprs=exprs):
-            return frozenset[int]().union(*(used_columns(e) for c, e in exprs if c.id in needed))
+            return frozenset[int]().union(*(used_columns(e) for _, e in exprs))
         case UnionAll(inputs=inputs):
             return frozenset(c.id for row in inputs for c in row)
         case _:

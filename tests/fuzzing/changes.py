@@ -1,0 +1,154 @@
+"""Scripts that change a table and ask it between the changes: INSERT, UPDATE, DELETE, TRUNCATE, views, prepared statements, and
+the same question again with other constants, for which a plan is there already.
+
+The table ``z`` is made of one of the others; every statement's answer, or count of rows, is DuckDB's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from tests.fuzzing.data import BOOL, COLUMNS, DATE, DBL, DEC, EDGES, INT, STR, TABLES, TIME
+from tests.fuzzing.names import Name, Names
+
+if TYPE_CHECKING:
+    from tests.fuzzing.grammar import Grammar
+
+_ALWAYS = ("i32", "i64", "str")
+_OTHERS = ("i8", "e16", "e64", "dec", "edec", "d18", "f64", "f32", "txt", "day", "ts", "yes", "dur")
+_CONSTANT = re.compile(r"(?<=[=<>] )-?\d+(?![\d.e%'])|(?<=[=<>] )'[^']*'(?![:|])")
+_WHOLE = re.compile(r"(?<=[=<>] )-?\d+(?![\d.e%'])")
+
+
+class Changes:
+    """Writes one script."""
+
+    def __init__(self, g: Grammar) -> None:
+        self.g, self.tape = g, g.tape
+        self.columns: tuple[str, ...] = ()
+        self.asked: list[str] = []
+        self.prepared = 0
+
+    def script(self) -> tuple[str, ...]:
+        """Statements, of which the last asks for the whole table."""
+        tape = self.tape
+        self.columns = (*_ALWAYS, *(c for c in _OTHERS if tape.chance(35)))
+        out = [self._create()]
+        self.g.own = ("z", self.columns)
+        self.asked = [self._question() for _ in range(tape.count(1, 2))]
+        out += self.asked
+        steps: tuple[Callable[[], list[str]], ...] = (
+            self._insert, self._update, self._delete, self._insert, self._update, self._again, self._prepare, self._execute,
+            self._rare, self._rare,
+        )  # fmt: skip
+        for _ in range(tape.count(1, 5)):
+            out += tape.one(steps)()
+            out += self._again() if tape.chance(50) else []
+        return (*out, *self._again(), "SELECT * FROM z")
+
+    def _create(self) -> str:
+        tape = self.tape
+        where = f" WHERE i16 <= {tape.count(-2, 6)}" if tape.chance(40) else ""
+        return f"CREATE OR REPLACE TABLE z AS SELECT {', '.join(self.columns)} FROM {tape.one(TABLES)}{where}"
+
+    def _question(self) -> str:
+        tape, g = self.tape, self.g
+        if tape.chance(30):
+            kind = tape.one((INT, STR, DEC))
+            return f"SELECT count(*), min(z.i64), max(z.str) FROM z WHERE {g.column(kind, self._names(), ())} = {g.literal(kind)}"
+        return g.select((), 1)[0]
+
+    def _names(self) -> Names:
+        return tuple(Name(f"z.{c}", COLUMNS[c][0], c in EDGES) for c in self.columns)
+
+    # ---- steps -------------------------------------------------------------------------------------------------------
+
+    def _again(self) -> list[str]:
+        """A question that was asked, now and then with other constants."""
+        text = self.tape.one(self.asked)
+        return [_CONSTANT.sub(self._other, text) if self.tape.chance(70) else text]
+
+    def _other(self, found: re.Match[str]) -> str:
+        if self.tape.chance(40):
+            return found[0]
+        return str(self.g.literal(STR if found[0].startswith("'") else INT))
+
+    def _prepare(self) -> list[str]:
+        """A question of which a number is a parameter."""
+        text = self.tape.one(self.asked)
+        if (found := _WHOLE.search(text)) is None:
+            return self._again()
+        self.prepared += 1
+        return [f"PREPARE p{self.prepared} AS {text[: found.start()]}$1{text[found.end() :]}", *self._execute()]
+
+    def _execute(self) -> list[str]:
+        tape = self.tape
+        if not self.prepared:
+            return self._again()
+        return [
+            f"EXECUTE p{tape.count(1, self.prepared)}({tape.one((self.g.literal(INT), 'NULL'))})"
+            for _ in range(tape.count(1, 2))
+        ]
+
+    def _insert(self) -> list[str]:
+        tape, g = self.tape, self.g
+        shape = tape.below(4)
+        if shape == 0:
+            some = [c for c in self.columns if tape.chance(50)] or ["i32"]
+            rows = [
+                ", ".join("NULL" if tape.chance(15) else self._fitting(c) for c in some)
+                for _ in range(tape.count(1, 3))
+            ]
+            return [f"INSERT INTO z ({', '.join(some)}) VALUES {', '.join(f'({row})' for row in rows)}"]
+        if shape == 1:
+            where = f" WHERE {g.predicate(self._names(), (), 1, 1)}"
+            return [f"INSERT INTO z SELECT * FROM z{where if tape.chance(80) else ''} ORDER BY ALL LIMIT 30"]
+        table, where = tape.one(TABLES), f" WHERE i8 <= {tape.count(-3, 6)}" if tape.chance(60) else ""
+        if shape == 2:
+            some = [c for c in self.columns if tape.chance(50)] or ["str"]
+            return [f"INSERT INTO z BY NAME SELECT {', '.join(reversed(some))} FROM {table}{where}"]
+        return [f"INSERT INTO z SELECT {', '.join(self.columns)} FROM {table}{where}"]
+
+    def _fitting(self, column: str) -> str:
+        kind = COLUMNS[column][0]
+        if kind == INT and column not in ("i8", "e16") and self.tape.chance(20):
+            return self.tape.one(("2147483647", "-2147483648", "1.4", "'7'", "2.5e0"))
+        return str(self.g.literal(kind))
+
+    def _update(self) -> list[str]:
+        tape, g, names = self.tape, self.g, self._names()
+        sets = []
+        for c in dict.fromkeys(tape.one(self.columns) for _ in range(tape.count(1, 3))):
+            kind = COLUMNS[c][0]
+            value = "NULL" if tape.chance(10) else g.value(kind, names, (), 2, tape.below(2))
+            if kind in (INT, DEC, DBL):  # a value that does not fit is an error, whose rows nothing tells
+                value = f"TRY_CAST({value} AS {_TYPES.get(c, COLUMNS[c][1])})"
+            sets.append(f"{c} = {value}")
+        where = f" WHERE {g.predicate(names, (), 2, 1)}" if tape.chance(85) else ""
+        return [f"UPDATE z SET {', '.join(sets)}{where}"]
+
+    def _delete(self) -> list[str]:
+        return [f"DELETE FROM z WHERE {self.g.predicate(self._names(), (), 2, 1)}"]
+
+    def _rare(self) -> list[str]:
+        tape, g = self.tape, self.g
+        shape = tape.below(4)
+        if shape == 0:
+            self.asked.append("SELECT * FROM v")
+            keep = g.predicate(self._names(), (), 1, 0)
+            return [f"CREATE OR REPLACE VIEW v AS SELECT i32, str, i64 FROM z WHERE {keep}", "SELECT * FROM v"]
+        if shape == 1:
+            return ["TRUNCATE z"]
+        if shape == 2:
+            kind = tape.one((INT, STR, DATE, TIME, BOOL, DEC))
+            made = f"SELECT *, {g.value(kind, self._names(), (), 1, 0)} AS extra FROM z"
+            return [f"CREATE OR REPLACE TABLE zz AS {made}", "SELECT * FROM zz", "SELECT count(*), max(extra) FROM zz"]
+        return ["DELETE FROM z WHERE NULL", "INSERT INTO z SELECT * FROM z WHERE FALSE"]
+
+
+_TYPES = {
+    "i8": "TINYINT", "i32": "INTEGER", "i64": "BIGINT", "e16": "SMALLINT", "e64": "BIGINT", "dec": "DECIMAL(9,2)",
+    "edec": "DECIMAL(4,1)", "d18": "DECIMAL(18,4)", "f64": "DOUBLE", "f32": "FLOAT",
+}  # fmt: skip

@@ -12,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
+from gquery import tuning
 from gquery.device.array import Array
 from gquery.device.device import Device
 from gquery.expression.expr import Column, SortKey
@@ -52,16 +53,21 @@ class OrderedFrame:
     partition_flags: Array | None
     peer_flags: Array | None
     device: Device
+    workers: int = 1
 
     @cached_property
     def partitions(self) -> Groups:
         """The partitions."""
-        return groups_of(self.partition_flags, self.count, self.device)
+        return groups_of(self.partition_flags, self.count, self.device, self.workers)
 
     @cached_property
     def peers(self) -> Groups:
         """The groups of peers: parts of the partitions."""
-        return self.partitions if self.peer_flags is None else groups_of(self.peer_flags, self.count, self.device)
+        return (
+            self.partitions
+            if self.peer_flags is None
+            else groups_of(self.peer_flags, self.count, self.device, self.workers)
+        )
 
     def take(self, values: Array, words: int = 1) -> Array:
         """What the rows have in an array, by position."""
@@ -89,13 +95,15 @@ def order_frame(
             then = sort_keys(by[len(partition) :], frame, device)
             rows, peers, starts = order.sort_partitions([*own, *then], len(own), workers)
             if starts is not None or not partition:
-                return OrderedFrame(frame.rows, rows, starts if partition else None, peers if keys else None, device)
+                return OrderedFrame(
+                    frame.rows, rows, starts if partition else None, peers if keys else None, device, workers
+                )
         else:
             rows = order.sort_order(sort_keys(by, frame, device), workers=workers)
     first = [frame.columns[c.id] for c in partition]
     last = [frame.columns[k.expr.id] for k in keys if isinstance(k.expr, Column)]
     starts, peers = key_changes(first, last, rows, device, workers)
-    return OrderedFrame(frame.rows, rows, starts if partition else None, peers if keys else None, device)
+    return OrderedFrame(frame.rows, rows, starts if partition else None, peers if keys else None, device, workers)
 
 
 def _known_rows(
@@ -122,12 +130,51 @@ def _is_sorted(frame: Frame, keys: Sequence[SortKey]) -> bool:
     return column.statistics.is_sorted and column.validity is None
 
 
+_COUNT_STARTS = builtin_kernel(
+    "flags:*u8 tile:i64 rows:i64 counts:*i64",
+    "at = mul_i64(i64(i), tile)",
+    "behind = min_i64(add_i64(at, tile), rows)",
+    "count = i64(0)",
+    "while lt_i64(at, behind):",
+    "    count = add_i64(count, i64(flags[row_index(at)]))",
+    "    at = add_i64(at, 1)",
+    "store_i64(counts, i64(i), count)",
+)
+_NUMBER_ROWS = builtin_kernel(
+    "flags:*u8 tile:i64 rows:i64 ends:*i64 counts:*i64 numbers:*u32 starts:*u32",
+    "at = mul_i64(i64(i), tile)",
+    "behind = min_i64(add_i64(at, tile), rows)",
+    "number = sub_i64(sub_i64(i64(ends[i]), i64(counts[i])), 1)",
+    "while lt_i64(at, behind):",
+    "    if ne_i64(i64(flags[row_index(at)]), 0):",
+    "        number = add_i64(number, 1)",
+    "        store_u32(starts, number, at)",
+    "    store_u32(numbers, at, number)",
+    "    at = add_i64(at, 1)",
+)
+
+
+def _groups_by_tiles(flags: Array, count: int, device: Device, workers: int) -> Groups:
+    """`groups_of` on a CPU: threads take tiles of positions, of which it is known how many groups begin in those before."""
+    tile = count if workers == 1 else tuning.window_functions.sliding_tile
+    tiles = -(-count // tile)
+    counts = np.empty(tiles, np.int64)
+    launch(_COUNT_STARTS, tiles, flags, flags, tile, count, counts, workers=workers, unit=tile)
+    ends = np.cumsum(counts)
+    numbers, starts = device.empty(count, np.uint32), device.empty(int(ends[-1]) + 1, np.uint32)
+    starts[-1:] = count
+    launch(_NUMBER_ROWS, tiles, flags, flags, tile, count, ends, counts, numbers, starts, workers=workers, unit=tile)
+    return Groups(numbers, starts)
+
+
 def groups_of(flags: Array | None, count: int, device: Device, workers: int = 1) -> Groups:
     """Groups of positions that begin where a flag (uint8) is 1, as the first one is; None: all positions are one group."""
     xp = device.xp
     if flags is None or count == 0:
         ends = np.array([0, count] if count else [0], np.uint32)
         return Groups(device.zeros(count, np.uint32), device.from_host(ends))
+    if device.is_cpu:
+        return _groups_by_tiles(flags, count, device, workers)
     numbers = xp.cumsum(flags, dtype=np.uint32)
     launch(_FROM_ZERO, count, numbers, numbers, workers=workers)
     found = scans.compact(flags)

@@ -2,7 +2,8 @@
 
 Small work is interpreted: a kernel takes longer to compile than the interpreter takes for some 100,000 row-steps. What the
 interpreter has taken in earlier runs of the same program counts too, so that a query that comes again and again is compiled,
-and on the CPU at once where an earlier process did so.
+and on the CPU at once where an earlier process did so. What lies between, a CPU runs by *drafts*: kernels that LLVM does not
+optimize, which cost a sixth of the time and run a few rows as fast as anything.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from gquery.device.profile import get_profile, profile_for
 from gquery.execution.decision import Choice, Specialized
 from gquery.execution.facts import Facts
 from gquery.execution.state import ExecutionContext, Run
-from gquery.execution.variants import is_cached, is_ready
+from gquery.execution.variants import cached, has_drafts, is_ready
 from gquery.kernels.targets.capabilities import PYTHON
 from gquery.operators.base import JoinIndex
 from gquery.planner.lower_stream import is_worth_compiling, lengths
@@ -42,24 +43,34 @@ def choose_target(pipeline: Pipeline, facts: Facts) -> Choice:
         return Choice(target, f"{about}, on a table that is there")
     if able.has_own_memory and steps < tuning.interpreting.tiny_steps:
         return Choice(PYTHON.name, f"{about}, faster than a launch")
-    spent = facts.known.interpreted_seconds
     if facts.asks_kernels and is_ready(facts.feedback, facts.stage, pipeline, target):
         return Choice(target, f"{about}, its kernel is there")
-    if spent > tuning.interpreting.break_even_seconds and spent > tuning.interpreting.break_even_seconds * lengths(
-        pipeline
-    ):
-        return Choice(target, f"{about}, interpreted for {spent:.2f} s so far")
+    return _of_few_rows(pipeline, facts, steps, about)
+
+
+def _of_few_rows(pipeline: Pipeline, facts: Facts, steps: float, about: str) -> Choice:
+    """The same for fewer row-steps than a kernel is worth: a draft of it costs a sixth, and is soon worth that."""
+    target, limit, spent = facts.context.target, facts.context.settings.interpret_limit, facts.known.interpreted_seconds
+    where, times = (facts.feedback, facts.stage, pipeline, target), lengths(pipeline)
+    drafts = has_drafts(*where)
+    if drafts and steps >= limit * tuning.interpreting.draft_limits * times:
+        return Choice(target, f"{about}, for a draft of its kernel", is_draft=True)
+    if drafts and facts.asks_kernels and is_ready(*where, True):
+        return Choice(target, f"{about}, a draft of its kernel is there", is_draft=True)
+    enough = tuning.interpreting.draft_seconds if drafts else tuning.interpreting.break_even_seconds
+    if spent > enough * times:
+        return Choice(target, f"{about}, interpreted for {spent:.2f} s so far", is_draft=drafts)
     # not so on a GPU, where a stage on the host waits for what others made there
     is_asked = facts.asks_kernels and (spent > 0 or steps >= tuning.interpreting.cached_steps)
-    if is_asked and not able.has_own_memory and is_cached(facts.feedback, facts.stage, pipeline, target):
-        return Choice(target, f"{about}, its kernel is in the cache")
+    if is_asked and not facts.able.has_own_memory and (kept := cached(*where, drafts)) != "nothing":
+        return Choice(target, f"{about}, its kernel is in the cache", is_draft=kept == "drafts")
     return Choice(
         PYTHON.name, f"{about}, {'fewer than interpret_limit' if steps < limit else 'too few for so long a kernel'}"
     )
 
 
 def is_promising(runs: Specialized, facts: Facts) -> bool:
-    """Whether a pipeline that is interpreted will soon be worth a kernel, which is to be made in the background: that costs no
+    """Whether a pipeline that was interpreted will soon be worth a kernel, which is to be made in the background: that costs no
     query time, so it pays long before waiting for it would. Where nothing compiles beside the query, it never is."""
     known, seconds = facts.known, tuning.interpreting.background_seconds
     may_compile = facts.able.runs_morsels and runs.pipeline.host is None and not facts.context.counts

@@ -14,12 +14,28 @@ from gquery.execution.decision import Choice, Decision, Grounds
 from gquery.execution.facts import Facts
 from gquery.execution.specialize import specialize
 from gquery.execution.state import Run
-from gquery.execution.variants import units_of
+from gquery.execution.variants import has_drafts, units_of
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.base import MorselTarget
-from gquery.kernels.targets.capabilities import capabilities
+from gquery.kernels.targets.capabilities import PYTHON, capabilities
 from gquery.operators.specialize import fan_out, has_room, probed_tables
 from gquery.planner.physical import Pipeline, Probe, Stage
+
+
+def work_ahead(state: Run, stage: Stage, pipeline: Pipeline, decision: Decision) -> None:
+    """Have the kernels of a pipeline compiled for later runs, where it was interpreted for long enough. That is asked for as soon
+    as it has run, so that they are there, or nearly, when the query comes again."""
+    if decision.runs.target != PYTHON.name:
+        return
+    facts = _facts(state, stage, decision.grounds)
+    if not is_promising(decision.runs, facts):
+        return
+    name = facts.context.target
+    is_draft = has_drafts(facts.feedback, stage.number, pipeline, name)
+    compiled = specialize(pipeline, replace(facts, choice=Choice(name, "for later runs", is_draft)))
+    made = units_of(facts.feedback, stage.number, compiled.pipeline, name, is_draft=is_draft)
+    cast(MorselTarget, get_target(name)).compile_in_background([u.kernel for u in made])
+    facts.feedback.requested(stage.number)
 
 
 def decide(state: Run, stage: Stage, pipeline: Pipeline, rows: int) -> Decision:
@@ -39,32 +55,18 @@ def decide(state: Run, stage: Stage, pipeline: Pipeline, rows: int) -> Decision:
     before = feedback.decisions.get(number)
     if before is not None and before.grounds == grounds:
         return before
-    facts = Facts(
-        context,
-        feedback,
-        number,
-        rows,
-        state.joins,
-        grounds.copied_bytes,
-        grounds.has_room,
-        merges=state.merges(number),
-    )
-    runs = specialize(pipeline, facts)
-    if is_promising(runs, facts):
-        _work_ahead(pipeline, facts)
-    units = units_of(feedback, number, runs.pipeline, runs.target, context.counts)
+    runs = specialize(pipeline, _facts(state, stage, grounds))
+    units = units_of(feedback, number, runs.pipeline, runs.target, context.counts, runs.choice.is_draft)
     turns = fan_out(runs.pipeline, state.joins)
     decision = feedback.decisions[number] = Decision(grounds, runs, units, turns)
     return decision
 
 
-def _work_ahead(pipeline: Pipeline, facts: Facts) -> None:
-    """Have the kernels of a pipeline that is interpreted once more compiled for later runs."""
-    name = facts.context.target
-    compiled = specialize(pipeline, replace(facts, choice=Choice(name, "for later runs")))
-    kernels = [u.kernel for u in units_of(facts.feedback, facts.stage, compiled.pipeline, name)]
-    cast(MorselTarget, get_target(name)).compile_in_background(kernels)
-    facts.feedback.requested(facts.stage)
+def _facts(state: Run, stage: Stage, grounds: Grounds) -> Facts:
+    """What a decision on these grounds is made from."""
+    context, number = state.context, stage.number
+    room, copied, merges = grounds.has_room, grounds.copied_bytes, state.merges(number)
+    return Facts(context, state.feedback, number, grounds.rows, state.joins, copied, room, merges=merges)
 
 
 def _copied_bytes(state: Run, pipeline: Pipeline) -> int:

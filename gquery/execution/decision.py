@@ -16,10 +16,11 @@ from gquery.settings import Settings
 
 
 class Choice(NamedTuple):
-    """The name of the target that runs a pipeline, and why that one."""
+    """The name of the target that runs a pipeline, and why that one. ``is_draft``: it runs drafts of the kernels."""
 
     target: str
     reason: str
+    is_draft: bool = False
 
 
 @frozen_open

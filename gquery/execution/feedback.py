@@ -16,6 +16,7 @@ from gquery.execution.dataflow import Dataflow
 from gquery.execution.stage_feedback import (
     NO_FEEDBACK,
     BuiltTable,
+    Cached,
     OutputKey,
     ScalarSite,
     StageFeedback,
@@ -283,11 +284,11 @@ class RunFeedback:
 
     def requested(self, number: int) -> None:
         """The kernels of a stage are compiled in the background: they may be there at any time."""
-        self._merge(number, lambda known: replace(known, is_requested=True, is_cached=None))
+        self._merge(number, lambda known: replace(known, is_requested=True, cached=None))
 
-    def looked_up_cache(self, number: int, is_cached: bool) -> None:
-        """The kernels of a stage are, or are not, in the cache of an earlier process."""
-        self._merge(number, lambda known: replace(known, is_cached=is_cached))
+    def looked_up_cache(self, number: int, cached: Cached) -> None:
+        """An earlier process has left this of a stage."""
+        self._merge(number, lambda known: replace(known, cached=cached))
 
     def read_rows(self, number: int, rows: int) -> None:
         """The source of a stage gave so many rows."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gquery import tuning
 from gquery.device.recording import CannotRecordError
-from gquery.execution.decide import decide
+from gquery.execution.decide import decide, work_ahead
 from gquery.execution.exchange import merge_matches, rows_read
 from gquery.execution.runner import Runner
 from gquery.execution.sources import read
@@ -93,5 +93,6 @@ def _run(state: Run, stage: Stage, pipeline: Pipeline, frame: Frame, report: Sta
     scan = _scan(state, stage, pipeline, frame, decision.able)
     report.target, report.blocks, report.skipped_blocks = decision.runs.target, scan.blocks, scan.skipped
     result = Runner(state, stage, decision, frame, scan, report).run()
+    work_ahead(state, stage, pipeline, decision)
     state.feedback.read_rows(stage.number, frame.rows)
     return result

@@ -64,7 +64,8 @@ def _kernels(state: Run, few: bool) -> Iterator[Kernel]:
     for found in forecast(state.program, context, feedback, few, merges=state.merges):
         if found.runs.target == context.target:
             number, work = found.stage.number, found.runs.pipeline
-            for unit in units_of(feedback, number, work, context.target, context.counts):
+            is_draft = found.runs.choice.is_draft
+            for unit in units_of(feedback, number, work, context.target, context.counts, is_draft):
                 yield unit.kernel
                 yield from kernels_of_scans(work.source, unit.bindings.values())
             if isinstance(work.sink, Group):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from gquery.expression.frozen import frozen_open
 
@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     from gquery.operators.accumulate import StateLocation
     from gquery.planner.layouts import KeyEncoding, KeyFilter
     from gquery.planner.physical import GroupLayout, JoinLayout, JoinTable, Probe
+
+
+Cached = Literal["kernels", "drafts", "nothing"]
+"""What a cache on disk has of a stage."""
 
 
 @frozen_open
@@ -32,8 +36,8 @@ class BuiltTable:
 @frozen_open
 class StageFeedback:
     """What runs have told of one stage. ``capacity`` is that of a hash table that had to grow (0: none had), ``groups`` how
-    many groups the last compiled run on a CPU made, ``is_cached`` whether an earlier process has compiled its kernels (None:
-    nobody has looked)."""
+    many groups the last compiled run on a CPU made, ``cached`` what an earlier process has compiled (None: nobody has
+    looked)."""
 
     duplicate_keys: bool = False
     fanned_out: bool = False  # a morsel gave more rows than it has
@@ -41,7 +45,7 @@ class StageFeedback:
     outgrown: bool = False  # a run had so much work that interpreting it was given up
     capacity: int = 0
     groups: int | None = None
-    is_cached: bool | None = None
+    cached: Cached | None = None
     is_requested: bool = False  # its kernels are compiled in the background
     rows: int | None = None  # that the source gave to the last run
     table: BuiltTable | None = None  # that the last run built
@@ -100,6 +104,7 @@ class UnitsKey(NamedTuple):
     counts: bool
     selection_steps: int
     few: bool
+    is_draft: bool
 
 
 class OutputKey(NamedTuple):

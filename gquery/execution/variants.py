@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from gquery.execution.feedback import RunFeedback
-from gquery.execution.stage_feedback import GroupVariant, OutputKey, UnitsKey, own_keys, table_variant
+from gquery.execution.stage_feedback import Cached, GroupVariant, OutputKey, UnitsKey, own_keys, table_variant
 from gquery.expression.facts import LARGE_ROWS
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.capabilities import capabilities
+from gquery.kernels.targets.compilers import calls_users, compiler_of
 from gquery.operators.accumulate import state_location
 from gquery.operators.codegen import Unit, units
 from gquery.operators.group_output import GroupOutput
 from gquery.planner.physical import Build, Group, Materialize, Pipeline, Probe, ReadStage, Reduce
 from gquery.runtime.nesting import with_room
+from gquery.runtime.records import replace
 
 
 def units_of(
-    feedback: RunFeedback, stage: int, pipeline: Pipeline, target: str, counts: bool = False
+    feedback: RunFeedback, stage: int, pipeline: Pipeline, target: str, counts: bool = False, is_draft: bool = False
 ) -> tuple[Unit, ...]:
-    """The kernels of a pipeline; those that count the rows behind each step where ``counts``."""
+    """The kernels of a pipeline, or drafts of them; those that count the rows behind each step where ``counts``."""
     sink = pipeline.sink
     group = None
     if isinstance(sink, Group):
@@ -29,13 +33,21 @@ def units_of(
     is_wide = pipeline.rows >= LARGE_ROWS
     few = isinstance(sink, Materialize) and sink.few
     base = pipeline.source.base if isinstance(pipeline.source, ReadStage) else 0
-    key = UnitsKey(stage, target, base, group, sum_words, built, is_wide, counts, pipeline.selection_steps, few)
+    key = UnitsKey(
+        stage, target, base, group, sum_words, built, is_wide, counts, pipeline.selection_steps, few, is_draft
+    )
     shared = feedback.shared
 
     def make() -> tuple[Unit, ...]:
-        return with_room(lambda: units(pipeline, target, counts))
+        made = with_room(lambda: units(pipeline, target, counts))
+        return drafts_of(made) if is_draft else made
 
     return feedback.units.get(key, make if shared is None else lambda: shared.units.get(key, shared.values, make))
+
+
+def drafts_of(made: Sequence[Unit]) -> tuple[Unit, ...]:
+    """The same with drafts of the kernels."""
+    return tuple([replace(u, kernel=replace(u.kernel, is_draft=True)) for u in made])
 
 
 def output_of(feedback: RunFeedback, stage: int, sink: Group, target: str) -> GroupOutput:
@@ -45,19 +57,37 @@ def output_of(feedback: RunFeedback, stage: int, sink: Group, target: str) -> Gr
     return feedback.outputs.get(key, lambda: with_room(lambda: GroupOutput(sink, capabilities(target).array_target)))
 
 
-def is_ready(feedback: RunFeedback, stage: int, pipeline: Pipeline, target: str) -> bool:
-    """Whether this process has the kernels of a pipeline in memory."""
+def is_ready(feedback: RunFeedback, stage: int, pipeline: Pipeline, target: str, is_draft: bool = False) -> bool:
+    """Whether this process has the kernels of a pipeline, or drafts of them, in memory."""
     ready = get_target(target).is_ready
-    return all(ready(u.kernel) for u in units_of(feedback, stage, pipeline, target))
+    return all(ready(u.kernel) for u in units_of(feedback, stage, pipeline, target, is_draft=is_draft))
 
 
-def is_cached(feedback: RunFeedback, stage: int, pipeline: Pipeline, target: str) -> bool:
-    """Whether another process has compiled the kernels of a pipeline; looked up once, unless one was asked to."""
+def has_drafts(feedback: RunFeedback, stage: int, pipeline: Pipeline, target: str) -> bool:
+    """Whether there are drafts of the kernels of a pipeline: our own compiler makes them for a processor, and of functions of
+    users none, which take Numba a second."""
+    if not capabilities(target).runs_morsels or compiler_of(target) != "llvm":
+        return False
+    made = units_of(feedback, stage, pipeline, target)
+    return not any(calls_users(u.kernel) for u in made)
+
+
+def cached(feedback: RunFeedback, stage: int, pipeline: Pipeline, target: str, drafts: bool) -> Cached:
+    """What another process has compiled of a pipeline: its kernels, or drafts of them where there are ``drafts``; looked up once,
+    unless they were asked for."""
     known = feedback.stage(stage)
-    if known.is_cached is not None:
-        return known.is_cached
-    cached = get_target(target).is_cached
-    found = all(cached(u.kernel) for u in units_of(feedback, stage, pipeline, target))
+    if known.cached is not None:
+        return known.cached
+    found: Cached = "nothing"
+    if _are_cached(units_of(feedback, stage, pipeline, target), target):
+        found = "kernels"
+    elif drafts and _are_cached(units_of(feedback, stage, pipeline, target, is_draft=True), target):
+        found = "drafts"
     if not known.is_requested:
         feedback.looked_up_cache(stage, found)
     return found
+
+
+def _are_cached(made: Sequence[Unit], target: str) -> bool:
+    is_cached = get_target(target).is_cached
+    return all(is_cached(u.kernel) for u in made)

@@ -54,6 +54,7 @@ class Kernel:
     ``functions`` are bodies of scalar functions from `gquery.functions` that the text calls by name: plain Python
     functions over registers that call primitives by name.
     ``cut`` are functions that ``written`` calls already.
+    ``is_draft``: it runs over few rows, so that a compiler for a processor leaves out what takes it long.
     ``claimed`` are body and epilogue with the tests of `kernels.checks` between them, for the interpreter
     under test.
     """
@@ -72,6 +73,7 @@ class Kernel:
     lookup_rows: int = 0
     cut: tuple[ir.Function, ...] = ()
     is_long: bool = False
+    is_draft: bool = False
     claimed: tuple[ir.Block, ir.Block] | None = field(default=None, compare=False, repr=False)
 
     @cached_property
@@ -117,6 +119,8 @@ class Kernel:
             parts.append(f"{self.marked_rows} rows are marked")
         if self.lookup_rows:
             parts.append(f"{self.lookup_rows} rows are looked up together")
+        if self.is_draft:
+            parts.append("a draft")
         if self.unrolled is not None:
             parts += [*self.unrolled.text, *ir.printed(self.unrolled.single)]
         parts += [f"{name}\n{function_source(f)}" for name, f in self.functions]

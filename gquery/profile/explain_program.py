@@ -148,7 +148,7 @@ def _columns(program: Program) -> Iterator[Column]:
 
 
 def _where(runs: Specialized) -> str:
-    target, reason = runs.choice
+    target, reason, _ = runs.choice
     return f"{target}: {reason}" if reason else target
 
 

@@ -205,7 +205,7 @@ def _stage(stage: Stage, known: _Known) -> StageNode:
     if runs is None:
         shown, where, reason = work, known.target if report is None else report.target, "whole tables"
     else:
-        shown, (where, reason) = runs.pipeline, runs.choice
+        shown, (where, reason, _) = runs.pipeline, runs.choice
     texts = describe_work(shown, where, known.printer)
     if runs is not None and report is not None and report.target != where:
         where, reason = report.target, f"{report.rows:,} rows to read, or its kernel was there"

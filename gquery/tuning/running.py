@@ -16,6 +16,7 @@ _LOOKUPS = "2026-11-23: rows looked up together"
 _HOISTED = "2026-11-21: columns loaded ahead"
 _OPERATIONS = "2026-11-21: single operations on an H200"
 _ROUNDS = "2026-11-24: rows that a recursion has seen"
+_DRAFTS = "2026-11-24: drafts of a CPU's kernels"
 _INTERPRETED = "2026-11-21: what is interpreted, and for how long"
 
 
@@ -184,9 +185,18 @@ class Interpreting(Record):
         0.03, "seconds", "of interpreting, in all runs, from which on a usual pipeline is compiled", _INTERPRETED
     )
     background_seconds: float = number(
-        0.002,
+        0.001,
         "seconds",
         "of interpreting, in all runs, from which on the kernel of a usual pipeline is compiled beside a CPU's query",
+    )
+    draft_limits: float = number(
+        0.1, "interpret_limits", "of row-steps from which on a CPU runs a draft of a usual pipeline's kernel", _DRAFTS
+    )
+    draft_seconds: float = number(
+        0.005,
+        "seconds",
+        "of interpreting, in all runs, from which on a draft of a usual pipeline's kernel is made",
+        _DRAFTS,
     )
     tiny_steps: int = number(
         300, "row-steps", "that the interpreter takes sooner than a GPU launches", "2026-11-21: primitives"

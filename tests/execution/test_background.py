@@ -41,13 +41,14 @@ def targets(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(
         "gquery.kernels.targets.background._background", Background()
     )  # others' tasks are not waited for
-    monkeypatch.setattr(choose, "is_cached", lambda *_: False)
+    monkeypatch.setattr(choose, "cached", lambda *_: "nothing")
     return found
 
 
 def connected(tune: Tune) -> gquery.Connection:
     tune(tuning.compiling, own_kernels=10**9)
-    tune(tuning.interpreting, background_seconds=0.0, break_even_seconds=1e9, trial_seconds=1e9, most_seconds=1e9)
+    never = dict.fromkeys(("break_even_seconds", "draft_seconds", "trial_seconds", "most_seconds"), 1e9)
+    tune(tuning.interpreting, background_seconds=0.0, **never)
     connection = gquery.connect("cpu")
     connection.sql("SET compiler = 'llvm'")
     connection.sql("SET interpret_limit = 1000000000")

@@ -16,6 +16,7 @@ import gquery
 from gquery.execution import ExecutionContext, run_with_report
 from gquery.execution.feedback import RunFeedback
 from gquery.execution.runner import Runner
+from gquery.execution.variants import drafts_of
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.base import Compiled
 from gquery.kernels.targets.python import PythonTarget
@@ -84,7 +85,9 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> Ran:
 def shown(program: Program, context: ExecutionContext, feedback: RunFeedback) -> Ran:
     """What EXPLAIN shows of a program."""
     runs = specialized(program, context, feedback)
-    digests = {n: tuple(u.kernel.digest for u in units(r.pipeline, r.target)) for n, r in runs.items()}
+    made = {n: units(r.pipeline, r.target) for n, r in runs.items()}
+    made |= {n: drafts_of(made[n]) for n, r in runs.items() if r.choice.is_draft}
+    digests = {n: tuple(u.kernel.digest for u in made[n]) for n in runs}
     return {n: (r.target, digests[n]) for n, r in runs.items()}
 
 

@@ -5,3 +5,6 @@ ENTRY = "kernel"
 
 LINKED = "\n; ---- linked with what stands above ----\n"
 """Stands between the modules in a text: that of a kernel, and those that it needs."""
+
+DRAFT = "; a draft"
+"""The first line of a module of which a processor's compiler makes a draft."""

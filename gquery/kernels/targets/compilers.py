@@ -13,6 +13,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Literal, cast, get_args
 
+from gquery.functions.registry import is_user_function
+from gquery.kernels.kernel import Kernel
+
 Compiler = Literal["llvm", "numba"]
 Wanted = Literal["auto", "llvm", "numba"]
 
@@ -37,3 +40,8 @@ def compiler_of(target: str) -> Compiler:
     """The compiler that kernels are for, on this thread; where no query runs, that of ``GQUERY_COMPILER``."""
     wanted = _chosen.get() or cast(Wanted, os.environ.get("GQUERY_COMPILER") or "auto")
     return _BY_TARGET[target] if wanted == "auto" else wanted
+
+
+def calls_users(kernel: Kernel) -> bool:
+    """Whether a kernel calls functions of users, which Numba compiles whoever compiles the kernel."""
+    return any(is_user_function(f) for _, f in kernel.functions)

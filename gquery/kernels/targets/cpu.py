@@ -20,13 +20,12 @@ import numpy as np
 from gquery import tuning
 from gquery.device.host import address_of
 from gquery.device.section import Section
-from gquery.functions.registry import is_user_function
 from gquery.kernels.kernel import Kernel, Parameter
 from gquery.kernels.targets import cpu_numba
 from gquery.kernels.targets.background import background
 from gquery.kernels.targets.base import Compiled, Perhaps
 from gquery.kernels.targets.cache import KernelSource, kernel_cache
-from gquery.kernels.targets.compilers import Compiler, compiler_of
+from gquery.kernels.targets.compilers import Compiler, calls_users, compiler_of
 from gquery.kernels.targets.morsels import run_morsels
 from gquery.kernels.targets.workers import workers
 from gquery.runtime.interrupt import beside
@@ -133,7 +132,7 @@ class CpuTarget:
             return
         compiler = cpu_compiler("llvm")
         for kernel in kernels:
-            if self.is_ready(kernel) or any(is_user_function(f) for _, f in kernel.functions):
+            if self.is_ready(kernel) or calls_users(kernel):
                 continue
             source = compiler.source(kernel)
             background().add(partial(self._compile_aside, kernel, source))

@@ -115,10 +115,11 @@ def function_of(kernel: Kernel, code: bytes) -> Callable[..., None]:
 def _module_text(kernel: Kernel, name: str) -> str:
     from gquery.kernels.lowering.assembler import LoweringError
     from gquery.kernels.lowering.module import cpu_module
+    from gquery.kernels.lowering.names import DRAFT
     from gquery.kernels.targets.cpu_code import head
 
     try:
-        return cpu_module(kernel, library(), head())
+        return cpu_module(kernel, library(), [DRAFT, *head()] if kernel.is_draft else head())
     except (LoweringError, SyntaxError) as error:
         raise compile_error(KernelSource(name, lambda: kernel.text), error) from error
 

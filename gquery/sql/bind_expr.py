@@ -43,6 +43,7 @@ from gquery.sql.bind_zones import at_zone
 from gquery.sql.call_parts import call_parts
 from gquery.sql.calls import GROUPINGS, VALUES, function_call, is_call, names_aggregate
 from gquery.sql.collation import collated
+from gquery.sql.grammar_tokens import ARRAY, marked
 from gquery.sql.order_keys import sort_key
 from gquery.sql.parse import located
 from gquery.sql.scope import Scope, ScopeRelation
@@ -182,6 +183,8 @@ class ExprBinder(SubqueryBinder):
             return call("regexp_full_match", self.bind(node.this), self.bind(node.expression))
         if is_call(node):
             name, args = function_call(node)
+            if name == marked(ARRAY):
+                return self._array(args[0])
             if name in GROUPINGS:
                 return self._grouping(args)
             if name in CALLS:

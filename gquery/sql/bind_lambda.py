@@ -10,7 +10,7 @@ with an empty list where there is no element, and NULL for NULL.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
@@ -40,11 +40,15 @@ def over_elements(name: str, xs: Expr, node: exp.Lambda, bind: BindBody) -> Expr
     bound = bind(body, ScopeRelation("", names, (element, place)[: len(names)]), name in _FILTERS)
     source: Plan = Filter(rows, bound) if name in _FILTERS else rows
     value = element if name in _FILTERS else bound
-    made = aggregate("list", [value], order=[SortKey(place)])
+    return case([(Not(IsNull(xs)), ScalarSubquery(in_one_list(source, value, [SortKey(place)])))], None)
+
+
+def in_one_list(plan: Plan, value: Expr, order: Sequence[SortKey]) -> Plan:
+    """One row: the list of a value of each row, without elements where there is none."""
+    made = aggregate("list", [value], order=order)
     some, column = new_column("list", made.dtype, True), new_column("list", made.dtype, True)
     filled = call("coalesce", some, cast(call("list_value"), made.dtype))
-    query = Project(Aggregate(source, (), ((some, made),)), ((column, filled),))
-    return case([(Not(IsNull(xs)), ScalarSubquery(query))], None)
+    return Project(Aggregate(plan, (), ((some, made),)), ((column, filled),))
 
 
 def comprehension(node: exp.Comprehension, bind: Callable[[exp.Expr], Expr], body: BindBody) -> Expr:

@@ -20,6 +20,7 @@ from gquery.expression.expr import (
     Literal,
     Not,
     ScalarSubquery,
+    SortKey,
     new_column,
 )
 from gquery.expression.traverse import conjunction, disjunction
@@ -28,7 +29,8 @@ from gquery.functions import aggregate, call, cast, unified
 from gquery.functions.casts import unify
 from gquery.functions.comparison_keys import comparable
 from gquery.functions.user import UserFunction
-from gquery.planner.logical.nodes import Aggregate, Plan, Project, Query
+from gquery.planner.logical.nodes import Aggregate, Plan, Project, Query, Sort
+from gquery.sql.bind_lambda import in_one_list
 from gquery.sql.cut import TextSlots
 from gquery.sql.scope import Scope
 from gquery.sql.types import Parameters, integer_literal
@@ -134,6 +136,13 @@ class SubqueryBinder(ABC):
             raise BindError(f"a subquery in an expression gives one column, this one gives {len(query.outputs)}")
         return ScalarSubquery(_projected(query.plan, [(c, c) for c in query.outputs]))
 
+    def _array(self, node: exp.Expr) -> Expr:
+        """``ARRAY(query)``: the values of its only column, in its order."""
+        query = self.query.subquery(node, self.scope)
+        if len(query.outputs) != 1:
+            raise BindError(f"ARRAY takes a query of one column, this one gives {len(query.outputs)}")
+        return ScalarSubquery(in_one_list(*_in_order(query.plan, query.outputs[0])))
+
     def _quantified(self, node: exp.Expr) -> Expr:
         """``x op ANY (query)`` and ``x op ALL (query)``, from IN, min, max and counts."""
         quantifier = node.expression
@@ -238,6 +247,15 @@ def _within(x: Expr, of: Expr) -> Expr:
 def _is_less(a: Expr, b: Expr) -> Expr:
     """Whether a value of a row is less than another, where NULL is the greatest."""
     return conjunction((Not(IsNull(a)), disjunction((IsNull(b), call("lt", a, b)))))
+
+
+def _in_order(plan: Plan, column: Column) -> tuple[Plan, Expr, tuple[SortKey, ...]]:
+    """Rows, a value of them and keys by which it has the order of a sorted plan's column, wherever the plan goes."""
+    value = {c.id: e for c, e in plan.exprs}[column.id] if isinstance(plan, Project) else column
+    below = plan.source if isinstance(plan, Project) else plan
+    if not isinstance(below, Sort):
+        return plan, column, ()
+    return below if below.limit is not None or below.offset else below.source, value, below.keys
 
 
 def _projected(plan: Plan, targets: list[tuple[Column, Expr]]) -> Plan:

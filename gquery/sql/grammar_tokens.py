@@ -14,6 +14,7 @@ from gquery.runtime.records import dataclass
 from gquery.sql.lexer import END, QUOTED, STRING, WORD, Lexed
 
 _MARK = "\x1e"
+ARRAY = "array"  # marked, a call of the query that ARRAY makes a list of
 LISTED = "listed"  # marked, a call around the value that IN looks into
 METHOD = "method"  # marked, a call around a value and the call behind its dot
 
@@ -195,7 +196,7 @@ class TokenReader:
     def can_begin(self) -> bool:
         """Whether an expression can begin here: a comma may stand at the end of a list."""
         return self.kind not in (END,) and (
-            self.kind != WORD or self.word not in RESERVED or self.word in ("not", "case", "cast", *CONSTANTS)
+            self.kind != WORD or self.word not in RESERVED or self.word in ("not", "case", "cast", "array", *CONSTANTS)
         ) and self.word not in (")", "]", ";")  # fmt: skip
 
     def name(self, leaf: bool = False) -> None:

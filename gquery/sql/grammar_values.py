@@ -9,10 +9,11 @@ from abc import abstractmethod
 
 from gquery.expression.keywords import CONSTANTS
 from gquery.sql.grammar_forms import SPECIAL, FormReader
-from gquery.sql.grammar_tokens import METHOD, marked
+from gquery.sql.grammar_tokens import ARRAY, METHOD, marked
 from gquery.sql.lexer import END, NUMBER, PARAMETER, QUOTED, STRING, WORD
 
 _SCHEMAS = ("main", "system", "pg_catalog")  # main.upper(s) is a function's name and no method
+_QUERIES = ("select", "with", "from", "values")
 _SPECIAL_METHODS = ("position", "substring", "trim")
 
 
@@ -45,6 +46,12 @@ class ValueReader(FormReader):
             self._row()
         elif word == "[":
             self._list()
+        elif word == "array" and self.peek(1) == "[":
+            self.next()
+            self._list()
+        elif word == "array" and self.peek(1) == "(" and self.peek(2) in _QUERIES:
+            self.say(marked(ARRAY))
+            self._subquery_in_parentheses()
         elif word == "{" or (word == "map" and self.peek(1) == "{"):
             self._struct()
         elif kind != WORD:

@@ -8,6 +8,7 @@ from typing import Any
 from sqlglot import ErrorLevel, exp
 
 from gquery.expression.keywords import KEYWORDS
+from gquery.sql.grammar_tokens import ARRAY, marked
 from gquery.sql.methods import is_method
 from gquery.sql.window_names import keys_name, window_name
 
@@ -164,6 +165,8 @@ def _call(node: exp.Expr) -> str | None:
         case exp.Anonymous() if is_method(node) and isinstance(node.expressions[0], exp.Column):
             names = [column_name(a) for a in node.expressions[1:]]
             return f"{column_name(node.expressions[0])}.{_quoted(node.name.lower())}({', '.join(names)})"
+        case exp.Anonymous(this=name) if name == marked(ARRAY):
+            return f"ARRAY({_query(node.expressions[0])})"
         case exp.Anonymous():
             return _called(node.name.lower(), node.expressions)
         case exp.Trim() | exp.Substring():

@@ -46,8 +46,8 @@ SURFACE: dict[str, tuple[Construct, ...]] = {
         Construct("UNPIVOT in FROM", "SELECT * FROM u UNPIVOT INCLUDE NULLS ((n, m) FOR bound IN ((lo, a), (hi, a)))"),
         Construct("SUMMARIZE", "SELECT column_name, min, max, count FROM (SUMMARIZE t)"),
         Construct("DESCRIBE, SHOW", "SELECT column_name, column_type FROM (DESCRIBE t)"),
-        Construct("information_schema, duckdb_columns()",
-                  "SELECT column_name, data_type FROM information_schema.columns WHERE table_name = 't'"),
+        Construct("pragma_table_info(), duckdb_tables(), duckdb_columns()", "SELECT name, type FROM pragma_table_info('t')"),
+        Construct("information_schema", "SELECT count(*) > 0 FROM information_schema.columns WHERE table_name = 't'"),
         Construct("VALUES", "SELECT * FROM (VALUES (1, 'one'), (2, 'two')) v(n, name)"),
         Construct("Ranges", "SELECT * FROM range(1, 10, 3)"),
         Construct("Ranges of moments", "SELECT * FROM range(DATE '2024-01-01', DATE '2024-01-04', INTERVAL 12 HOUR)"),
@@ -104,6 +104,7 @@ SURFACE: dict[str, tuple[Construct, ...]] = {
     ),
     "Lists": (
         Construct("Lists of values", "SELECT [a, a + 1], ['x', s] FROM t"),
+        Construct("ARRAY", "SELECT ARRAY[a, 2], ARRAY(SELECT u.hi FROM u WHERE u.a = t.a ORDER BY u.lo DESC) FROM t"),
         Construct("Elements and slices", "SELECT string_split(s || ',z', ',')[1], [a, 2, 3][2:], [a][-1] FROM t"),
         Construct("Functions over lists", "SELECT list_sum([a, 2]), list_contains([1, 2], a), list_sort([3, a]) FROM t"),
         Construct("Aggregates into lists", "SELECT s, list(a ORDER BY a), len(list(b)) FROM t GROUP BY s"),

@@ -268,3 +268,7 @@ select id, quantile_cont(i8, [0.5, 0.75]) over (partition by n) from t
 select quantile_cont(x, 0.53), quantile_cont(x, 0.47), median(x) from (values (977332988::float), (998819563::float), (-280511195::float), (620815599::float)) v(x)
 
 select quantile_cont(x, 0.3), quantile_cont(x, [0.1, 0.7]), median(x) from (values (-9.25::decimal(30,6)), (-2.25::decimal(30,6)), (-8.5::decimal(30,6)), (10.01::decimal(30,6))) v(x)
+
+select list(id), string_agg(id::varchar, ','), first(id), last(id) from (select id from t order by id % 7 desc, id)
+
+select id % 3 as k, list(id), last(id) from (select id from t order by id % 5, id desc) group by 1

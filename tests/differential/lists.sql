@@ -261,3 +261,7 @@ select k, list_resize(xs, k, k), list_resize([s], 2), list_resize(xs, 1), list_s
 
 select k, unnest(generate_series(date '2024-01-30', date '2024-01-30' + to_days(k % 3), interval 1 day)),
 len(range(date '2024-01-31', date '2024-01-31' + to_days(k * 30), interval '1 month')), range(timestamp '2024-01-02 10:00:00', timestamp '2024-01-02', interval '-3 hours 30 minutes')[k] from l where k >= 0
+
+select array(select x from (values (3), (1), (null)) t(x) order by x desc nulls first limit 2), array(select 1 where false), array[1, 2][1], array(from range(3)), array(values (2), (1)), array[]
+
+select k, array(select y.s from l y where y.k <= x.k order by y.s desc, y.k), array(select y.k from l y where y.k = x.k order by y.k limit 1), k = any(array(select y.k from l y)) from l x

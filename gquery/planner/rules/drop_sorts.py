@@ -4,7 +4,8 @@
       Sort by x                 =>      Scan t
         Scan t
 
-An aggregate, a build side and another sort do not care for the order of their input; a result and a limit do. A sort
+An aggregate, a build side and another sort do not care for the order of their input; a result and a limit do, and so do lists,
+joined texts, first and last values without an order of their own. A sort
 that does stay forgets keys that cannot matter: constants, and all that follow a unique key. The order of a definition is
 seen if that of one of its uses is.
 """
@@ -29,6 +30,10 @@ from gquery.planner.logical.properties import is_unique
 from gquery.planner.logical.shared import definitions, rebuilt
 from gquery.planner.logical.tree import with_sources
 from gquery.runtime.records import replace
+
+_IN_ORDER = frozenset(
+    ("list", "string_agg", "first", "last")
+)  # which users have sorted rows for: they take them as they come
 
 
 def drop_sorts(query: Query) -> Query | None:
@@ -61,8 +66,9 @@ def _drop(plan: Plan, seen: bool, shown: set[int]) -> Plan:
             if len(keys) == len(plan.keys):
                 return with_sources(plan, (source,))
             return Sort(source, keys, plan.limit, plan.offset)
-        case Aggregate(source=s):
-            return with_sources(plan, (_drop(s, False, shown),))
+        case Aggregate(source=s, aggregates=aggregates):
+            takes_order = any(call.function in _IN_ORDER and not call.order for _, call in aggregates)
+            return with_sources(plan, (_drop(s, takes_order, shown),))
         case Limit(source=s) | Window(source=s):  # rows that a window's order does not tell apart come as they come
             return with_sources(plan, (_drop(s, True, shown),))
         case Join(left=a, right=b) | Apply(left=a, right=b):

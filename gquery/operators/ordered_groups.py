@@ -121,8 +121,7 @@ class InOrder:
 
     def needs_no_sort(self, argument: Column, column: ColumnData) -> bool:
         """Whether the n-th values of groups in this order are found without a sort."""
-        (key, *others) = self.keys
-        is_own = not others and key.expr == argument and not key.descending
+        is_own = len(self.keys) == 1 and self.keys[0].expr == argument and not self.keys[0].descending
         return self.device.is_cpu and is_own and is_selectable(column)
 
     def values_at(self, column: ColumnData, low: Array, high: Array) -> list[ColumnData]:

@@ -65,6 +65,7 @@ ORDERED = (
     "SELECT n, median(i64) FROM t WHERE id < 0 GROUP BY n",
     "SELECT median(i64), quantile_disc(s, 0.3), first(w ORDER BY f64, id), last(d38), median(f32) FILTER (WHERE n > 2) FROM t",
     "SELECT median(i64) FROM t WHERE id < 0 AND n > 3",
+    "SELECT quantile_disc(i64, 0.3), arg_max_null(d38, i8 ORDER BY d38), quantile_disc(day, 0.5) FROM t",
     "SELECT n, sum(m) FROM (SELECT n, s, median(i64) m FROM t GROUP BY ALL) GROUP BY n",
 )
 

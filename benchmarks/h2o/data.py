@@ -66,7 +66,8 @@ def _joined(rows: int, chunks: Chunks) -> Iterator[tuple[str, pa.Table]]:
         right = chunks.array(size, np.int32, _shuffled(last, chunks.permutation(size)))
         columns: dict[str, pa.Array] = {f"id{n}": pa.array(right)}
         columns |= {f"id{k}": pa.array(chunks.taken(own[k - 1], size)) for k in range(1, n)}
-        columns[f"id{n + 3}"] = chunks.texts(right, LONG)
+        is_text = name == "big"
+        columns[f"id{n + 3}"] = chunks.texts(right, LONG) if is_text else chunks.labels(right, keys[name].size, LONG)
         columns["v2"] = pa.array(chunks.uniform(size))
         yield name, pa.table(columns)
 

@@ -34,7 +34,7 @@ _BYTE_STRINGS: list[str | tuple[str, str]] = [("e'", "'"), ("E'", "'")]
 _BYTE_STRING_ESCAPES = ["'", "\\"]
 _DOLLAR: list[str | tuple[str, str]] = ["$"]
 _SINGLE = {"$"}
-_OTHERS = ("/*+", "SORT BY")  # that mean something to sqlglot and nothing to DuckDB
+_OTHERS = ("/*+", "SORT BY", "?::", "??")  # that mean something to sqlglot and nothing to DuckDB
 
 
 class GqueryDialect(Dialect):

@@ -26,7 +26,7 @@ from gquery.sql.dialect import dialect
 from gquery.sql.grammar import read
 from gquery.sql.grammar_statements import FORMS
 from gquery.sql.grammar_tokens import Edit, Reading
-from gquery.sql.lexer import NUMBER, SYMBOL, WORD, Lexed, lex
+from gquery.sql.lexer import NUMBER, PARAMETER, SYMBOL, WORD, Lexed, lex
 from gquery.sql.methods import call_methods
 from gquery.sql.tokens import tokens_of
 
@@ -198,8 +198,13 @@ def _prepared(given: list[Token], calls: set[int], frames: set[int]) -> list[Tok
 
 def _relexed(given: list[Token], tokens: Lexed) -> list[Token]:
     """sqlglot's own tokens as the lexer has them: numbers as DuckDB reads them, and every ``?`` written as ``$1``, ``$2``, ...
-    (the tree does not keep their order)."""
+    (the tree does not keep their order), ``?2`` as ``$2``."""
     numbers = {start: n for n, start in enumerate(tokens.starts) if tokens.kinds[n] == NUMBER}
+    parameters = {
+        s: (w, e)
+        for s, e, w, k in zip(tokens.starts, tokens.ends, tokens.words, tokens.kinds, strict=True)
+        if k == PARAMETER
+    }
     result: list[Token] = []
     count, read = 0, -1
     for t in given:
@@ -212,9 +217,10 @@ def _relexed(given: list[Token], tokens: Lexed) -> list[Token]:
             read = result[-1].end
             continue
         if kind == TokenType.PLACEHOLDER and t.text == "?":
-            count += 1
-            result.append(Token(TokenType.PARAMETER, "$", t.line, t.col, t.start, t.end))
-            t = Token(TokenType.NUMBER, str(count), t.line, t.col, t.start, t.end)
+            word, read = parameters[t.start]
+            count += word == "?"
+            result.append(Token(TokenType.PARAMETER, "$", t.line, t.col, t.start, t.start))
+            t = Token(TokenType.NUMBER, word[1:] or str(count), t.line, t.col, t.start, read)
         result.append(t)
     return result
 

@@ -25,6 +25,12 @@ def db() -> gquery.Connection:
         ("SELECT ? - ?, $2", "EXECUTE p(1 + 4, abs(-2))", [(3, 2)]),
         ("SELECT $x - $y", "EXECUTE p(y := 1, x := 3)", [(2,)]),
         ("SELECT $1::DATE = DATE '2020-01-01', $2", "EXECUTE p('2020-01-01', NULL)", [(True, None)]),
+        (
+            "SELECT ?::DATE + 1 = DATE '2020-01-02', ?::INT::VARCHAR || ?",
+            "EXECUTE p('2020-01-01', 1, 'b')",
+            [(True, "1b")],
+        ),
+        ("SELECT ?2 || ?1, ?1::VARCHAR", "EXECUTE p('a', 'b')", [("ba", "a")]),
         ("SELECT 42", "EXECUTE P", [(42,)]),
         ("SELECT s FROM t ORDER BY a LIMIT ?", 'EXECUTE "p"(2)', [("x",), ("y",)]),
         ("WITH u AS (SELECT * FROM t WHERE s = ?) SELECT sum(a) FROM u", "EXECUTE p('x')", [(4,)]),

@@ -2,7 +2,7 @@
 constructs and rules, the rarest first.
 
 ``--jobs 28 --seconds 400 --brief`` runs as many of them as so many processes do in that time, from ``--seeds FIRST:`` on, and
-prints the faults and a line of sums alone. On a GPU ``--jobs 8 --seconds 300 --target cuda`` compiles every kernel.
+prints the faults and a line of sums alone. On a GPU ``--jobs 8 --seconds 300 --target cuda --sets 10`` compiles every kernel.
 """
 
 from __future__ import annotations
@@ -37,10 +37,11 @@ def main() -> int:
     )
     parser.add_argument("--constructs", action="store_true", help="say how often each construct has run")
     parser.add_argument("--most", type=int, default=20, help="faults after which to stop")
+    parser.add_argument("--sets", type=int, default=1, help="of tables that each query is asked over, by so many seeds")
     parser.add_argument("--brief", action="store_true", help="print faults and a line of sums")
     parser.add_argument("--no-shrink", action="store_true")
     given = parser.parse_args()
-    choice = Choice(given.target, given.compiler, given.rules, given.ranks, given.parts, given.alone)
+    choice = Choice(given.target, given.compiler, given.rules, given.ranks, given.parts, given.sets, given.alone)
     first, _, end = given.seeds.partition(":")
     began = time.perf_counter()
     if given.jobs:

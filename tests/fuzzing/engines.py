@@ -33,6 +33,7 @@ class Choice:
     rules: bool = False  # each query without one of the rules, in turn
     ranks: int | None = None
     in_parts: bool = False
+    sets: int = 1  # of tables for each query: then seeds one after another ask the same
     alone: bool = False  # compile in this process alone
 
 
@@ -40,7 +41,9 @@ def engine_of(seed: int, choice: Choice) -> Engine:
     """The engine of a seed; sets what is tuned for it."""
     tuning.use(replace(tuning.interpreting, plain_rows=1 << 30 if seed % _INLINED else 8))
     disabled = OPTIONAL[seed % len(OPTIONAL)] if choice.rules else ""
-    in_parts = choice.in_parts or (choice.ranks is None and seed % 3 != 0 and seed % _IN_PARTS == 2)
+    in_parts = choice.in_parts or (
+        choice.ranks is None and choice.target != "cuda" and seed % 3 != 0 and seed % _IN_PARTS == 2
+    )
     ranks = choice.ranks or (1 if in_parts or seed % 3 else 3)
     compiler = choice.compiler if choice.compiler != "both" else "numba" if seed % 4 == 1 else "llvm"
     writes = choice.target == "python" and seed % _WRITTEN == 0

@@ -178,7 +178,9 @@ def _needed(state: Run, work: PipelineBreaker, number: int) -> Frame:
     stored = stored_columns(state, number, frame)
     match work:
         case SortRows(limit=limit, offset=offset) if limit is not None:
-            if sum(c.nbytes for c in frame.columns.values()) <= tuning.distribution.sorted_later_bytes:
+            columns = frame.columns.values()
+            is_small = sum(c.nbytes for c in columns) <= tuning.distribution.sorted_later_bytes
+            if is_small and not any(c.physical_type.is_string for c in columns):  # whose copies a graph cannot record
                 return frame
             first = replace(work, columns=stored, limit=limit + offset, offset=0)
             return run_breaker(first, {work.stage: frame}, {}, {}, device)

@@ -68,7 +68,7 @@ def window_by_slices(state: Run, stage: int, work: WindowRows, report: StageRepo
     frame = numbered(frame, number, device)
     if work.order:
         frame = sort_within_memory(SortRows(stage, work.order, stored, None, 0), frame, device, report)
-    own = replace(work, columns=(*work.columns, number))
+    own = replace(work, columns=(*work.columns, number), first=None)  # the rank in a slice is not that in all rows
     slices = _Slices(own, frame, device, state.context.settings.worker_count).all()
     report.parts += len(slices)
     made = joined_below(slices, device)

@@ -113,10 +113,11 @@ class GroupedScope:
         """Remembers how a key is written."""
         self._written.append((node, column))
 
-    def written(self, node: exp.Expr) -> Column | None:
-        """The key that is written the same way: needed for keys with subqueries, which are never equal when bound."""
+    def written(self, node: exp.Expr, of_columns: bool = False) -> Column | None:
+        """The key that is written the same way: needed for keys with subqueries, which are never equal when bound, and for those
+        that GROUPING names, which are ``of_columns`` too."""
         for key, column in reversed(self._written):
-            if key is node or (key == node and not isinstance(node, exp.Column)):
+            if key is node or (key == node and (of_columns or not isinstance(node, exp.Column))):
                 return column
         return None
 
@@ -134,7 +135,7 @@ class GroupedScope:
         place = {c.id: n for n, (c, _) in enumerate(self.keys)}
         result: Expr = Literal(0, BIGINT)
         for weight, (node, key) in enumerate(zip(reversed(nodes), reversed(keys), strict=True)):
-            column = self.written(node) or self._by_expr.get(key)
+            column = self.written(node, of_columns=True) or self._by_expr.get(key)
             if column is None or column.id not in place:
                 raise BindError("an argument of GROUPING must be a key of GROUP BY")
             if self.sets is not None:

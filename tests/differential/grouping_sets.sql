@@ -121,3 +121,5 @@ select try_cast(x as integer) c0, x c1, count(*) n, grouping(try_cast(x as integ
 select x + 1 c0, x + 1 c1, count(*) n, grouping(x + 1) g from t group by rollup(1, 2) having count(*) > 1 order by c0, c1, n
 
 select x c0, x c1, sum(count(*)) over (partition by c1) n from t group by cube(1, 2)
+
+select x c0, cast(x as bigint) c1, grouping_id(x) g, grouping(cast(x as bigint)) h, count(*) n from t group by cube(1, 2)

@@ -4,6 +4,7 @@ error where the rows of one partition do not fit."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import gquery
-from gquery import errors
+from gquery import errors, tuning
 from tests.support.cases import Case, read_cases
 from tests.support.harness import compare, expect
 from tests.support.in_parts import Refused, all_in_parts
@@ -85,6 +86,17 @@ SLICED = (
     "lag(s, 3) OVER (ORDER BY i), lead(k) OVER (ORDER BY i), max(s) OVER (ORDER BY i ROWS 3 PRECEDING)",
     "stddev(f) OVER (ORDER BY i ROWS BETWEEN 20 PRECEDING AND 3 FOLLOWING), row_number() OVER (ORDER BY i)",
 )
+
+
+def test_the_first_ranks_of_all_slices(tmp_path: Path, everything: Refused) -> None:
+    """A slice leaves out no row of a rank that is great within it alone."""
+    rows, sql = 4_000, "SELECT i, rank() OVER (ORDER BY i) r FROM t QUALIFY r <= 4 ORDER BY i"
+    db = limited(tmp_path)
+    db.register(
+        "t", pa.table({"i": np.random.default_rng(3).permutation(rows), "s": [f"text {v}" for v in range(rows)]})
+    )
+    with tuning.using(replace(tuning.sorting, leading_least=16, leading_sample=16)):
+        assert db.sql(sql).fetchall() == [(0, 1), (1, 2), (2, 3), (3, 4)]
 
 
 @pytest.mark.parametrize("calls", SLICED)

@@ -45,7 +45,8 @@ def _changed(finalize: Callable[[Any], Frame], seen: list[int]) -> Callable[[Any
         sums = {c.id for c, plan in self.sink.aggregates if any(isinstance(s, SumOfDoubles) for s in plan.states)}
         columns = {i: _nudged(c, self.device) if i in sums else c for i, c in frame.columns.items()}
         if isinstance(self, GroupRun) and self.exchange is None and self.sink.layout != "direct-address":
-            rows = np.random.default_rng(self.device.ordinal).permutation(frame.rows).astype(np.uint32)
+            order = np.random.default_rng(self.device.ordinal).permutation(frame.rows).astype(np.uint32)
+            rows = self.device.from_host(order)
             columns = {i: gathers.take(c, rows, self.device) for i, c in columns.items()}
         return replace(frame, columns=columns)
 

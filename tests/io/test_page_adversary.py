@@ -23,7 +23,7 @@ from gquery.kernels.builtin import narrowing, parquet_pages
 from gquery.kernels.targets import get_target
 from tests.support.tuned import Tune
 
-SEEDS = [*range(6), *(pytest.param(n, marks=pytest.mark.slow) for n in range(6, 60))]
+SEEDS = [*range(4), *(pytest.param(n, marks=pytest.mark.slow) for n in range(4, 60))]
 DAY = datetime.date(1995, 1, 1)
 ENCODINGS = {
     "integers": ("PLAIN", "DELTA_BINARY_PACKED", "BYTE_STREAM_SPLIT"),

@@ -13,11 +13,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from gquery import tuning
-from gquery.distributed.cuts import cut_tables, located_by
-from gquery.distributed.placement import Parting, place
-from gquery.distributed.rank_cost import rank_cost
+from gquery.distributed.division import Division
 from gquery.distributed.row_bytes import rows_behind
-from gquery.distributed.stage_placement import Placement, StagePlacement
+from gquery.distributed.stage_placement import StagePlacement
 from gquery.expression.expr import Column, new_column
 from gquery.planner.common_builds import with_stages
 from gquery.planner.cut_pipeline import cut
@@ -38,25 +36,15 @@ from gquery.planner.stage_inputs import stage_inputs
 
 
 def groups_divided(program: Program, ranks: int, cuts_frame: Callable[[Pipeline], bool]) -> Program:
-    """The program with such groups of so many ranks divided as make it cheaper; itself, if there are none. Its tables are loaded.
-    ``cuts_frame``: see `placement.place`."""
+    """The program with such groups of so many ranks divided as make it cheaper; itself, if there are none. See `Division`."""
     if not any(_has_many(stage) for stage in program.stages):
         return program
-    cuts = cut_tables(program, ranks, tuning.distribution.replicated_bytes)
-    parting = Parting(ranks, tuning.distribution.parted_bytes)
-
-    def placed(stages: Program) -> Placement:
-        return place(stages, lambda read: located_by(cuts, read), cuts_frame, parting)
-
-    placement, number = placed(program), 0
-    while number < len(program.stages):
-        if _is_merged(program.stages[number], placement[number]):
-            other = replace(program, stages=_divided(program.stages, number))
-            then = placed(other)
-            if rank_cost(other, then, ranks) < tuning.distribution.hashed_most * rank_cost(program, placement, ranks):
-                program, placement, number = other, then, number + 1
+    division, number = Division(program, ranks, cuts_frame), 0
+    while number < len(division.program.stages):
+        if _is_merged(division.program.stages[number], division.placement[number]):
+            number += division.takes(_divided(division.program.stages, number))  # behind the groups, which come next
         number += 1
-    return program
+    return division.program
 
 
 def _has_many(stage: Stage) -> bool:

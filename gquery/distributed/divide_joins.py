@@ -14,10 +14,8 @@ from dataclasses import replace
 from typing import NamedTuple, assert_never
 
 from gquery import tuning
-from gquery.distributed.cuts import cut_tables, located_by
+from gquery.distributed.division import Division
 from gquery.distributed.located import hash_kind
-from gquery.distributed.placement import Parting, place
-from gquery.distributed.rank_cost import rank_cost
 from gquery.distributed.row_bytes import array_bytes, row_bytes, rows_behind, share_behind
 from gquery.distributed.stage_placement import Placement
 from gquery.expression.expr import Column, new_column
@@ -57,26 +55,16 @@ class _Join(NamedTuple):
 
 
 def divided(program: Program, ranks: int, cuts_frame: Callable[[Pipeline], bool]) -> Program:
-    """The program with such joins of so many ranks divided as make it cheaper; itself, if there are none. Its tables are loaded.
-    ``cuts_frame``: see `placement.place`."""
+    """The program with such joins of so many ranks divided as make it cheaper; itself, if there are none. See `Division`."""
     tried: set[int] = set()  # first keys of their tables
     if not any(_is_large(stage) for stage in program.stages):
         return program
-    cuts = cut_tables(program, ranks, tuning.distribution.replicated_bytes)
-    parting = Parting(ranks, tuning.distribution.parted_bytes)
-
-    def placed(stages: Program) -> Placement:
-        return place(stages, lambda read: located_by(cuts, read), cuts_frame, parting)
-
-    placement = placed(program)
+    division = Division(program, ranks, cuts_frame)
     while True:
-        join = next((j for j in _joins(program, placement) if j.key not in tried), None)
+        join = next((j for j in _joins(division.program, division.placement) if j.key not in tried), None)
         if join is None:
-            return program
-        other = replace(program, stages=_divided(program.stages, join))
-        then = placed(other)
-        if rank_cost(other, then, ranks) < tuning.distribution.hashed_most * rank_cost(program, placement, ranks):
-            program, placement = other, then
+            return division.program
+        division.takes(_divided(division.program.stages, join))
         tried.add(join.key)
 
 
@@ -112,7 +100,9 @@ def _may_be_cut(work: Pipeline) -> bool:
     """Whether a pipeline can be cut anywhere."""
     if work.host is not None:
         return False
-    return not any(isinstance(s, SegmentHeads | SegmentRows) or (isinstance(s, Probe) and s.records_matches) for s in work.steps)
+    return not any(
+        isinstance(s, SegmentHeads | SegmentRows) or (isinstance(s, Probe) and s.records_matches) for s in work.steps
+    )
 
 
 def _has_any_order(stages: Sequence[Stage], work: Pipeline) -> bool:
@@ -214,7 +204,9 @@ def _cut_probe(work: Pipeline, at: int, stage: int, probe: Probe) -> tuple[Pipel
     first, rest = cut(replace(work, steps=(*work.steps[:at], *computed, *behind), sink=sink), at + len(computed), stage)
     assert isinstance(rest.source, ReadStage)
     ids = tuple([k.id for k in keys])
-    return first, replace(rest, source=replace(rest.source, by_hash=ByHash(ids, stage, ids)), rows=rows_behind(work, at))
+    return first, replace(
+        rest, source=replace(rest.source, by_hash=ByHash(ids, stage, ids)), rows=rows_behind(work, at)
+    )
 
 
 def _of_fewer(step: Step, share: float) -> Step:

@@ -11,18 +11,19 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tests.fuzzing.data import BOOL, DATE, DEC, INT, STR, TABLES
+from tests.fuzzing.items import COMPARE, SETS, Items
 
 if TYPE_CHECKING:
     from tests.fuzzing.grammar import Grammar
 
 _COLUMNS = {INT: ("i32", "i8", "i64"), STR: ("str", "txt"), DEC: ("dec", "d18"), DATE: ("day",), BOOL: ("yes",)}
 _TYPES = {INT: "BIGINT", STR: "VARCHAR", DEC: "DECIMAL(18,4)", DATE: "DATE", BOOL: "BOOLEAN"}
-_COMPARE = ("=", "<>", "<", "<=", ">", ">=", "IS DISTINCT FROM", "IS NOT DISTINCT FROM")
-_SETS = ("UNION ALL", "UNION", "INTERSECT", "EXCEPT", "INTERSECT ALL", "EXCEPT ALL")
 
 
-class Lists:
+class Lists(Items):
     """Writes one query over lists whose elements are of one kind."""
+
+    distinct = 25
 
     def __init__(self, g: Grammar) -> None:
         self.g, self.tape = g, g.tape
@@ -132,7 +133,7 @@ class Lists:
             lambda: f"list_has_all({xs}, {self.value(a, 0)})",
             lambda: f"list_has_all({xs}, [{self.constant()}])",
             lambda: f"list_has_any({xs}, [{self.constant()}, {self.constant()}])",
-            lambda: f"({xs} {tape.one(_COMPARE)} {self.value(a, 1)})",
+            lambda: f"({xs} {tape.one(COMPARE)} {self.value(a, 1)})",
             lambda: f"list_unique({xs})",
             lambda: f"list_last({xs})",
         ]
@@ -158,26 +159,13 @@ class Lists:
             lambda: f"{self.constant()} {tape.one(('IN', 'NOT IN'))} {a}.xs",
             lambda: f"{self.constant()} {tape.one(('= ANY', '<> ALL'))}({self.value(a, size)})",
             lambda: f"{a}.xs.len() {tape.one(('=', '>'))} {tape.count(0, 3)}",
-            lambda: f"{a}.xs {tape.one(_COMPARE)} {self.value(a, size)}",
+            lambda: f"{a}.xs {tape.one(COMPARE)} {self.value(a, size)}",
             lambda: f"{a}.xs IS {tape.one(('', 'NOT '))}NULL",
-            lambda: f"({a}.xs)[{tape.count(1, 2)}] {tape.one(_COMPARE)} {self.constant()}",
+            lambda: f"({a}.xs)[{tape.count(1, 2)}] {tape.one(COMPARE)} {self.constant()}",
         ]
         return f"({tape.one(shapes)()})"
 
     # ---- statements --------------------------------------------------------------------------------------------------
-
-    def _items(self, *aliases: str) -> str:
-        made = [self.item(self.tape.one(aliases)) for _ in range(self.tape.count(1, 3))]
-        return ", ".join(f"{item} AS c{n}" for n, item in enumerate(made))
-
-    def _where(self, a: str) -> str:
-        return f" WHERE {self.test(a)}" if self.tape.chance(40) else ""
-
-    def _plain(self) -> str:
-        text = f"SELECT {'DISTINCT ' if self.tape.chance(25) else ''}{self._items('x')} FROM {self.base()} AS x{self._where('x')}"
-        if self.tape.chance(35):
-            text += f" ORDER BY ALL{self.tape.one(('', ' DESC', ' NULLS FIRST'))} LIMIT {self.tape.count(0, 9)}"
-        return text
 
     def _joined(self) -> str:
         tape = self.tape
@@ -223,7 +211,7 @@ class Lists:
         parts = [f"SELECT {self.value('x', 1)} AS c0, x.k AS c1 FROM {self.base()} AS x{self._where('x')}"]
         for _ in range(tape.count(1, 2)):
             parts.append(
-                f"{tape.one(_SETS)} SELECT {self.value('x', 1)}, x.k FROM {self.base()} AS x{self._where('x')}"
+                f"{tape.one(SETS)} SELECT {self.value('x', 1)}, x.k FROM {self.base()} AS x{self._where('x')}"
             )
         return " ".join(parts)
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tests.fuzzing.data import BOOL, DATE, DBL, DEC, INT, STR, TABLES, TIME
+from tests.fuzzing.items import COMPARE, SETS, Items
 
 if TYPE_CHECKING:
     from tests.fuzzing.grammar import Grammar
@@ -22,13 +23,13 @@ _COLUMNS = {
 _TYPES = {
     INT: "BIGINT", STR: "VARCHAR", DEC: "DECIMAL(18,4)", DATE: "DATE", BOOL: "BOOLEAN", TIME: "TIMESTAMP", DBL: "DOUBLE",
 }  # fmt: skip
-_COMPARE = ("=", "<>", "<", "<=", ">", ">=", "IS DISTINCT FROM", "IS NOT DISTINCT FROM")
-_SETS = ("UNION ALL", "UNION", "INTERSECT", "EXCEPT", "INTERSECT ALL", "EXCEPT ALL")
 _ALL = "x.k, x.n, x.st, x.su, x.deep, x.mp"
 
 
-class Nested:
+class Nested(Items):
     """Writes one query over structs and maps whose fields are of two kinds."""
+
+    distinct = 30
 
     def __init__(self, g: Grammar) -> None:
         self.g, self.tape = g, g.tape
@@ -134,11 +135,11 @@ class Nested:
             lambda: f"{x}.deep.s.a",
             lambda: f"{x}.deep.l[{tape.count(1, 3)}]",
             lambda: f"len({x}.deep.l)",
-            lambda: f"({self.struct(x)} {tape.one(_COMPARE)} {self.struct(x)})",
+            lambda: f"({self.struct(x)} {tape.one(COMPARE)} {self.struct(x)})",
             lambda: f"({self.map(x)})[{self._map_key()}]",
             lambda: f"cardinality({self.map(x)})",
             lambda: f"map_contains({x}.mp, {tape.one(('99', '2')) if self.key == INT else self._map_key()})",
-            lambda: f"({self.map(x)} {tape.one(_COMPARE)} {self.map(x)})",
+            lambda: f"({self.map(x)} {tape.one(COMPARE)} {self.map(x)})",
             lambda: f"map_keys({self.map(x)})[1]",
             lambda: f"len(map_entries({self.map(x)}))",
             lambda: f"map_values({self.map(x)})",
@@ -168,30 +169,16 @@ class Nested:
         """A predicate over them."""
         tape = self.tape
         shapes: list[Callable[[], str]] = [
-            lambda: f"{self.struct(x, size)} {tape.one(_COMPARE)} {self.struct(x, size)}",
+            lambda: f"{self.struct(x, size)} {tape.one(COMPARE)} {self.struct(x, size)}",
             lambda: f"{x}.{tape.one(('st', 'mp', 'deep'))} IS {tape.one(('', 'NOT '))}NULL",
-            lambda: f"{self.struct(x, 0)}.a {tape.one(_COMPARE)} {self.g.literal(self.a)}",
-            lambda: f"{x}.mp[{self._map_key()}] {tape.one(_COMPARE)} {x}.st.a",
+            lambda: f"{self.struct(x, 0)}.a {tape.one(COMPARE)} {self.g.literal(self.a)}",
+            lambda: f"{x}.mp[{self._map_key()}] {tape.one(COMPARE)} {x}.st.a",
             lambda: f"{x}.deep.l[1] {tape.one(('=', '>', '<='))} {tape.count(-2, 5)}",
             lambda: f"{x}.st BETWEEN {x}.su AND {self.struct(x, 0)}",
         ]
         return f"({tape.one(shapes)()})"
 
     # ---- statements --------------------------------------------------------------------------------------------------
-
-    def _items(self, *aliases: str) -> str:
-        made = [self.item(self.tape.one(aliases)) for _ in range(self.tape.count(1, 3))]
-        return ", ".join(f"{item} AS c{n}" for n, item in enumerate(made))
-
-    def _where(self, x: str) -> str:
-        return f" WHERE {self.test(x)}" if self.tape.chance(40) else ""
-
-    def _plain(self) -> str:
-        tape = self.tape
-        text = f"SELECT {'DISTINCT ' if tape.chance(30) else ''}{self._items('x')} FROM {self.base()} AS x{self._where('x')}"
-        if tape.chance(35):
-            text += f" ORDER BY ALL{tape.one(('', ' DESC', ' NULLS FIRST'))} LIMIT {tape.count(0, 9)}"
-        return text
 
     def _joined(self) -> str:
         tape = self.tape
@@ -228,7 +215,7 @@ class Nested:
         tape, chosen = self.tape, self.tape.one(("st", "deep", "mp", "su"))
         parts = [f"SELECT x.{chosen} AS c0, x.k AS c1 FROM {self.base()} AS x{self._where('x')}"]
         for _ in range(tape.count(1, 2)):
-            parts.append(f"{tape.one(_SETS)} SELECT x.{chosen}, x.k FROM {self.base()} AS x{self._where('x')}")
+            parts.append(f"{tape.one(SETS)} SELECT x.{chosen}, x.k FROM {self.base()} AS x{self._where('x')}")
         return " ".join(parts)
 
     def _windows(self) -> str:

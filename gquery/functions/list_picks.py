@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from gquery.errors import ConversionError, DataError, OutOfRangeError
 from gquery.expression.expr import Expr, Literal
 from gquery.expression.nested_types import list_of
-from gquery.expression.types import BIGINT, BOOLEAN
+from gquery.expression.types import BIGINT, BOOLEAN, DType
 from gquery.functions.casts import cast
 from gquery.functions.list_arrays import Lists, list_array, lists_of, plain, together
 from gquery.functions.list_function import Typed, element_of, list_function
@@ -47,14 +48,18 @@ def list_resize(xs: Vector, size: Vector, value: Vector) -> Vector:
     return list_array(together(lists.elements, fill).take(from_numpy(places)), wanted, lists.ok)
 
 
-def _with_places(xs: Expr, places: Expr) -> Typed | None:
-    element = places.dtype.element
-    if xs.dtype.element is None or element is None:
-        return None
-    return (xs, cast(places, list_of(BIGINT))), xs.dtype
+def _beside(element: DType) -> Callable[[Expr, Expr], Typed | None]:
+    """The types of a list and of one of such elements beside it."""
+
+    def typed(xs: Expr, others: Expr) -> Typed | None:
+        if xs.dtype.element is None or others.dtype.element is None:
+            return None
+        return (xs, cast(others, list_of(element))), xs.dtype
+
+    return typed
 
 
-@list_function("list_select array_select", _with_places, "$(list, BIGINT[])",
+@list_function("list_select array_select", _beside(BIGINT), "$(list, BIGINT[])",
                example=("list_select([7, 8, 9], [3, 1])", "[9, 7]"))  # fmt: skip
 def list_select(xs: Vector, places: Vector) -> Vector:
     """The elements at places, NULL for a place that is not there."""
@@ -66,13 +71,7 @@ def list_select(xs: Vector, places: Vector) -> Vector:
     return list_array(found, wanted.lengths, ok)
 
 
-def _with_flags(xs: Expr, keep: Expr) -> Typed | None:
-    if xs.dtype.element is None or keep.dtype.element is None:
-        return None
-    return (xs, cast(keep, list_of(BOOLEAN))), xs.dtype
-
-
-@list_function("list_where array_where", _with_flags, "$(list, BOOLEAN[])",
+@list_function("list_where array_where", _beside(BOOLEAN), "$(list, BOOLEAN[])",
                example=("list_where([7, 8, 9], [true, false, true])", "[7, 9]"))  # fmt: skip
 def list_where(xs: Vector, keep: Vector) -> Vector:
     """The elements whose flags are true; NULL for one that is not there."""

@@ -70,6 +70,16 @@ class Arena:
             if is_held:
                 self.lock.release()
 
+    @property
+    def is_recording(self) -> bool:
+        """Whether a run is being recorded: nobody may wait for the GPU meanwhile."""
+        return self._is_recording
+
+    def wait(self) -> None:
+        """Until all that is queued on the GPU, on any stream, has run."""
+        with self._cuda.Device(self.ordinal):
+            self._cuda.runtime.deviceSynchronize()
+
     @contextmanager
     def recording(self) -> Iterator[list[RecordedGraph]]:
         """Within it, what this thread launches is recorded and does not run, and its arrays come from the arena. Afterwards the

@@ -21,6 +21,7 @@ import numpy as np
 from gquery import tuning
 from gquery.device.array import Array, on_gpu
 from gquery.device.device import Device
+from gquery.runtime.once import once
 
 _ENABLED_ALREADY = 704  # cudaErrorPeerAccessAlreadyEnabled
 
@@ -149,15 +150,7 @@ class _Bridge:
                     self._read[slot].record(receiving)
 
 
-_making = threading.Lock()
-
-
+@once
 def _bridge(source: Device, device: Device) -> _Bridge:
     """The buffers from one GPU to another, made when they are first used."""
-    with _making:
-        return _made(source, device)
-
-
-@cache
-def _made(source: Device, device: Device) -> _Bridge:
     return _Bridge(source, device)

@@ -205,6 +205,7 @@ class Compiling(Record):
     stop_seconds: float = number(5.0, "seconds", "that their end is waited for")
     look_seconds: float = number(0.05, "seconds", "between two looks at whether the query that waits is interrupted")
     kept_kernels: int = number(2048, "kernels", "that a target keeps ready")
+    retired_kernels: int = number(64, "kernels", "that nobody holds, whose code a GPU unloads together: it is waited for")
     arguments: int = number(
         128, "arguments", "of a function for a CPU: Numba takes seconds for a thousand; more come in an array"
     )

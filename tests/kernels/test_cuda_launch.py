@@ -7,9 +7,14 @@ import threading
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+import gquery
+from gquery import tuning
 from gquery.kernels.kernel import Kernel, Parameter
+from gquery.runtime.recent import Recent
+from tests.support.tuned import Tune
 
 PARAMETERS = (
     Parameter("c0", "i32", True),
@@ -72,6 +77,54 @@ def test_two_threads_do_not_mix_their_values() -> None:
         threading.Thread(target=lambda n=n: [launch(1, 1, 0, (0, 1, 0, 0, n, n, 0.0, n)) for _ in range(300)])
         for n in range(1, 5)
     ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_shared_memory_that_was_allowed_stays_so() -> None:
+    """Another thread may be about to launch with more."""
+    sizes: list[int] = []
+    launcher = _launcher(False, None)
+    launcher._set = lambda function, attribute, size: sizes.append(size)
+    for size in (60_000, 50_000, 60_000, 70_000):
+        launcher.allow_shared(size)
+    assert sizes == [60_000, 70_000]
+
+
+def test_code_is_retired_when_its_launcher_goes() -> None:
+    pytest.importorskip("cupy")
+    from gquery.kernels.targets.cuda_modules import Modules
+
+    modules = Modules(0)
+    launcher = modules.keep(_launcher(False, None))
+    function = launcher.function
+    assert not modules._retired
+    del launcher
+    assert list(modules._retired) == [function]
+
+
+@pytest.mark.cuda
+def test_code_is_unloaded_while_threads_launch(tune: Tune, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each query has a kernel of its own, of which next to none are kept."""
+    from gquery.kernels.targets import cuda
+
+    monkeypatch.setattr(cuda.TARGET, "_compiled", Recent(8))
+    tune(tuning.compiling, retired_kernels=4)
+    table, wrong = pa.table({"a": pa.array(range(10_000), pa.int64())}), []
+
+    def ask(first: int) -> None:
+        with gquery.connect(device="cuda") as connection:
+            connection.sql("SET interpret_limit = 0")
+            connection.register("t", table)
+            for n in range(first, first + 10):
+                found = connection.sql(f"SELECT sum({' + '.join(f'a % {k + 2}' for k in range(n))}) FROM t").fetchone()
+                if found != (sum(a % (k + 2) for a in range(10_000) for k in range(n)),):
+                    wrong.append(n)
+
+    threads = [threading.Thread(target=ask, args=(1 + 10 * n,)) for n in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:

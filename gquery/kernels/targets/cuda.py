@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -28,9 +28,10 @@ from gquery.device.device import Device
 from gquery.device.graph import last_node
 from gquery.device.profile import DeviceProfile, get_profile
 from gquery.device.section import Section
-from gquery.errors import DeviceError
+from gquery.errors import DeviceError, InternalError
 from gquery.expression.facts import INT64_BYTES
 from gquery.expression.types import INT64
+from gquery.kernels import checks
 from gquery.kernels.builtin.registry import builtin_kernels
 from gquery.kernels.kernel import Kernel, Parameter
 from gquery.kernels.targets import cuda_numba
@@ -39,9 +40,11 @@ from gquery.kernels.targets.cache import KernelSource, kernel_cache
 from gquery.kernels.targets.compilers import Compiler, compiler_of
 from gquery.kernels.targets.cubin import Cubin, CubinCompiler, cubin_entry, cuda_compiler, make_cubin, read_cubin
 from gquery.kernels.targets.cuda_launch import Launcher
-from gquery.kernels.targets.cuda_shape import allow_shared, block_shape, resident_blocks
+from gquery.kernels.targets.cuda_modules import Modules
+from gquery.kernels.targets.cuda_shape import block_shape, resident_blocks
 from gquery.kernels.targets.workers import Request, workers
 from gquery.runtime.interrupt import beside
+from gquery.runtime.once import once
 from gquery.runtime.recent import Recent
 
 
@@ -51,8 +54,7 @@ class CudaTarget:
     name = "cuda"
 
     def __init__(self) -> None:
-        self._compiled = Recent[_Key, Compiled](tuning.compiling.kept_kernels, _wait)
-        self._drafts = Recent[_Key, Compiled](tuning.compiling.kept_kernels, _wait)  # that were replaced
+        self._compiled = Recent[_Key, Compiled](tuning.compiling.kept_kernels)
         self._begun: set[tuple[int, int]] = set()  # capabilities for which the built-in kernels were seen to
         self._lock = threading.Lock()
         self._local = _Local()
@@ -78,7 +80,6 @@ class CudaTarget:
                 if known is None or (known.is_draft and self._is_due(kernel, _capability(key.device))):
                     made = self._make(kernel, _capability(key.device), is_final=known is not None)
                     if known is not None:
-                        self._drafts[key] = known  # which may still be running
                         made = replace(made, cached=False, seconds=known.seconds + made.seconds)
                     known = self._compiled[key] = made
                 compiled = known
@@ -218,7 +219,7 @@ class CudaTarget:
         cubin, (name, source) = found
         if name == "draft":
             self._compile_later([kernel], cc)
-        function = _loaded(cubin, kernel)
+        function = _modules(_device()).load(cubin, kernel)
         seconds = time.perf_counter() - start
         return Compiled(
             kernel, function, source.name, seconds, cached, cubin.registers, cubin.local_bytes, cubin.shared_bytes,
@@ -231,6 +232,8 @@ class CudaTarget:
         noted = self._local.noted
         if noted is not None:
             noted.arrays.append(value)
+        if checks.ENABLED:
+            _check_device(parameter, value)
         if isinstance(value, Section):
             return value.origin(on_gpu(value.array).data.ptr)
         return 0 if value is None or value.size == 0 else value.data.ptr
@@ -249,11 +252,12 @@ class CudaTarget:
         elif kernel.uses_block:
             shared = shared_words * INT64_BYTES
             threads, resident = block_shape(shared, compiled.registers, profile)
+        launcher = cast(Launcher, compiled.entry)
         if shared > profile.shared_bytes:
-            allow_shared(compiled.entry, shared)
+            launcher.allow_shared(shared)
         blocks = min(-(-(hi - lo) // threads), profile.processors * resident)
         values = (lo, hi, self._abort_flag(), self._limit(), *arguments)
-        compiled.entry(blocks, threads, shared, values)
+        launcher(blocks, threads, shared, values)
         if self._local.noted is not None:
             shape = blocks, threads, shared
             made = LaunchedKernel(compiled, shape, values, arguments, last_node(_current_stream()))
@@ -331,25 +335,18 @@ class _Source(NamedTuple):
     source: KernelSource
 
 
-def _loaded(cubin: Cubin, kernel: Kernel) -> Launcher:
-    """A kernel's machine code on the current GPU."""
-    import cupy
-
-    module = cupy.cuda.Module()  # launches in half the time of a RawModule
-    module.load(cubin.code)
-    return Launcher(module.get_function(cubin.entry), kernel)
+_modules = once(Modules)  # of a GPU
 
 
 def _requests(found: Sequence[_Source], cc: tuple[int, int]) -> list[Request]:
     return [(f"cuda_{compiler}", source, cc) for compiler, source in found]
 
 
-def _wait(key: _Key, compiled: Compiled) -> None:
-    """Until what is queued has run: the machine code of a kernel goes with it."""
-    import cupy
-
-    with cupy.cuda.Device(key.device):
-        cupy.cuda.runtime.deviceSynchronize()
+def _check_device(parameter: Parameter, value: Any) -> None:
+    """InternalError where a kernel is handed memory of another GPU than its own: nothing has it wait for what is queued there."""
+    array: Any = value.array if isinstance(value, Section) else value
+    if array is not None and array.size and int(array.device.id) != _device():
+        raise InternalError(f"parameter {parameter.name} of a kernel on cuda:{_device()} is on cuda:{array.device.id}")
 
 
 def _device() -> int:
@@ -367,7 +364,7 @@ class _Defaults(NamedTuple):
     unlimited: int
 
 
-@cache
+@once
 def _defaults(device: int) -> _Defaults:
     import cupy
 

@@ -26,7 +26,7 @@ class Launcher:
     def __init__(self, function: Any, kernel: Kernel) -> None:
         from cupy.cuda import driver, get_current_stream
 
-        self._function = function  # keeps the module loaded
+        self.function = function  # keeps the module loaded
         self.ptr = int(function.ptr)
         index = "Q" if kernel.wide_index else "I4x"
         own = ("Q" if p.is_pointer else "d" if p.type == "f64" else "q" for p in kernel.parameters)
@@ -37,7 +37,8 @@ class Launcher:
         first = ctypes.addressof(ctypes.c_char.from_buffer(self._values))
         self._pointers = (ctypes.c_void_p * count)(*(first + _SIZE * n for n in range(count)))
         self._parameters = ctypes.addressof(self._pointers)
-        self._launch, self._stream = driver.launchKernel, get_current_stream
+        self._launch, self._stream, self._set = driver.launchKernel, get_current_stream, driver.funcSetAttribute
+        self._allowed = 0
         self._lock = threading.Lock()  # the driver copies the values before it returns
 
     def __call__(self, blocks: int, threads: int, shared: int, values: Sequence[Any]) -> None:
@@ -46,6 +47,15 @@ class Launcher:
         with self._lock:
             self._packer.pack_into(self._values, 0, *values)
             self._launch(self.ptr, blocks, 1, 1, threads, 1, 1, shared, self._stream().ptr, self._parameters, 0)
+
+    def allow_shared(self, size: int) -> None:
+        """Have launches with so many bytes of shared memory a block accepted from now on, and those of others with more still."""
+        from cupy.cuda import driver
+
+        with self._lock:
+            if size > self._allowed:
+                self._set(self.ptr, driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, size)
+                self._allowed = size
 
     def packed(self, values: Sequence[Any]) -> bytes:
         """The values of a launch, as `set_in` takes them."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from gquery import tuning
 from gquery.device.profile import DeviceProfile
 
@@ -36,9 +34,3 @@ def resident_blocks(threads: int, shared: int, registers: int, profile: DevicePr
 def _rounded(registers: int) -> int:
     """The registers that a thread takes: they are given out eight at a time."""
     return max(8, -(-registers // 8) * 8)
-
-
-def allow_shared(function: Any, size: int) -> None:
-    from cupy.cuda import driver
-
-    driver.funcSetAttribute(function.ptr, driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, size)

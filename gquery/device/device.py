@@ -317,6 +317,11 @@ def cuda_device(ordinal: int = 0) -> Device:
     return Device("cuda", ordinal)
 
 
+def current_gpu() -> int:
+    """The number of the GPU that this thread's launches go to."""
+    return int(_cupy().cuda.runtime.getDevice())
+
+
 def available_devices() -> list[Device]:
     """Every device that can be used here, the CPU first."""
     device_faults.check()

@@ -38,7 +38,7 @@ _VALIDATE_MOST = builtin_kernel(
     "if gt_i64(i64(numbers[i]), most):",
     "    store_u32(word, i64(i), 1)",
 )
-_FOLLOW = builtin_kernel("other:*u32 own:*u32", "if ne_i64(i64(other[i]), 0):", "    store_u32(own, i64(i), 1)")
+_FOLLOW = builtin_kernel("peer:*u32 own:*u32", "if ne_i64(i64(peer[i]), 0):", "    store_u32(own, i64(i), 1)")
 _NO_BOUNDS: Mapping[ScalarSite, int] = {}
 
 

@@ -18,6 +18,8 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
+import numpy as np
+
 from gquery.device.section import Section
 from gquery.errors import InternalError
 from gquery.expression.types import Kind, Register
@@ -126,17 +128,27 @@ string_at: Callable[[int, int], bytes] = _string_at if ENABLED else ctypes.strin
 
 
 def check_owner(kernel: Kernel, parameter: str, value: object) -> None:
-    """InternalError where an argument of a kernel is memory of another simulated device than the one that the thread runs on. A
-    number may be an address. Memory of the host is anybody's."""
-    from gquery.device.address_space import owner_of
-    from gquery.device.simulated import active_device
+    """InternalError where an argument of a kernel is memory of another device than the thread runs on: nothing has it wait for
+    what is queued there. A number may be an address. Memory of the host is anybody's, that of ``peer`` another GPU's."""
+    array = value.array if isinstance(value, Section) else value
+    runs, task, owner = _places(array)
+    if owner not in ("", runs) and parameter != "peer":
+        raise InternalError(f"{task} on {runs}: parameter {parameter} of kernel {kernel.digest} is memory of {owner}")
 
-    device, owner = active_device(), owner_of(value.array if isinstance(value, Section) else value)
-    if device is not None and owner not in (0, device.ordinal):
-        raise InternalError(
-            f"{device.task or 'a stage'} on {device.name}: parameter {parameter} of kernel "
-            f"{kernel.digest} is memory of cpu:{owner}"
-        )
+
+def _places(array: object) -> tuple[str, str, str]:
+    """The device that this thread runs on, what runs there, and the device whose memory an argument is; none where that does not
+    matter."""
+    if array is None or isinstance(array, int | float | np.ndarray):
+        from gquery.device.address_space import owner_of
+        from gquery.device.simulated import active_device
+
+        device, owner = active_device(), owner_of(array)
+        return ("", "", "") if device is None or not owner else (device.name, device.task or "a stage", f"cpu:{owner}")
+    from gquery.device.device import current_gpu
+
+    gpu: Any = array
+    return f"cuda:{current_gpu()}", "a stage", f"cuda:{gpu.device.id}" if gpu.size else ""
 
 
 class Claim(str):

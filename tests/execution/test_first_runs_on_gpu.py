@@ -27,16 +27,12 @@ pytestmark = pytest.mark.cuda
 def connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[gquery.Connection]:
     """A connection in a process that has no kernel in memory and none on disk."""
     monkeypatch.setenv("GQUERY_CACHE_DIR", str(tmp_path / "cache"))
-    for kept in ("_compiled", "_drafts"):
-        monkeypatch.setattr(TARGET, kept, Recent[Any, Compiled](tuning.compiling.kept_kernels))
+    monkeypatch.setattr(TARGET, "_compiled", Recent[Any, Compiled](tuning.compiling.kept_kernels))
     with compiling_by("llvm"), gquery.connect(device="cuda") as made:
         for name, table in programs.tables().items():
             made.register(name, table)
         made.sql("SET interpret_limit = 0")
         yield made
-    import cupy
-
-    cupy.cuda.runtime.deviceSynchronize()  # before the kernels go
 
 
 def _drafts() -> list[Compiled]:

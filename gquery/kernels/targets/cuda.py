@@ -28,10 +28,9 @@ from gquery.device.device import Device
 from gquery.device.graph import last_node
 from gquery.device.profile import DeviceProfile, get_profile
 from gquery.device.section import Section
-from gquery.errors import DeviceError, InternalError
+from gquery.errors import DeviceError
 from gquery.expression.facts import INT64_BYTES
 from gquery.expression.types import INT64
-from gquery.kernels import checks
 from gquery.kernels.builtin.registry import builtin_kernels
 from gquery.kernels.kernel import Kernel, Parameter
 from gquery.kernels.targets import cuda_numba
@@ -232,8 +231,6 @@ class CudaTarget:
         noted = self._local.noted
         if noted is not None:
             noted.arrays.append(value)
-        if checks.ENABLED:
-            _check_device(parameter, value)
         if isinstance(value, Section):
             return value.origin(on_gpu(value.array).data.ptr)
         return 0 if value is None or value.size == 0 else value.data.ptr
@@ -340,13 +337,6 @@ _modules = once(Modules)  # of a GPU
 
 def _requests(found: Sequence[_Source], cc: tuple[int, int]) -> list[Request]:
     return [(f"cuda_{compiler}", source, cc) for compiler, source in found]
-
-
-def _check_device(parameter: Parameter, value: Any) -> None:
-    """InternalError where a kernel is handed memory of another GPU than its own: nothing has it wait for what is queued there."""
-    array: Any = value.array if isinstance(value, Section) else value
-    if array is not None and array.size and int(array.device.id) != _device():
-        raise InternalError(f"parameter {parameter.name} of a kernel on cuda:{_device()} is on cuda:{array.device.id}")
 
 
 def _device() -> int:

@@ -8,12 +8,15 @@ from __future__ import annotations
 import itertools
 import math
 import random
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.support.paths import ROOT
 from tests.support.primitives import TARGETS, check, evaluate, signed
 
 LOW, HIGH = -(2**63), 2**63 - 1
@@ -320,3 +323,25 @@ def test_dates(target: str) -> None:
         "date_trunc_week(a)": ("i64", lambda a, b: a - (epoch + datetime.timedelta(a)).weekday()),
         "date_last_day(a)": ("i64", lambda a, b: add_months(a - (epoch + datetime.timedelta(a)).day + 1, 1) - 1),
     })  # fmt: skip
+
+
+def test_what_collects_tests_changes_no_primitive() -> None:
+    """Kernels that such a process compiles are kept on disk, for others whose primitives are as they were written."""
+    text = """
+import importlib, pkgutil
+import gquery.kernels.primitives as primitives
+names = [m.name for m in pkgutil.walk_packages(primitives.__path__, primitives.__name__ + ".")]
+written = {name: dict(vars(importlib.import_module(name))) for name in names}
+import tests.support
+for module in pkgutil.iter_modules(tests.support.__path__):
+    try:
+        importlib.import_module("tests.support." + module.name)
+    except ModuleNotFoundError as missing:
+        assert not missing.name.startswith(("gquery", "tests")), missing
+for name, before in written.items():
+    now = vars(importlib.import_module(name))
+    changed = [k for k, v in before.items() if not k.startswith("__") and now[k] is not v]
+    assert not changed, (name, changed)
+"""
+    done = subprocess.run([sys.executable, "-c", text], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]

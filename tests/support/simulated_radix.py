@@ -10,9 +10,6 @@ from numba import cuda
 from gquery.kernels.builtin.partition import word_shift
 from gquery.kernels.primitives import partition, simulated
 
-vars(partition).update(  # elements of arrays as Python's integers
-    load_i64=lambda pointer, i: int(pointer[i]),
-)
 THREADS, BLOCKS = 32, 2
 PLACES = partition.PARTS
 
@@ -50,7 +47,8 @@ def check_words(r: np.random.Generator, places: int) -> None:
         assert sorted(out[part << shift :][: mine.size].tolist()) == sorted(mine.tolist())
 
 
-if __name__ == "__main__":
+if __name__ == "__main__":  # a process that collects tests imports this file, and compiles what it finds
+    vars(partition).update(load_i64=lambda pointer, i: int(pointer[i]))  # elements of arrays as Python's integers
     for n in (2, 200, 1000, 2048):
         check_words(np.random.default_rng(n), n)
     print("simulated")

@@ -14,7 +14,6 @@ from gquery.kernels.primitives import row_partition, simulated
 THREADS, BLOCKS = 64, 2
 SMALL = {"TILE": 512, "GROUP_BITS": 6, "GROUPS": 8, "COUNTER_WORDS": 2, "PART_WORDS": 4, "TILE_WORDS": 768, "LABEL_WORDS": 64,
          "PLACES": 2048, "PARTS_BY_PLACE": 2560, "COUNTERS": 3072}  # fmt: skip
-vars(row_partition).update(SMALL, load_i64=lambda pointer, i: int(pointer[i]))
 blocks: list[simulated.Block] = []
 
 
@@ -81,7 +80,8 @@ def check_places(
             assert not found.reshape(-1, words)[~own].any()
 
 
-if __name__ == "__main__":
+if __name__ == "__main__":  # a process that collects tests imports this file, and compiles what it finds
+    vars(row_partition).update(SMALL, load_i64=lambda pointer, i: int(pointer[i]))
     r = np.random.default_rng(5)
     for rows, parts, dtype in ((1, 2, "u1"), (1500, 5, "u1"), (1024, 64, "u1"), (700, 300, "u2"), (513, 1024, "u2")):
         numbers: list[tuple[np.ndarray, int]] = [

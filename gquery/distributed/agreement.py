@@ -1,9 +1,10 @@
-"""What ranks have to agree on: frames of which each makes all rows for itself, and that ranks may make differently.
+"""What the first rank makes alone, and what ranks have to agree on: frames of which each makes all rows for itself.
 
 A hash table of a GPU has its groups in the order in which threads came, its atomics add doubles in any order, and a user's
 function gives what it likes. Each is right for itself. But ranks that take the rows of such a frame by their numbers, keep the
 first ten of them, or compare sums with those of another rank would lose rows, or take them twice. So all take what the first
-rank made, where rows of several ranks meet later. What the first rank alone needs for the result it may have its own way.
+rank made, where rows of several ranks meet later. Where they do not meet any more, only the first rank, which has the result,
+goes on: others hand over what that gathers, and read no table for it.
 """
 
 from __future__ import annotations
@@ -29,17 +30,25 @@ from gquery.planner.stage_inputs import stage_inputs
 
 
 def agreeing(program: Program, placement: Placement) -> Placement:
-    """The placement with the stages marked whose frames ranks agree on."""
-    needed: set[int] = set()  # stages on which depends what ranks make that meets later
+    """The placement with the stages marked that the first rank runs alone, and those whose frames ranks agree on."""
+    needed: set[int] = set()  # stages that every rank reads
+    made: list[StagePlacement] = []
     for stage, placed in zip(reversed(program.stages), reversed(placement), strict=True):
-        if placed.reads == "part" or placed.merges or stage.number in needed:
-            needed.update(stage_inputs(stage.work))
-    return tuple(
-        [
-            replace(placed, agrees=True) if s.number in needed and _may_differ(s.work, placed) else placed
-            for s, placed in zip(program.stages, placement, strict=True)
-        ]
-    )
+        if stage.number not in needed and _is_of_all_rows(stage.work, placed):
+            made.append(replace(placed, alone=True))
+            continue
+        agrees = stage.number in needed and _may_differ(stage.work, placed)
+        made.append(replace(placed, agrees=True) if agrees else placed)
+        needed.update(stage_inputs(stage.work))
+    return tuple(reversed(made))
+
+
+def _is_of_all_rows(work: Pipeline | PipelineBreaker, placed: StagePlacement) -> bool:
+    """Whether a rank makes all rows, with no other's help but the rows that it gathers first. Lists that a stage makes are known
+    by name to stages that do not read them."""
+    is_divided = placed.merges or placed.hashed is not None or (isinstance(work, Pipeline) and placed.reads == "part")
+    has_lists = isinstance(work, HostRows | OrderedGroups | WindowRows) and makes_lists(work)
+    return placed.makes == "whole" and not is_divided and not has_lists
 
 
 def _may_differ(work: Pipeline | PipelineBreaker, placed: StagePlacement) -> bool:

@@ -42,7 +42,7 @@ from gquery.distributed.located import (
     lie_together,
     wished,
 )
-from gquery.distributed.row_bytes import input_bytes
+from gquery.distributed.row_bytes import has_few_rows, input_bytes
 from gquery.distributed.stage_placement import HashedRows, Placement, Rows, StagePlacement
 from gquery.errors import InternalError
 from gquery.expression.expr import Column
@@ -177,7 +177,9 @@ class _Placing:
             elif work.source.by_hash.probed is not None:
                 self.hashed[number] = work.source.by_hash
         reads, located = self._source(work.source)
-        if reads == "part" and (splits_segments(work, located) or not self._takes_parts(work, located, number)):
+        if reads == "part" and (
+            splits_segments(work, located) or not self._takes_parts(work, located, number) or self._is_too_small(work)
+        ):
             reads, located = "whole", NOWHERE
         if reads == "whole" and self.cuts_frame(work) and self._can_cut(work):
             reads = "part"
@@ -213,6 +215,14 @@ class _Placing:
                 return "whole", NOWHERE
             case _:
                 assert_never(source)
+
+    def _is_too_small(self, work: Pipeline) -> bool:
+        """Whether to gather the few rows of an earlier stage first takes no longer than to have each rank run over its part."""
+        source = work.source
+        if not isinstance(source, ReadStage) or source.by_hash is not None or source.stage in self.sparse:
+            return False
+        tables = [s.table.stage for s in work.steps if isinstance(s, Probe)]
+        return has_few_rows(self.stages[source.stage].work) and all(self.rows[n] == "whole" for n in tables)
 
     def _takes_parts(self, work: Pipeline, located: Located, number: int) -> bool:
         """Whether the sink of a pipeline can do with parts of the rows of its source."""

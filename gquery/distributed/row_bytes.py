@@ -73,6 +73,11 @@ def rows_made(work: Pipeline | PipelineBreaker) -> int:
             assert_never(work.sink)
 
 
+def has_few_rows(work: Pipeline | PipelineBreaker) -> bool:
+    """Whether a stage is expected to make so few rows that dividing what follows gains nothing."""
+    return isinstance(work, Pipeline) and rows_made(work) < tuning.distribution.gathered_rows
+
+
 def frame_bytes(work: Pipeline | PipelineBreaker) -> int:
     """The bytes of the frame that a stage makes."""
     return rows_made(work) * row_bytes(stage_columns(work))

@@ -34,6 +34,7 @@ class StagePlacement:
     state_bytes: int = 0  # of groups that are merged, on each rank, about
     hashed: HashedRows | None = None  # what it reads, where ranks exchange that
     agrees: bool = False  # all ranks take what the first one made (`distributed.agreement`)
+    alone: bool = False  # the first rank alone runs it, as no other needs what it makes
 
     def text(self, ranks: int) -> str:
         """What EXPLAIN says of it.
@@ -41,7 +42,7 @@ class StagePlacement:
         >>> StagePlacement("part", "whole", merges=True).text(2)
         'each of 2 ranks: a part of the rows, states merged'
         """
-        rows = "a part of the rows" if self.reads == "part" else "all rows"
+        rows = "a part of the rows" if self.reads == "part" and not self.alone else "all rows"
         if self.hashed is not None:
             received = format_bytes(self.hashed.bytes * (ranks - 1) // ranks**2)
             by = f"by the hash of {', '.join(self.hashed.keys)}"
@@ -49,7 +50,8 @@ class StagePlacement:
         gathers = [f"stage {n} gathered first" for n in self.gathers]
         merges = [self._merges(ranks)] if self.merges else []
         agrees = ["what the first makes is taken by all"] if self.agrees else []
-        return f"each of {ranks} ranks: " + ", ".join([*gathers, rows, *merges, *agrees])
+        who = f"the first of {ranks} ranks" if self.alone else f"each of {ranks} ranks"
+        return f"{who}: " + ", ".join([*gathers, rows, *merges, *agrees])
 
     def _merges(self, ranks: int) -> str:
         if self.parts is None:

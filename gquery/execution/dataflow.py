@@ -17,6 +17,7 @@ class Dataflow:
     def __init__(self, program: Program) -> None:
         self.program = program
         self._works = [stage.work for stage in program.stages]
+        self._fields: dict[frozenset[int], dict[int, list[int]]] = {}
 
     def of_like(self, program: Program) -> Dataflow:
         """That of a program with other constants alone, whose stages read the same."""
@@ -49,14 +50,16 @@ class Dataflow:
         steps = [step for work in self._works if isinstance(work, Pipeline) for step in work.steps]
         return frozenset(s.table.stage for s in steps if isinstance(s, Probe) and s.null_key)
 
-    @cached_property
-    def fields(self) -> dict[int, list[int]]:
-        """The fields of each table that are read, by the id of its source."""
-        found: dict[int, set[int]] = {}
-        for work in self._works:
-            if isinstance(work, Pipeline | HostRows) and isinstance(work.source, ReadTable):
-                found.setdefault(id(work.source.source), set()).update(work.source.fields)
-        return {source: sorted(fields) for source, fields in found.items()}
+    def fields(self, left: frozenset[int] = frozenset()) -> dict[int, list[int]]:
+        """The fields of each table that are read, by the id of its source; not by the stages that are ``left`` to others."""
+        known = self._fields.get(left)
+        if known is None:
+            found: dict[int, set[int]] = {}
+            for number, work in enumerate(self._works):
+                if number not in left and isinstance(work, Pipeline | HostRows) and isinstance(work.source, ReadTable):
+                    found.setdefault(id(work.source.source), set()).update(work.source.fields)
+            known = self._fields[left] = {source: sorted(fields) for source, fields in found.items()}
+        return known
 
     @cached_property
     def _inputs(self) -> list[list[int]]:

@@ -100,36 +100,49 @@ class _Handed(Generic[T]):
     abort_flag: Array | None
 
 
-def handed_over(state: Run, rank: Rank, what: str, value: T) -> list[T]:
+def handed_over(state: Run, rank: Rank, what: str, value: T, reads: bool = True) -> list[T]:
     """What every rank has, in rank order. What is queued behind finds it there. A rank keeps its own value until all have read
-    it: they have when they hand over something again."""
+    it: they have when they hand over something again. One that ``reads`` nothing of it does not mind if others were aborted."""
     device, speculation = state.context.device, state.speculation
     own = _Handed(value, mark(device), speculation.abort_flag if speculation.speculates else None)
     parts = rank.comm.all_gather(what, own)
     for number, part in enumerate(parts):
         if number != rank.comm.rank:
             wait_for(device, part.mark)
-            if part.abort_flag is not None:
+            if reads and part.abort_flag is not None:
                 speculation.follow(part.abort_flag)
     rank.handed_over = own
     return [p.value for p in parts]
 
 
 def gather_inputs(state: Run, stage: Stage) -> None:
-    """Gather the frames of earlier stages of which a stage needs all rows."""
-    if state.rank is None:
+    """Gather the frames of earlier stages of which a stage needs all rows; for a stage that the first rank runs alone, others
+    hand over theirs. All ranks have gathered the same before, so that all come to the same exchanges."""
+    rank = state.rank
+    if rank is None:
         return
-    for number in state.rank.placement[stage.number].gathers:
-        if number not in state.rank.wholes:
-            state.rank.wholes[number] = gathered(state, state.rank, number, state.frames[number])
+    placed = rank.placement[stage.number]
+    kept = rank.wholes_of_first if placed.alone else rank.wholes
+    for number in placed.gathers:
+        if number not in rank.wholes and number not in kept:
+            kept[number] = gathered(state, rank, number, state.frames[number], placed.alone)
+
+
+def hand_over_inputs(state: Run, stage: Stage) -> None:
+    """What a rank does for a stage that the first one runs alone."""
+    if isinstance(stage.work, Pipeline | HostRows):
+        gather_inputs(state, stage)
+    else:
+        breaker_frames(state, stage, stage.work)
 
 
 def gathered(state: Run, rank: Rank, number: int, part: Frame, only_first: bool = False) -> Frame:
     """All rows of a frame of which each rank has a part, in rank order; on the first rank alone, others keep their part."""
     device = state.context.device
     part = movable(part, device)
-    parts = handed_over(state, rank, f"rows of stage {number}, {state.program.stages[number].label}", part)
-    if only_first and rank.comm.rank > 0:
+    reads = not only_first or rank.comm.rank == 0
+    parts = handed_over(state, rank, f"rows of stage {number}, {state.program.stages[number].label}", part, reads)
+    if not reads:
         return part
     rank.received_bytes += sum(c.nbytes for n, p in enumerate(parts) if n != rank.comm.rank for c in p.columns.values())
     with in_step():
@@ -168,7 +181,7 @@ def breaker_frames(state: Run, stage: Stage, work: PipelineBreaker) -> Mapping[i
     for number in rank.placement[stage.number].gathers:
         if number not in rank.wholes:
             part = _needed(state, work, number)
-            frames[number] = gathered(state, rank, number, part)
+            frames[number] = gathered(state, rank, number, part, rank.placement[stage.number].alone)
     return frames
 
 

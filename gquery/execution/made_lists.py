@@ -71,6 +71,7 @@ def _frames(state: Run) -> Iterable[Frame]:
     yield from (index.frame for index in state.joins.values())
     if state.rank is not None:
         yield from state.rank.wholes.values()
+        yield from state.rank.wholes_of_first.values()
 
 
 def _made(frames: Iterable[Frame]) -> dict[Opaque, Opaque]:

@@ -62,7 +62,7 @@ def _kernels(state: Run, few: bool) -> Iterator[Kernel]:
     """The kernels of the pipelines that will surely not be interpreted."""
     context, feedback = state.context, state.feedback
     for found in forecast(state.program, context, feedback, few, merges=state.merges):
-        if found.runs.target == context.target:
+        if found.runs.target == context.target and not state.leaves(found.stage.number):
             number, work = found.stage.number, found.runs.pipeline
             is_draft = found.runs.choice.is_draft
             for unit in units_of(feedback, number, work, context.target, context.counts, is_draft):

@@ -14,6 +14,7 @@ from gquery.execution.run_stages import result_of, run_stages
 from gquery.execution.speculation import MisspeculationError, Speculation
 from gquery.execution.state import ExecutionContext, Run, StageReport
 from gquery.planner.physical import Program
+from gquery.runtime.records import replace
 
 
 def run(program: Program, context: ExecutionContext, feedback: RunFeedback | None = None) -> Table:
@@ -51,6 +52,8 @@ def _run_ranks(program: Program, context: ExecutionContext, feedback: RunFeedbac
     from gquery.execution.replay import replayed
 
     made = ranked(program, len(context.ranks), feedback)
+    if all(placed.alone for placed in made.placement):
+        return _run_stages(program, replace(context, device=context.ranks[0], ranks=()), feedback)
     table = replayed(program, feedback, SeveralGpus(made, context))
     return run_ranked(made, context) if table is None else (table, [])
 

@@ -105,7 +105,8 @@ def reports_of(of_ranks: Sequence[list[StageReport]], placement: Placement) -> l
     made = []
     for stages, placed in zip(zip(*of_ranks, strict=True), placement, strict=True):
         first = stages[0]
-        rows = sum(r.rows for r in stages) if placed.reads == "part" else first.rows
+        is_divided = placed.reads == "part" and not placed.alone
+        rows = sum(r.rows for r in stages) if is_divided else first.rows
         made.append(replace(first, rows=rows, of_ranks=stages))
     return made
 

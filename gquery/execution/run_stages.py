@@ -16,7 +16,7 @@ from gquery.columns.table import Table
 from gquery.device.device import Device, cpu_device
 from gquery.errors import InterruptError, OutOfMemoryError
 from gquery.execution.choose import breaker_device
-from gquery.execution.exchange import agree, breaker_frames, gather_inputs, rows_read
+from gquery.execution.exchange import agree, breaker_frames, gather_inputs, hand_over_inputs, rows_read
 from gquery.execution.hashed_rows import exchange_by_hash, partition_frames
 from gquery.execution.held import count_made
 from gquery.execution.made_lists import remember_lists, resolve_lists
@@ -86,7 +86,7 @@ def run_stages(state: Run, first: int, end: int) -> None:
                 state.frames.pop(number, None)
                 state.unbuilt.pop(number, None)
                 if state.rank is not None:
-                    state.rank.wholes.pop(number, None)
+                    state.rank.release(number)
                 _note_table(state, number, state.joins.pop(number, None))
 
 
@@ -152,6 +152,9 @@ def _stage(state: Run, stage: Stage, report: StageReport) -> None:
     failures: list[str] = []
     while len(failures) < 2:
         try:
+            if state.leaves(stage.number):
+                hand_over_inputs(state, stage)
+                return
             match stage.work:
                 case Pipeline():
                     gather_inputs(state, stage)

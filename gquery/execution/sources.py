@@ -54,7 +54,7 @@ def rank_frame(state: Run, rank: Rank, number: int, rows: Rows) -> Frame:
     """The frame that an earlier stage made, or the rank's part of it. Of one that all ranks have each takes a range of rows."""
     makes = rank.placement[number].makes
     if makes == "part" and rows == "whole":
-        return rank.wholes[number]
+        return rank.whole(number)
     frame = state.frames[number]
     if makes == rows:
         return frame
@@ -67,6 +67,7 @@ def _loaded(state: Run, table: TableSource, fields: Sequence[int]) -> dict[int, 
     """Columns of a table by field: all that the program reads, asked for once a run."""
     found = state.tables.get(id(table))
     if found is None or any(f not in found for f in fields):
-        wanted = state.dataflow.fields[id(table)]
+        left = frozenset() if state.rank is None else state.rank.left
+        wanted = state.dataflow.fields(left)[id(table)]
         found = state.tables[id(table)] = dict(zip(wanted, table.load(wanted).columns, strict=True)) if wanted else {}
     return found

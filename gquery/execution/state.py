@@ -100,12 +100,14 @@ class BoundPattern:
 @dataclass
 class Rank:
     """What tells the run of one rank from those of others. ``wholes`` are frames of which it has gathered all rows, by stage;
-    ``handed_over`` is what others may still read."""
+    those that the first rank has gathered alone are ``wholes_of_first``, of which others keep their part. ``handed_over`` is
+    what others may still read."""
 
     comm: Comm
     placement: Placement
     cuts: Cuts
     wholes: dict[int, Frame] = field(default_factory=dict)
+    wholes_of_first: dict[int, Frame] = field(default_factory=dict)
     by_hash: dict[int, Frame] = field(
         default_factory=dict
     )  # rows that came by their hash, by the stage that reads them
@@ -113,6 +115,25 @@ class Rank:
     received_bytes: int = 0  # from other ranks, in the stage that runs
     handed_over: object = None
     written_to: tuple[object, ...] = ()  # of others, which this rank is writing to
+
+    def leaves(self, stage: int) -> bool:
+        """Whether the rank leaves a stage to the first one."""
+        return self.comm.rank > 0 and self.placement[stage].alone
+
+    @property
+    def left(self) -> frozenset[int]:
+        """The stages that the rank leaves to the first one."""
+        return frozenset(n for n in range(len(self.placement)) if self.leaves(n))
+
+    def whole(self, stage: int) -> Frame:
+        """All rows of a frame that were gathered."""
+        found = self.wholes.get(stage)
+        return self.wholes_of_first[stage] if found is None else found
+
+    def release(self, stage: int) -> None:
+        """Let go of the rows of a frame that were gathered."""
+        self.wholes.pop(stage, None)
+        self.wholes_of_first.pop(stage, None)
 
 
 @dataclass
@@ -164,6 +185,10 @@ class Run:
     def makes_result(self, stage: int) -> bool:
         """Whether no kernel reads what a stage makes, so that its columns may lie in any way."""
         return not self.is_round and stage == pattern_of(self.program)[-1].number
+
+    def leaves(self, stage: int) -> bool:
+        """Whether another rank runs a stage."""
+        return self.rank is not None and self.rank.leaves(stage)
 
     def merges(self, stage: int) -> bool:
         """Whether the states of several ranks become one at the end of a stage."""

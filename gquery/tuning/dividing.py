@@ -21,6 +21,11 @@ class Distribution(Record):
     cut_frame_rows: int = number(
         2**20, "rows", "of a frame that all ranks have, from which on each takes a part of them"
     )
+    gathered_rows: int = number(
+        2**20,
+        "rows",
+        "of all parts of a frame, below which the first rank goes on with them, not each with its own",
+    )
     merged_slot_words: int = number(
         2**13,
         "words",

@@ -3,37 +3,42 @@
 Python looks for each module in its folder and opens, checks and unmarshals its file: for those of a first query that took
 70 ms of 430. Here they lie behind each other in ``__pycache__``, beside Python's own files, which they are copied from when a
 process ends that has run enough that were not among them. As Python does, a process looks at the time and the size of a source
-before it takes what was made of it, and writes nothing under ``-B``. Where something is amiss, or modules are imported from
-elsewhere than a folder, `BytecodeFile.find_spec` finds none, and Python goes on by itself.
+before it takes what was made of it, and writes nothing under ``-B``. Where modules are imported from elsewhere than a folder,
+`BytecodeFile.find_spec` finds none, and Python goes on by itself.
+
+The index and each module have a hash in the file, which is compared before they are unmarshalled, as damaged code ends a process
+or changes its answers: what is cut off or has another byte is left to Python, and the file is written anew. Whoever can write to
+the folder could replace Python's own files too, so that this file is trusted as far as they are: by the folder's permissions.
 """
 
 from __future__ import annotations
 
 import atexit
+import fcntl
 import marshal
 import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib.machinery import ModuleSpec, SourceFileLoader
-from importlib.util import MAGIC_NUMBER
-from mmap import ACCESS_READ, mmap
+from importlib.util import MAGIC_NUMBER, source_hash
 from types import CodeType, ModuleType
 from typing import Any
 
 _HEAD = 16  # bytes of Python's own files: a number of its version, flags, and the source's time and size, 4 each
+_OWN_HEAD = 16  # of this file: the number of Python's version and the index's length, 4 each, and the index's hash
 
-Entry = tuple[int, int, bytes]
-"""Where the bytecode of a module begins and ends, and the stamp of the source that it was made from: whether that is a package's
-``__init__``, its time and its size."""
+Entry = tuple[int, int, bytes, bytes]
+"""Where the bytecode of a module begins behind the index, its length and its hash, and the stamp of the source that it was made
+from: whether that is a package's ``__init__``, its time and its size."""
 
 
 class _Loader(SourceFileLoader):
     """Python's own, but for where it takes the bytecode from."""
 
-    def __init__(self, name: str, path: str, code: memoryview) -> None:
+    def __init__(self, name: str, path: str, code: bytes) -> None:
         super().__init__(name, path)
-        self.code: memoryview | None = code
+        self.code: bytes | None = code
 
     def get_code(self, fullname: str) -> CodeType | None:
         if self.code is None:  # somebody asks again: the source may have changed
@@ -52,21 +57,32 @@ class BytecodeFile:
         self.beside, _, self.ending = cached.rpartition("__init__")  # .../__pycache__/, .cpython-311.pyc
         self.path = f"{self.beside}all{self.ending}-all"
         self.entries: dict[str, Entry] = {}
-        self.content = memoryview(b"")
+        self.file = -1  # its descriptor; a mapped file that is cut meanwhile would end the process
+        self.start = 0  # where the index ends
         self.missed = 0
+        self.is_damaged = False
         self._read()
 
     def _read(self) -> None:
-        """Map the file, if there is one that was made here, by this Python, and is whole."""
-        with suppress(OSError, ValueError, EOFError, TypeError), open(self.path, "rb") as file:
-            mapped = memoryview(mmap(file.fileno(), 0, access=ACCESS_READ))
-            if mapped[:4] != MAGIC_NUMBER:
-                return
-            at = int.from_bytes(mapped[4:8], "little")
-            folder, size, entries = marshal.loads(mapped[8:at])
-            if (folder, size) == (self.folder, len(mapped) - at):
-                self.entries = {name: (at + start, at + end, stamp) for name, start, end, stamp in entries}
-                self.content = mapped
+        """Open the file, if there is one that was made here, by this Python, and take its index if that is whole."""
+        self.entries = {}
+        with suppress(OSError, ValueError, EOFError, TypeError):
+            self.file = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)  # stays open: modules are imported until the end
+            head = os.pread(self.file, _OWN_HEAD, 0)
+            index = os.pread(self.file, int.from_bytes(head[4:8], "little"), _OWN_HEAD)
+            if head[:4] == MAGIC_NUMBER and head[8:] == source_hash(index):
+                folder, entries = marshal.loads(index)
+                if folder == self.folder:
+                    self.entries, self.start = entries, _OWN_HEAD + len(index)
+
+    def _code(self, entry: Entry) -> bytes | None:
+        """The bytecode of a module as it was written; None where the file holds something else by now."""
+        at, length, hashed, _ = entry
+        try:
+            code = os.pread(self.file, length, self.start + at)
+        except OSError:  # who closes all descriptors, as a daemon does, closes this one
+            return None
+        return code if source_hash(code) == hashed else None
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -76,13 +92,18 @@ class BytecodeFile:
         if entry is None:
             self.missed += name.startswith(self.package + ".")
             return None
-        start, end, stamp = entry
+        stamp = entry[-1]
         source = self._source(name, stamp)
         if not _is_made_of(source, stamp):
             self.missed += 1
             return None
+        code = self._code(entry)
+        if code is None:
+            self.missed += 1
+            self.is_damaged = True
+            return None
         folder, _, file = source.rpartition("/")
-        loader = _Loader(name, source, self.content[start:end])
+        loader = _Loader(name, source, code)
         spec = ModuleSpec(name, loader, origin=source, is_package=bool(stamp[0]))
         if stamp[0]:
             spec.submodule_search_locations = [folder]
@@ -95,14 +116,18 @@ class BytecodeFile:
         return f"{path}/__init__.py" if stamp[0] else f"{path}.py"
 
     def keep(self, least: int) -> None:
-        """Write the file anew if at least so many modules that were imported are not in it, or not as they are now."""
-        if self.missed < least or sys.dont_write_bytecode:
+        """Write the file anew if at least so many modules that were imported are not in it, or not as they are now, or if one in
+        it was damaged."""
+        least = 1 if self.is_damaged else least
+        if self.missed < least or sys.dont_write_bytecode or not os.access(self.beside, os.W_OK):
             return
         with suppress(OSError):
-            found: dict[str, tuple[bytes, Any]] = {}
-            for name, (start, end, stamp) in self.entries.items():
-                if _is_made_of(self._source(name, stamp), stamp):
-                    found[name] = stamp, self.content[start:end]
+            self._read()  # another process may have written it meanwhile
+            found: dict[str, tuple[bytes, bytes]] = {}
+            for name, entry in self.entries.items():
+                stamp = entry[-1]
+                if _is_made_of(self._source(name, stamp), stamp) and (code := self._code(entry)) is not None:
+                    found[name] = stamp, code
             changed = 0
             for name, module in [*sys.modules.items()]:
                 if name.startswith(self.package + ".") and (read := _read_cached(module)) is not None:
@@ -111,22 +136,29 @@ class BytecodeFile:
             if changed >= least:
                 self._write(found)
 
-    def _write(self, codes: dict[str, tuple[bytes, Any]]) -> None:
-        entries: list[tuple[str, int, int, bytes]] = []
+    def _write(self, codes: dict[str, tuple[bytes, bytes]]) -> None:
+        """Put a file with these modules in place of the one that is there. OSError where that cannot be, or where another process
+        is about to."""
+        entries: dict[str, Entry] = {}
         at = 0
         for name, (stamp, code) in codes.items():
-            entries.append((name, at, at + len(code), stamp))
+            entries[name] = at, len(code), source_hash(code), stamp
             at += len(code)
-        index = marshal.dumps((self.folder, at, entries))
-        own = f"{self.path}.{os.getpid()}"
-        try:
-            with open(own, "xb") as file:
-                file.write(MAGIC_NUMBER + (8 + len(index)).to_bytes(4, "little") + index)
+        index = marshal.dumps((self.folder, entries))
+        new = f"{self.path}.new"  # what a killed process leaves behind is overwritten by the next one
+        with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666), "wb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not os.path.samestat(os.stat(new), os.fstat(file.fileno())):
+                return  # another process has put it in place between the two calls
+            try:
+                file.truncate()
+                file.write(MAGIC_NUMBER + len(index).to_bytes(4, "little") + source_hash(index) + index)
                 file.writelines(code for _, code in codes.values())
-            os.replace(own, self.path)
-        except OSError:
-            with suppress(OSError):
-                os.unlink(own)
+                file.flush()
+                os.replace(new, self.path)
+            except OSError:  # the disk is full
+                os.unlink(new)
+                raise
 
 
 def _is_made_of(source: str, stamp: bytes) -> bool:
@@ -148,11 +180,20 @@ def _read_cached(module: ModuleType) -> tuple[bytes, bytes] | None:
             content = file.read()
     except FileNotFoundError:
         return None
-    if content[:4] != MAGIC_NUMBER or content[4:8] != bytes(4) or len(content) <= _HEAD:
+    code = content[_HEAD:]
+    if content[:4] != MAGIC_NUMBER or content[4:8] != bytes(4) or not _is_code(code):
         return None
     is_package = spec.submodule_search_locations is not None
     time, size = (int.from_bytes(content[at : at + 4], "little") for at in (8, 12))
-    return b"%c%d %d" % (is_package, time, size), content[_HEAD:]
+    return b"%c%d %d" % (is_package, time, size), code
+
+
+def _is_code(code: bytes) -> bool:
+    """Whether it can be unmarshalled: Python's own files have no hash, and what is cut off is not to be sealed here."""
+    try:
+        return isinstance(marshal.loads(code), CodeType)
+    except (ValueError, EOFError, TypeError):
+        return False
 
 
 def use(package: ModuleType) -> None:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import importlib
 import inspect
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
+from types import CodeType
+from typing import cast
 
 import pytest
 
 from gquery.runtime.bytecode import BytecodeFile
 
 NAMES = ("pack.one", "pack.sub", "pack.sub.two")
-AGAIN = "import pack, pack.m1, pack.sub, sys; print(type(pack.m1.__loader__).__name__, pack.m1.VALUE, pack.sub.NAME)"
 
 
 @pytest.fixture
@@ -99,47 +100,86 @@ def test_what_is_written_again_holds_what_is_current(folder: Path, monkeypatch: 
     assert [p.name for p in (folder / "__pycache__").iterdir() if p.name.startswith("all")] == [Path(again.path).name]
 
 
-@pytest.mark.parametrize("fault", ["cut", "empty", "version", "moved", "garbage"])
+@pytest.mark.parametrize("fault", ["head", "empty", "version", "moved", "garbage", "folder"])
 def test_a_file_that_is_amiss_is_left_alone(folder: Path, fault: str) -> None:
     found = written(folder)
     path, content = Path(found.path), Path(found.path).read_bytes()
     assert len(found.entries) == len(NAMES)
     match fault:
-        case "cut":
-            path.write_bytes(content[:-1])
+        case "head":
+            path.write_bytes(content[:10])
         case "empty":
             path.write_bytes(b"")
         case "version":
             path.write_bytes(b"\0\0\0\0" + content[4:])
         case "garbage":
             path.write_bytes(content[:8] + b"\xff" * 64)
+        case "folder":
+            path.unlink()
+            path.mkdir()
         case _:
             found.folder = "/elsewhere"
-    found.entries = {}
     found._read()
     assert found.entries == {} and found.find_spec("pack.one") is None
 
 
-def test_a_process_writes_it_when_it_ends(tmp_path: Path) -> None:
-    """The next one takes it; with -B nothing is written, and where it cannot be, nothing is said."""
-    pack = tmp_path / "pack"
-    (pack / "sub").mkdir(parents=True)
-    (pack / "__init__.py").write_text(
-        "from gquery.runtime import bytecode\nimport sys; bytecode.use(sys.modules[__name__])\n"
-        "import importlib\nfor n in range(70): importlib.import_module(f'pack.m{n}')\n"
-    )
-    (pack / "sub" / "__init__.py").write_text("NAME = __name__\n")
-    for n in range(70):
-        (pack / f"m{n}.py").write_text(f"VALUE = {n}\n")
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)])}
-    environment |= {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": ""}
+def code_of(found: BytecodeFile, name: str) -> CodeType | None:
+    spec = found.find_spec(name)
+    return None if spec is None else cast(SourceFileLoader, spec.loader).get_code(name)
 
-    def said(*options: str) -> str:
-        done = subprocess.run(
-            [sys.executable, *options, "-c", AGAIN], env=environment, capture_output=True, text=True, check=True
-        )
-        assert done.stderr == ""
-        return done.stdout.strip()
 
-    assert said("-B") == said("-B") == said() == "SourceFileLoader 1 pack.sub"
-    assert said() == "_Loader 1 pack.sub"
+@pytest.mark.parametrize("fault", ["flipped", "cut"])
+def test_what_a_file_gives_is_what_was_written(folder: Path, fault: str) -> None:
+    """A bit flipped in each byte of the file, and the file cut behind each: a module is what it was, or is left to Python; those
+    that are not hit are found."""
+    found = written(folder)
+    path, content = Path(found.path), Path(found.path).read_bytes()
+    own = {name: code_of(found, name) for name in NAMES}
+    assert None not in own.values()
+    damaged = 0
+    for at in range(len(content)):
+        bit = 1 << at % 8
+        path.write_bytes(content[:at] + (bytes([content[at] ^ bit]) + content[at + 1 :] if fault == "flipped" else b""))
+        again = finder(folder)
+        made = {name: code_of(again, name) for name in NAMES}
+        assert all(code in (None, own[name]) for name, code in made.items()), at
+        assert None in made.values(), at
+        assert again.is_damaged == bool(again.entries)
+        assert fault == "cut" or [*made.values()].count(None) == (1 if again.is_damaged else len(NAMES))
+        damaged += again.is_damaged
+    assert damaged > 100
+    path.write_bytes(content)
+    assert {name: code_of(found, name) for name in NAMES} == own
+
+
+def test_a_file_that_changes_while_it_is_open_is_left_alone(folder: Path) -> None:
+    """It is cut, or its descriptor is closed, and is that of another file by now."""
+    found = written(folder)
+    with open(found.path, "r+b") as file:
+        file.truncate(found.start)
+    assert found.find_spec("pack.one") is None and found.is_damaged
+    Path(found.path).unlink()
+    found = written(folder)
+    with open(folder / "one.py", "rb") as file:
+        os.dup2(file.fileno(), found.file)
+    assert found.find_spec("pack.one") is None
+    os.close(found.file)
+    assert found.find_spec("pack.one") is None
+
+
+def test_a_damaged_file_is_written_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However few modules a process imports; what cannot be unmarshalled in Python's own files is not taken over."""
+    found = written(folder)
+    path, content = Path(found.path), Path(found.path).read_bytes()
+    path.write_bytes(content[:-1] + b"!")
+    again = finder(folder)
+    monkeypatch.setattr(sys, "meta_path", [again, *sys.meta_path])
+    assert importlib.import_module("pack.sub.two").TWO == 2
+    own = Path(cast(str, sys.modules["pack.sub.two"].__cached__))
+    whole = own.read_bytes()
+    own.write_bytes(whole[:-1])
+    again.keep(1000)
+    assert path.read_bytes() == content[:-1] + b"!"
+    own.write_bytes(whole)
+    again.keep(1000)
+    assert path.read_bytes() == content

@@ -29,7 +29,17 @@ tuning.use(replace(tuning.encoding, zone_rows=64))
 tuning.use(replace(tuning.loops, marked_least_rows=0, marked_rows=128))  # small tables, too, are several blocks
 # Small tables, too, are cut, and the groups of ranks are merged by their keys, few by their slots, many in parts.
 tuning.use(replace(tuning.distribution, replicated_bytes=0, cut_frame_rows=16, merged_slot_words=16, parted_bytes=256))
-tuning.use(replace(tuning.distribution, hashed_bytes=256, hashed_most=1e9, sorted_later_bytes=2048, gathered_rows=4))
+tuning.use(
+    replace(
+        tuning.distribution,
+        hashed_bytes=256,
+        hashed_most=1e9,
+        sorted_later_bytes=2048,
+        gathered_rows=4,
+        alone_rows=16,
+        alone_bytes=0,
+    )
+)
 # Of small tables, too, the first rows of partitions, and of all, are looked for before a sort.
 tuning.use(replace(tuning.sorting, leading_least=16, leading_sample=16, fused_rows=24))
 tuning.use(replace(tuning.interpreting, plain_rows=8))  # most units run with primitives inlined, the last ones without

@@ -92,7 +92,8 @@ class Connection(Changes, Frames, Files, Explains, Exceptions):
         from gquery.io.column_cache import ColumnCache
         from gquery.sql.catalog import Catalog
 
-        self._cache = ColumnCache(self.settings.memory_limit, self.device, self.settings.worker_count)
+        workers = self.settings.worker_count
+        self._cache = ColumnCache(self.settings.memory_limit, self.device, workers, len(self._ranks))
         self.device.evict = self._cache.evict_bytes
         self._files: Recent[Any, TableSource] = Recent(tuning.memory.files)
         self._catalog = Catalog(self._open_file, self._variable, self._check_function, self._answer, self._unite)

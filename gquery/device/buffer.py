@@ -79,6 +79,10 @@ class Buffer:
         made._copies |= {other: copy[low:high] for other, copy in others}
         return made
 
+    def window(self, low: int, high: int) -> Buffer:
+        """Values ``low`` to ``high``: on each device a view of the copy there, which the first to ask for it has made."""
+        return _Window(self, low, high)
+
     @property
     def host(self) -> Array:
         """The NumPy array."""
@@ -97,6 +101,29 @@ class Buffer:
 
     def __repr__(self) -> str:
         return f"Buffer({self.dtype}[{self.length}] on {', '.join(d.name for d in self._copies)})"
+
+
+class _Window(Buffer):
+    """Some values of another buffer; see `Buffer.window`."""
+
+    __slots__ = ("_high", "_low", "_whole")
+
+    def __init__(self, whole: Buffer, low: int, high: int) -> None:
+        device = whole.devices[0]
+        super().__init__(whole.on(device)[low:high], device)
+        self._whole, self._low, self._high = whole, low, high
+
+    def on(self, device: Device, context: str = "") -> Array:
+        """See `Buffer.on`."""
+        self.used = next(_clock)
+        array = self._copies.get(device)
+        if array is None:
+            copy = self._whole.on(device, context)
+            with self._lock:
+                array = self._copies.setdefault(device, copy[self._low : self._high])
+            if device.streams:
+                device.mirrors.add(self)
+        return array
 
 
 def device_of(array: Array) -> Device:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gquery import tuning
 from gquery.columns.table import TableSource
 from gquery.device.array import Array
 from gquery.device.device import cpu_device
@@ -77,12 +78,16 @@ def located_by(cuts: Cuts, read: ReadTable) -> Located | None:
 
 
 def cut_tables(program: Program, ranks: int, least_bytes: int) -> Cuts:
-    """How the tables of a program are cut of which it reads at least so many bytes. Their columns are loaded."""
+    """How the tables of a program are cut of which it reads at least so many bytes; none where it reads little of all. Their
+    columns are loaded."""
     fields: dict[int, set[int]] = {}
-    for read in _reads(program):
+    for read in table_reads(program):
         fields.setdefault(id(read.source), set()).update(read.fields)
-    every = {id(read.source): read.source for read in _reads(program)}
-    sources = {n: s for n, s in every.items() if s.rows and s.load(sorted(fields[n])).nbytes >= least_bytes}
+    every = {id(read.source): read.source for read in table_reads(program)}
+    sizes = {n: s.load(sorted(fields[n])).nbytes for n, s in every.items() if s.rows}
+    if sum(sizes.values()) < tuning.distribution.alone_bytes:
+        return {}
+    sources = {n: every[n] for n, size in sizes.items() if size >= least_bytes}
     sorted_fields = {Field(n, f) for n, source in sources.items() for f in fields[n] if _is_sorted(source, f)}
     joined = [(a, b) for a, b in _joined(program) if a in sorted_fields and b in sorted_fields and a.source != b.source]
     joined.sort(key=lambda pair: -min(sources[f.source].rows for f in pair))  # what saves most first
@@ -153,7 +158,8 @@ _INTEGERS = frozenset({PhysicalType.I8, PhysicalType.I16, PhysicalType.I32, Phys
                        PhysicalType.U16, PhysicalType.U32})  # fmt: skip
 
 
-def _reads(program: Program) -> Iterator[ReadTable]:
+def table_reads(program: Program) -> Iterator[ReadTable]:
+    """The tables that a program reads, as often as it does."""
     for stage in program.stages:
         if isinstance(stage.work, Pipeline | HostRows) and isinstance(stage.work.source, ReadTable):
             yield stage.work.source

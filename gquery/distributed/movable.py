@@ -87,6 +87,8 @@ def _ranked_together(
 
 
 def _movable(column: ColumnData, device: Device | None) -> ColumnData:
+    if device is not None and device.is_cuda:  # others copy from GPU to GPU
+        column = _brought(column, device)
     at = device if device is not None and column.data.is_on(device) else column.data.devices[0]
     if column.physical_type is PhysicalType.VIEW:
         with at.activate():
@@ -95,6 +97,18 @@ def _movable(column: ColumnData, device: Device | None) -> ColumnData:
         offsets, own = text_parts(column, at)
         column = replace(column, data=Buffer(offsets, at), characters=Buffer(own, at))
     return replace(column, owners=()) if column.owners else column
+
+
+def _brought(column: ColumnData, device: Device) -> ColumnData:
+    """The column as it lies on a device, which keeps the copies that it did not have yet."""
+    if all(b.devices[0] == device for b in column.buffers):
+        return column
+
+    def there(buffer: Buffer | None) -> Buffer | None:
+        return None if buffer is None else Buffer(buffer.on(device), device)
+
+    data = Buffer(column.data.on(device), device)
+    return replace(column, data=data, validity=there(column.validity), characters=there(column.characters))
 
 
 def _all_moved(columns: Mapping[int, ColumnData], device: Device) -> dict[int, ColumnData]:

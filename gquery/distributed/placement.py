@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import assert_never
 
 from gquery.distributed.agreement import agreeing
+from gquery.distributed.cuts import table_reads
 from gquery.distributed.hashed_source import hashed_columns, hashed_rows
 from gquery.distributed.kept_together import (
     is_mergeable,
@@ -42,7 +43,7 @@ from gquery.distributed.located import (
     lie_together,
     wished,
 )
-from gquery.distributed.row_bytes import has_few_rows, input_bytes
+from gquery.distributed.row_bytes import has_few_rows, if_large, input_bytes
 from gquery.distributed.stage_placement import HashedRows, Placement, Rows, StagePlacement
 from gquery.errors import InternalError
 from gquery.expression.expr import Column
@@ -93,8 +94,7 @@ from gquery.planner.stage_inputs import stage_inputs
 
 @frozen_open
 class Parting:
-    """When groups that lie on several of so many ranks become parts of all groups, and not all of them on every rank: where about
-    so many bytes of states come from a rank."""
+    """When groups that lie on so many ranks become parts of all groups, not all of them on every rank: by a rank's bytes of states."""
 
     ranks: int
     least_bytes: int
@@ -112,6 +112,8 @@ def place(
     together = frozenset(
         s.number for s in program.stages if isinstance(s.work, Pipeline) and may_lie_together(s.work.sink)
     )
+    if all(located(read) is None for read in table_reads(program)):
+        cuts_frame = if_large(cuts_frame)
     wishes: dict[int, GroupParts] = {}
     while True:
         placing = _Placing(program.stages, together, located, cuts_frame, parting, wishes)

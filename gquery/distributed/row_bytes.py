@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import assert_never
 
 from gquery import tuning
@@ -76,6 +76,11 @@ def rows_made(work: Pipeline | PipelineBreaker) -> int:
 def has_few_rows(work: Pipeline | PipelineBreaker) -> bool:
     """Whether a stage is expected to make so few rows that dividing what follows gains nothing."""
     return isinstance(work, Pipeline) and rows_made(work) < tuning.distribution.gathered_rows
+
+
+def if_large(cuts_frame: Callable[[Pipeline], bool]) -> Callable[[Pipeline], bool]:
+    """The same where no table is cut: much has to come of small tables before ranks gain by dividing it."""
+    return lambda work: cuts_frame(work) and work.rows >= tuning.distribution.alone_rows
 
 
 def frame_bytes(work: Pipeline | PipelineBreaker) -> int:

@@ -17,14 +17,28 @@ from gquery.runtime.threads import core_count
 class ColumnCache:
     """Loaded columns of all sources of a connection; the least recently used go first when they outgrow the limit: on a CPU into
     files, as plans that are kept hold them, too. Such a plan asks no source again, so use is told by the buffers themselves.
-    ``device`` is where queries will want them, ``workers`` the threads that may load them."""
+    ``device`` is where queries will want them, ``workers`` the threads that may load them. Of several ``ranks`` each brings its
+    part to its GPU itself."""
 
-    def __init__(self, limit: int | None = None, device: Device | None = None, workers: int | None = None) -> None:
+    def __init__(
+        self,
+        limit: int | None = None,
+        device: Device | None = None,
+        workers: int | None = None,
+        ranks: int = 1,
+    ) -> None:
         self.limit = limit
+        self._ranks = ranks
         self.device = device
         self.workers = workers or core_count()
         self._columns: dict[tuple[int, int], ColumnData] = {}
         self._lock = threading.RLock()
+
+    @property
+    def reading_device(self) -> Device | None:
+        """Where columns go while they are read."""
+        device = self.device
+        return None if device is not None and device.is_cuda and self._ranks > 1 else device
 
     @property
     def nbytes(self) -> int:

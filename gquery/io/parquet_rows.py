@@ -111,7 +111,7 @@ class ParquetRows(ABC):
         """Which rows of row groups have values of a domain in a column; None where nobody can look before it is read whole."""
         wanted, cache = self._wanted(field), self._cache
         codes = list(wanted.leaves) if wanted.as_codes else []
-        reader = ParquetReader(self._contents, groups, cache.device, self._narrow, codes)
+        reader = ParquetReader(self._contents, groups, cache.reading_device, self._narrow, codes)
         workers = cache.workers if sum(g.rows for g in groups) > tuning.reading.one_thread else 1
         try:
             with reading_room(cache.device, min(wanted.size, tuning.reading.thread_bytes), workers) as hands:
@@ -244,7 +244,7 @@ class _Loading:
             else:
                 self.wanted[f] = source._wanted(f)
         codes = [leaf for w in self.wanted.values() if w.as_codes for leaf in w.leaves]
-        device = source._cache.device
+        device = source._cache.reading_device
         self.reader = ParquetReader(files, source._groups, device, source._narrow, codes, source._selection)
 
     def close(self) -> None:

@@ -18,6 +18,13 @@ class Distribution(Record):
     replicated_bytes: int = number(
         2**28, "bytes", "of the columns that a query reads of a table, below which every rank has all of them"
     )
+    alone_bytes: int = number(
+        2**29, "bytes", "of all columns that a query reads, below which the first rank runs it: a read of as many takes 0.12 ms"
+    )
+    alone_rows: int = number(2**24, "rows", "of a frame, from which on ranks divide it where they divide no table")
+    extent_rows: int = number(
+        2**16, "rows", "more on both sides that a rank's copy of a part has, a 64th of the column at most: others are cut near it"
+    )
     cut_frame_rows: int = number(
         2**20, "rows", "of a frame that all ranks have, from which on each takes a part of them"
     )

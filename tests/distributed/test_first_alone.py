@@ -93,3 +93,16 @@ def test_few_rows_go_to_the_first_rank(db: gquery.Connection, tune: Tune) -> Non
     sql = "SELECT a.v, count(*) FROM (SELECT k, v FROM t WHERE w = 5 LIMIT 300) a JOIN t b USING (k) GROUP BY 1"
     assert "each of 3 ranks: a part of the rows" in db.sql(sql).explain("physical")
     assert_same(sql.replace("LIMIT 300", ""), TABLES, targets=("python", "cpu"), ranks=(1, 3))
+
+
+def test_where_no_table_is_cut_ranks_divide_large_frames_alone(db: gquery.Connection, tune: Tune) -> None:
+    sql = "SELECT a.v, count(*) FROM (SELECT DISTINCT k, v FROM t) a JOIN (SELECT DISTINCT k, w FROM t) b USING (k) GROUP BY 1"
+    expected = sorted(db.sql(sql).fetchall())
+    tune(tuning.distribution, alone_bytes=10**9)
+    assert "each of 3 ranks" in db.sql(sql).explain("physical")
+    assert sorted(db.sql(sql).fetchall()) == expected
+    tune(tuning.distribution, alone_rows=10**9)
+    with gquery.connect(device="cpu", devices=3) as other:
+        other.register("t", TABLES["t"])
+        assert "each of 3 ranks" not in other.sql(sql).explain("physical")
+        assert sorted(other.sql(sql).fetchall()) == expected

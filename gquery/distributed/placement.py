@@ -94,7 +94,7 @@ from gquery.planner.stage_inputs import stage_inputs
 
 @frozen_open
 class Parting:
-    """When groups that lie on so many ranks become parts of all groups, not all of them on every rank: by a rank's bytes of states."""
+    """When groups on so many ranks become parts of all groups, not all of them on every rank: by a rank's bytes of states."""
 
     ranks: int
     least_bytes: int

@@ -15,7 +15,6 @@ from gquery.device.host import address_of
 from gquery.device.recording import CannotRecordError
 from gquery.device.section import Section
 from gquery.execution.state import BoundArguments, BoundPattern, Run
-from gquery.execution.streamed_texts import matched_texts
 from gquery.expression.frozen import frozen_open
 from gquery.kernels import checks
 from gquery.kernels.bindings import Argument, Binding, BuildPart, ColumnPart, Constant, Content, StatePart, TextMatches
@@ -104,6 +103,8 @@ class Attempt:
         key = binding.column, binding.pattern.prepared, None if slot is None else tuple(map(repr, slot.literals))
         found = self.matches.get(key)
         if found is None:
+            from gquery.execution.streamed_texts import matched_texts  # of GPUs alone
+
             column, pattern = self.frame.columns[binding.column], binding.pattern
             packed = self.device.from_host(pattern.packed())
             if slot is not None and self.run.bound_patterns is not None:

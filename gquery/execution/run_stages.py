@@ -33,7 +33,6 @@ from gquery.kernels.targets import get_target
 from gquery.kernels.targets.base import AbortableTarget
 from gquery.operators.base import Frame, JoinIndex
 from gquery.operators.host_rows import run_host_rows
-from gquery.operators.joined_text import joins_text, run_joined_text
 from gquery.planner.later import pattern_of
 from gquery.planner.physical import (
     HostRows,
@@ -218,9 +217,12 @@ def _host_rows(state: Run, stage: Stage, work: HostRows, report: StageReport) ->
     that does."""
     frame = read(state, work.source, rows_read(state, stage))
     device, workers = state.context.device, state.context.settings.worker_count
-    if device.is_cuda and joins_text(work) and _is_on(frame, device):
-        report.target = device.name
-        return run_joined_text(work, frame, device)
+    if device.is_cuda and _is_on(frame, device):
+        from gquery.operators.joined_text import joins_text, run_joined_text  # of GPUs alone
+
+        if joins_text(work):
+            report.target = device.name
+            return run_joined_text(work, frame, device)
     state.speculation.validate()
     report.target = "host"
     return run_host_rows(work, frame, device if device.is_cpu else cpu_device(), workers, stage.label)

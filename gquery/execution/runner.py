@@ -25,8 +25,8 @@ from gquery.execution.speculation import raised
 from gquery.execution.state import Run, StageReport
 from gquery.execution.streamed import on_host, stream, streamed_parts
 from gquery.expression.facts import BITMAP_BITS
-from gquery.kernels import host
 from gquery.kernels.builtin import scans
+from gquery.kernels.registers import reset_arena
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.base import AbortableTarget, Compiled, MorselTarget
 from gquery.kernels.targets.capabilities import capabilities
@@ -73,7 +73,7 @@ class Runner:
                 context.meter.steps[self.stage.number] = self.device.to_host(attempt.counters).tolist()
             result = sink.finalize()
             if self.target.is_interpreted:
-                host.reset_arena()
+                reset_arena()
             if self.target.runs_morsels and isinstance(sink, GroupRun) and isinstance(result, Frame):
                 self.state.feedback.made_groups(self.stage.number, result.rows)
             return result

@@ -16,7 +16,6 @@ from gquery.operators import materialize
 from gquery.operators.base import Frame, Launch, SinkRun, SinkState
 from gquery.operators.codegen import behind_selection, passes
 from gquery.operators.group import GroupRun
-from gquery.operators.join_table import BuildRun
 from gquery.operators.materialize import MaterializeRun
 from gquery.operators.merge_groups import merged_sink
 from gquery.operators.reduce_run import ReduceRun, as_group
@@ -44,6 +43,8 @@ def sink_of(attempt: Attempt, stage: Stage, decision: Decision) -> SinkRun[SinkS
         case Group():
             return _group(state, stage, sink, frame, launch)
         case Build(table):
+            from gquery.operators.join_table import BuildRun  # a query without joins does without
+
             scans.check_rows(frame.rows)
             built = BuildRun(table, launch, label, frame, table.stage in state.dataflow.null_tested)
             built.exchange = merge_exchange(state, stage)

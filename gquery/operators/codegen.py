@@ -31,7 +31,6 @@ from gquery.operators.accumulate import state_location
 from gquery.operators.group_output import GroupOutput, is_probable
 from gquery.operators.join import emit_build, emit_probe
 from gquery.operators.read import read
-from gquery.operators.segments import Segment, emit_heads, emit_segment
 from gquery.operators.selection import needed_by
 from gquery.operators.text_scans import begin_step, scannable_texts
 from gquery.planner.physical import (
@@ -242,6 +241,8 @@ def _go_on(walk: _Walk, done: int, last: int, end: Callable[[], None]) -> None:
     close = closing(steps, done)
     aggregate = steps[close]
     assert isinstance(aggregate, AggregateSegment)
+    from gquery.operators.segments import Segment, emit_segment  # most queries have no windows over segments
+
     segment = Segment(step, aggregate, walk.source, walk.row, all_rows=close == done + 1)
     emit_segment(
         segment, code, lambda take: _go_on(walk, done + 1, close, take), lambda: _go_on(walk, close + 1, last, end)
@@ -325,6 +326,8 @@ def _step(step: Step, row: ir.Name, code: Code, consume: Callable[[], None]) -> 
         case Probe(selectivity=selectivity):
             emit_probe(step, code, lambda: _behind(selectivity, code, consume))
         case SegmentHeads(selectivity=selectivity):
+            from gquery.operators.segments import emit_heads  # as above
+
             emit_heads(step, row, code, lambda: _behind(selectivity, code, consume))
         case SegmentRows() | AggregateSegment():
             raise AssertionError("a segment is written as a whole")

@@ -9,7 +9,6 @@ from gquery.expression.expr import And, Or
 from gquery.expression.types import PhysicalType
 from gquery.kernels import ir
 from gquery.kernels.bindings import Binding, TextMatches
-from gquery.kernels.builtin.text_scan import scan_kernels
 from gquery.kernels.code import Code
 from gquery.kernels.kernel import Kernel
 from gquery.kernels.scannable import ScannableTexts
@@ -44,6 +43,8 @@ def kernels_of_scans(source: Source, bindings: Iterable[Binding]) -> Iterator[Ke
     types = {s.column.id: s.physical_type for s in source.columns} if isinstance(source, ReadTable) else {}
     for binding in bindings:
         if isinstance(binding, TextMatches):
+            from gquery.kernels.builtin.text_scan import scan_kernels  # of GPUs alone
+
             yield from scan_kernels(types[binding.column], binding.pattern)
 
 

@@ -17,11 +17,9 @@ from gquery.expression.expr import Column, Expr
 from gquery.planner import (
     lower_aggregate,
     lower_host,
-    lower_join,
     lower_recursion,
     lower_rows,
     lower_unnest,
-    lower_window,
 )
 from gquery.planner.common_builds import common_builds
 from gquery.planner.layouts import range_properties
@@ -136,10 +134,14 @@ class PlanLowering(Lowering):
                 below = frozenset(i for _, e in kept for i in used_columns(e))
                 stream = self.compute(self.plan(source, below), kept)
             case Join():
+                from gquery.planner import lower_join  # with eight modules more, which other queries do without
+
                 stream = lower_join.join(self, plan, wanted)
             case Aggregate():
                 stream = lower_aggregate.aggregate(self, plan, wanted)
             case Window():
+                from gquery.planner import lower_window  # as above
+
                 stream = lower_window.window(self, plan, wanted)
             case Unnest():
                 stream = lower_unnest.unnest(self, plan, wanted)

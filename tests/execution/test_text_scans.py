@@ -16,7 +16,7 @@ from gquery.columns.arrow import export_table
 from gquery.columns.table import ColumnData
 from gquery.device.array import Array
 from gquery.device.device import Device
-from gquery.execution import attempt, prepare, streamed_texts
+from gquery.execution import prepare, streamed_texts
 from gquery.expression.types import PhysicalType
 from gquery.kernels.builtin import text_scan
 from gquery.kernels.kernel import Kernel
@@ -69,7 +69,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         noted.append(pattern.prepared.replace(b"\xff", b"%").decode())
         return real(column, pattern, packed, device, context)
 
-    monkeypatch.setattr(attempt, "matched_texts", matched_texts)
+    monkeypatch.setattr(streamed_texts, "matched_texts", matched_texts)
     return noted
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from gquery.device.device import cpu_device
 from gquery.errors import OutOfMemoryError
-from gquery.execution import held, relief, sort_parts
+from gquery.execution import held, less_memory, relief, sort_parts
 from gquery.execution.part_runs import can_have_parts
 from gquery.execution.window_slices import can_be_sliced
 from gquery.planner.partition_keys import partition_keys
@@ -28,6 +28,7 @@ class Refused:
 def all_in_parts(rows: int = 10) -> Iterator[Refused]:
     """Within it, connections under a memory limit make every group-by, join table, window and group in an order in parts, and
     sort so many rows at once."""
+    assert less_memory is not None  # imported before anything is patched, or it would keep what it finds
     count, whole, scratch = Refused(), relief._refused, held.scratch_of
 
     def refused(state: Any, stage: Any, pipeline: Pipeline, report: Any) -> OutOfMemoryError | None:

@@ -182,13 +182,10 @@ class Strings:
         yield [_task(_clear, strings, parts) for strings, parts in zip(self._groups, groups, strict=True)]
         parts = [part for group in groups for part in group]
         total = sum(part.bytes for part in parts)
-        offsets = self._upload.start(
-            self._upload.empty(rows + 1, np.int32 if total < tuning.encoding.narrow_offsets else np.int64)
-        )
-        characters = self._upload.start(self._upload.empty(total, np.uint8))
+        offsets = self._upload.written(rows + 1, np.int32 if total < tuning.encoding.narrow_offsets else np.int64)
+        characters = self._upload.written(total, np.uint8)
         validity = self._upload.start(self._upload.empty(rows, np.uint8)) if nulls else None
-        offsets.host[0] = 0
-        offsets.send(0, 1)
+        offsets.write(0, np.zeros(1, offsets.host.dtype))
         tasks: list[Task] = []
         row = byte = 0
         for part in parts:
@@ -210,14 +207,12 @@ class _Part:
 
     def write(self, row: int, byte: int, offsets: Transfer, characters: Transfer, validity: Transfer | None) -> None:
         """Into the column, from a row and a byte on; then they are freed."""
-        low, end, last = int(self._offsets[0]), byte + self.bytes, row + self.rows
-        np.add(self._offsets[1:], byte - low, out=offsets.host[row + 1 : last + 1], dtype=offsets.host.dtype)
-        characters.host[byte:end] = characters_of(self._array)[low : low + self.bytes]
+        low, last = int(self._offsets[0]), row + self.rows
+        offsets.write(row + 1, np.add(self._offsets[1:], byte - low, dtype=offsets.host.dtype))
+        characters.write(byte, characters_of(self._array)[low : low + self.bytes])
         if validity is not None:
             validity.host[row:last] = 1 if self._ok is None else self._ok
             validity.send(row, last)
-        offsets.send(row + 1, last + 1)
-        characters.send(byte, end)
         self._array = self._offsets = self._ok = None
 
 

@@ -20,7 +20,7 @@ from gquery import tuning
 from gquery.device.array import Array
 from gquery.device.host import machine_memory
 from gquery.device.memory import Account
-from gquery.device.spill import SpillError, SpillSpace, is_spilled
+from gquery.device.spill import OpenFile, SpillError, SpillSpace, is_spilled
 from gquery.errors import OutOfMemoryError
 
 if TYPE_CHECKING:
@@ -70,6 +70,25 @@ class LimitedMemory(ABC):
             return self.empty(shape, dtype, context)
         return self.in_new_file(shape, dtype, context)
 
+    def open_spillable(self, size: int, dtype: DTypeLike, context: str) -> tuple[Array, OpenFile | None]:
+        """As `empty_spillable`; with a file that it lies in, which is to be written in place of the array: see `device.spill`."""
+        wanted = array_bytes(size, dtype)
+        if not self._is_for_file(wanted):
+            return self.empty_spillable(size, dtype, context), None
+        assert self.spill is not None
+        try:
+            return self.spill.open_array(size, dtype)
+        except SpillError as error:
+            raise self._out_of_memory(wanted, context, spilled=str(error)) from None
+
+    def copied_spillable(self, array: Array, context: str) -> Array:
+        """A copy of an array of the host, which lies where `empty_spillable` would have it."""
+        if self._is_for_file(int(array.nbytes)):
+            return self._in_file(array, context)
+        copy = self.empty_spillable(array.shape, array.dtype, context)
+        copy[...] = array
+        return copy
+
     def in_new_file(self, shape: int | tuple[int, ...], dtype: DTypeLike, context: str = "") -> Array:
         """An array of zeros in a file. OutOfMemoryError where files have no room."""
         assert self.spill is not None
@@ -83,6 +102,10 @@ class LimitedMemory(ABC):
         files have no room."""
         if self.spill is None or array.nbytes < tuning.memory.least_spilled or is_spilled(array):
             return array
+        return self._in_file(array, context)
+
+    def _in_file(self, array: Array, context: str) -> Array:
+        assert self.spill is not None
         try:
             return self.spill.copy_of(array)
         except SpillError as error:
@@ -142,9 +165,7 @@ class LimitedMemory(ABC):
         if not self.is_counted or self.account.knows(array) or is_spilled(array):
             return array
         if self._is_for_file(int(array.nbytes)):
-            copy = self.empty_spillable(array.shape, array.dtype, context)
-            copy[...] = array
-            return copy
+            return self._in_file(array, context)
         self.count(array, int(array.nbytes), context)
         return array
 

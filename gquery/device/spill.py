@@ -3,6 +3,9 @@
 A file has no name as soon as it is open, so that a process that is killed leaves none. All its bytes are allocated before it is
 mapped into memory, so that a full disk is an error here and no signal at a write. Kernels read and write the mapped pages as they
 do any array; these are the page cache's, which the system writes out and takes back where memory runs short.
+
+What is there already when its file is made is written before the file is mapped: a page that is first touched through a mapping
+is cleared by the system, and costs a fault.
 """
 
 from __future__ import annotations
@@ -37,6 +40,23 @@ class SpillError(Exception):
     """A file of the spill directory cannot be had; the words say why and what helps."""
 
 
+class OpenFile:
+    """A file that is open until nobody holds this."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+
+    def __del__(self) -> None:
+        os.close(self.descriptor)
+
+    def write(self, at: int, content: Array) -> None:
+        """Write an array's bytes from byte ``at`` on, however many the system takes at a time."""
+        left = np.ascontiguousarray(content).reshape(-1).view(np.uint8).data
+        while left:
+            done = os.pwrite(self.descriptor, left, at)
+            at, left = at + done, left[done:]
+
+
 class SpillSpace:
     """The files of one connection: ``directory`` (None: the platform's folder for temporary files), and at most ``limit`` bytes
     at once (None: a share of what is free on that disk)."""
@@ -60,6 +80,25 @@ class SpillSpace:
         size = math.prod((shape,) if isinstance(shape, int) else shape) * dtype.itemsize
         if size == 0:
             return np.empty(shape, dtype)
+        array: Array = np.frombuffer(self._file(size, None)[0], dtype)
+        return array if isinstance(shape, int) else array.reshape(shape)
+
+    def open_array(self, size: int, dtype: DTypeLike) -> tuple[Array, OpenFile]:
+        """As `empty` makes it, one entry at least, and its file, open to be written."""
+        dtype = np.dtype(dtype)
+        mapped, file = self._file(size * dtype.itemsize, None)
+        return np.frombuffer(mapped, dtype), file
+
+    def copy_of(self, array: Array) -> Array:
+        """The same array in a file, which small ones share."""
+        if array.nbytes >= tuning.memory.least_spilled:
+            return np.frombuffer(self._file(array.nbytes, array)[0], array.dtype).reshape(array.shape)
+        copy = self._part(array.nbytes).view(array.dtype).reshape(array.shape)
+        copy[...] = array
+        return copy
+
+    def _file(self, size: int, content: Array | None) -> tuple[mmap.mmap, OpenFile]:
+        """A new file of so many bytes, mapped: zeros, or what it is to have."""
         if self.account.limit is None:
             most = self.taken + int(self._free() * tuning.memory.disk_share)
             if self.taken + size > most:
@@ -70,22 +109,13 @@ class SpillSpace:
                 f"{format_bytes(size)} do not fit a spill_limit of {limit}, of which {format_bytes(self.taken)} are in use"
             )
         try:
-            mapped = self._map(size)
+            mapped, file = self._map(size, content)
             self.account.bind(mapped, size)
         except BaseException:
             self.account.give(size)
             raise
         self._mapped.add(mapped)
-        array: Array = np.frombuffer(mapped, dtype)
-        return array if isinstance(shape, int) else array.reshape(shape)
-
-    def copy_of(self, array: Array) -> Array:
-        """The same array in a file, which small ones share."""
-        least = tuning.memory.least_spilled
-        copy = self._part(array.nbytes) if array.nbytes < least else self.empty(array.nbytes, np.uint8)
-        copy = copy.view(array.dtype).reshape(array.shape)
-        copy[...] = array
-        return copy
+        return mapped, file
 
     def _part(self, size: int) -> Array:
         """A few bytes of the file that is being filled with small arrays. It goes with the last of them."""
@@ -107,18 +137,17 @@ class SpillSpace:
         except OSError as error:
             raise self._failed(error) from None
 
-    def _map(self, size: int) -> mmap.mmap:
+    def _map(self, size: int, content: Array | None) -> tuple[mmap.mmap, OpenFile]:
         try:
-            file = unnamed_file(self.directory)
-            try:
-                allocate(file, size)
-                mapped = mmap.mmap(file, size)
-            finally:
-                os.close(file)
+            file = OpenFile(unnamed_file(self.directory))
+            allocate(file.descriptor, size)
+            if content is not None:
+                file.write(0, content)
+            mapped = mmap.mmap(file.descriptor, size)
         except OSError as error:
             raise self._failed(error) from None
         advise(mapped, "sequential")
-        return mapped
+        return mapped, file
 
     def _failed(self, error: OSError) -> SpillError:
         return SpillError(f"no file can be written in spill_directory {self.directory!r} ({error.strerror})")

@@ -20,6 +20,7 @@ from gquery import tuning
 from gquery.device.array import READ_AHEAD, Array, on_gpu
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device
+from gquery.device.spill import OpenFile
 from gquery.errors import OutOfMemoryError
 
 _READING = "reading columns"
@@ -29,11 +30,32 @@ class Transfer:
     """One array on its way; where there is no GPU, the array alone."""
 
     def __init__(
-        self, host: Any, device: Device | None = None, array: Any = None, seconds: list[float] | None = None
+        self,
+        host: Any,
+        device: Device | None = None,
+        array: Any = None,
+        seconds: list[float] | None = None,
+        file: OpenFile | None = None,
     ) -> None:
         self.host = host
+        self._file = file  # that it lies in, if it is written there
         self._device, self._array = device, array
         self._seconds = seconds
+
+    def write(self, low: int, values: Array) -> None:
+        """Values from row ``low`` on, and send them. OutOfMemoryError where a file cannot be written."""
+        high = low + len(values)
+        if self._file is None:
+            self.host[low:high] = values
+        else:
+            try:
+                self._file.write(low * self.host.itemsize, values.astype(self.host.dtype, copy=False))
+            except OSError as error:
+                raise OutOfMemoryError(
+                    f"Out of memory in {_READING}: a file of spill_directory cannot be written ({error.strerror}). "
+                    "Remedies: raise memory_limit, or set another spill_directory."
+                ) from None
+        self.send(low, high)
 
     def send(self, low: int, high: int) -> None:
         """Rows ``low`` to ``high`` are written: bring them over. Called once for each row, from any thread."""
@@ -47,6 +69,7 @@ class Transfer:
 
     def buffer(self) -> Buffer:
         """The array as a buffer, which holds the device's copy as well; to be used after `Upload.wait`."""
+        self._file = None
         buffer = Buffer(self.host)
         if self._device is not None:
             buffer.place(self._device, self._array)
@@ -74,13 +97,18 @@ class Upload:
             return np.empty(size, dtype)
         return self._limited.empty_spillable(size, dtype, _READING)
 
+    def written(self, size: int, dtype: Any) -> Transfer:
+        """A transfer of an array of the host that `Transfer.write` alone writes."""
+        if self._limited is None:
+            return self.start(np.empty(size, dtype))
+        array, file = self._limited.open_spillable(size, dtype, _READING)
+        return self.start(array) if file is None else Transfer(array, file=file)
+
     def keep(self, array: Any) -> Any:
         """An array of the host that is needed until the column is whole: where there is room for it."""
         if self._limited is None:
             return array
-        kept = self._limited.empty_spillable(array.shape, array.dtype, _READING)
-        kept[...] = array
-        return kept
+        return self._limited.copied_spillable(array, _READING)
 
     def start(self, host: Any) -> Transfer:
         """A transfer of a contiguous array, whose values may be written later. One that would leave the device little

@@ -7,7 +7,6 @@ the last reference to that, and who calls it has one. Numba, whose engine never 
 from __future__ import annotations
 
 import ctypes
-import json
 import sys
 from collections.abc import Callable
 from functools import cache
@@ -42,6 +41,8 @@ def read_code(source: KernelSource) -> Code | None:
     content = kernel_cache().read(cpu_entry(source.name))
     if content is None:
         return None
+    import json  # Numba's kernels alone have names in it
+
     names, _, code = content.partition(b"\n")
     return Code(code, **json.loads(names))
 
@@ -52,6 +53,8 @@ def make_code(source: KernelSource) -> Code:
         names = vars(load_module(source))
     code: Code = names["kernel"]
     names.clear()  # functions refer to them, and they to those: nothing waits for the collector
+    import json  # as above
+
     content = json.dumps({"entry": code.entry, "environment": code.environment}).encode() + b"\n" + code.object
     kernel_cache().write(cpu_entry(source.name), content)
     return code

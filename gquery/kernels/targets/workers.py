@@ -8,10 +8,8 @@ compiled when it is asked for, in this process.
 from __future__ import annotations
 
 import atexit
-import json
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -19,11 +17,15 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gquery import tuning
 from gquery.kernels.targets.cache import OTHER_BUILD, KernelSource, build_hash, kernel_cache
 from gquery.runtime.interrupt import check
 from gquery.runtime.records import dataclass
+
+if TYPE_CHECKING:
+    import subprocess
 
 Request = tuple[str, KernelSource, tuple[int, int]]
 """The compiler (see `compile_worker`), the kernel's module and the compute capability (cuda alone looks at it)."""
@@ -247,6 +249,8 @@ class _Line:
 
     def ask(self, request: Request) -> bool:
         """Have a worker compile; whether it is well. What went wrong with a kernel comes up again where that is asked for."""
+        import json  # as below
+
         compiler, source, cc = request
         try:
             self._requests.write(json.dumps([compiler, source.name, source.text, cc, str(kernel_cache().path)]) + "\n")
@@ -276,6 +280,8 @@ def _parent(compiler: str, lines: Sequence[_Line]) -> subprocess.Popen[bytes]:
     single = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # a process with threads is not to be forked
     ends = [":".join(map(str, line.theirs)) for line in lines]
     most = str(tuning.compiling.worker_kernels)
+    import subprocess  # with its own 2 ms, which a process that starts no workers does without
+
     return subprocess.Popen(
         [sys.executable, "-m", "gquery.kernels.compile_worker", compiler, most, build_hash(), *ends],
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,

@@ -1,7 +1,5 @@
 """Numbers of columns, files, memory and the host: encoding, reading, transfers, what connections keep."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from gquery.tuning.record import Record, number

@@ -1,7 +1,5 @@
 """Numbers of work that is divided: among ranks, into parts that fit a memory limit, among the workers of a cluster."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from gquery.tuning.record import Record, number

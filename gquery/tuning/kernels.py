@@ -1,7 +1,5 @@
 """Numbers of the kernels: how their text is written and cut, the built-in ones, sorting, and how they are compiled."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from gquery.tuning.record import Record, number

@@ -1,7 +1,5 @@
 """Numbers of the planner: estimates, the costs of joins, what a rewrite must gain, and layouts of tables."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from gquery.tuning.record import Record, number

@@ -1,7 +1,5 @@
 """Numbers of the operators and of execution: accumulators, materialization, generated loops, interpreting, readback."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 

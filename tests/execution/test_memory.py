@@ -11,6 +11,7 @@ import pytest
 
 import gquery
 from gquery import errors
+from gquery.execution import less_memory
 from gquery.kernels.builtin import order
 
 SORT = "SELECT a FROM t ORDER BY b"
@@ -29,6 +30,7 @@ def connect(device: str, memory_limit: int | None = None) -> gquery.Connection:
 
 def failing(monkeypatch: pytest.MonkeyPatch, times: int) -> list[int]:
     """Sorting fails for so many times, as it does where its own arrays find no room."""
+    assert less_memory is not None  # imported before anything is patched, or what it imports would keep what it finds
     left, whole = [times], order.sort_order
 
     def sort_order(*arguments: Any, **named: Any) -> Any:

@@ -11,6 +11,8 @@ from gquery.errors import CatalogError, Error
 from gquery.runtime.recent import Recent
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from gquery.columns.table import Table, TableSource
     from gquery.io.column_cache import ColumnCache
     from gquery.io.made_table import MadeTable
@@ -98,3 +100,17 @@ class Changes(Plans):
         if len(filled) == 1 and (filled[0] is tables[0] or isinstance(filled[0], MadeTable)):
             return filled[0]
         return self._stored(name, self.run_plan(self._plan(appended(filled))))
+
+    def _count_rows(self, made: pa.Array | Table, label: str) -> None:
+        """Count rows that wait to be a table's in the account of the connection's memory."""
+        from gquery.columns.table import Table
+        from gquery.io.column_cache import count_column
+
+        device = self._cache.device
+        if device is None or not device.keeps_columns:
+            return
+        if isinstance(made, Table):
+            for column in made.columns:
+                count_column(device, column, label)
+        else:
+            device.count(made, made.nbytes, label)

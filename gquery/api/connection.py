@@ -88,6 +88,7 @@ class Connection(Changes, Frames, Files, Explains, Exceptions):
         self.target, self._ranks = choose_devices(device, devices, self.settings)
         self.device: Device = self._ranks[0]
 
+        from gquery.columns.appended import Storage
         from gquery.functions.chance import Seeds
         from gquery.io.column_cache import ColumnCache
         from gquery.sql.catalog import Catalog
@@ -96,7 +97,8 @@ class Connection(Changes, Frames, Files, Explains, Exceptions):
         self._cache = ColumnCache(self.settings.memory_limit, self.device, workers, len(self._ranks))
         self.device.evict = self._cache.evict_bytes
         self._files: Recent[Any, TableSource] = Recent(tuning.memory.files)
-        self._catalog = Catalog(self._open_file, self._variable, self._check_function, self._answer, self._unite)
+        storage = Storage(self._unite, self._count_rows)
+        self._catalog = Catalog(self._open_file, self._variable, self._check_function, self._answer, storage)
         self._plans = PlanCache()
         self._inserts = Recent(tuning.memory.plans)
         self._seeds = Seeds()
@@ -269,6 +271,7 @@ class Connection(Changes, Frames, Files, Explains, Exceptions):
             self.device = self._ranks[0]
             self.device.evict = self._cache.evict_bytes
             self._cache.move_to(self.device, self.settings.memory_limit)
+            self._catalog.count_again()
         self._cache.workers = self.settings.worker_count
 
     def cursor(self) -> Cursor:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import field
 from typing import Any, Protocol, runtime_checkable
 
-from gquery.columns.appended import Appended
+from gquery.columns.appended import Appended, Storage
 from gquery.columns.table import TableSource
 from gquery.errors import CatalogError, did_you_mean
 from gquery.expression.types import DType
@@ -59,9 +59,7 @@ class Catalog:
     variable: Callable[[str, bool], TableSource | Bound | UserFunction | None] | None = None
     check: Callable[[UserFunction], None] | None = None  # refuses a function that the connection cannot compile
     rows: Callable[[Query], list[tuple[Any, ...]]] | None = None  # of a query that is run while another is bound
-    unite: Callable[[str, Sequence[TableSource]], TableSource] | None = (
-        None  # one table of several, which has this name
-    )
+    storage: Storage | None = None  # for rows that INSERT appends
     version: int = 0
     scans: int = 0  # how often a name meant a Python variable: such a plan is good for one caller only
     _entries: dict[str, TableSource | View] = field(default_factory=dict)
@@ -139,23 +137,29 @@ class Catalog:
             if not self.has_columns(name, columns):
                 raise CatalogError(f"table {name!r} was changed meanwhile; this statement has changed nothing")
             if key not in self._appended:
-                unite, table = self.unite, self._entries[key]
-                assert unite is not None and not isinstance(table, View)
-                self._appended[key] = Appended(table.schema, lambda several: unite(name, several))
+                table = self._entries[key]
+                assert self.storage is not None and not isinstance(table, View)
+                self._appended[key] = Appended(name, table.schema, self.storage)
             if isinstance(rows, list):
                 self._appended[key].add_values(rows)
             else:
                 self._appended[key].add_table(rows)
             self.version = next(_versions)
 
+    def count_again(self) -> None:
+        """Count the rows that wait under a new memory limit."""
+        with self._changing:
+            for appended in self._appended.values():
+                appended.count_again()
+
     def _put_in_place(self, key: str) -> None:
         """Puts the rows that were appended to a table behind its own. No plan is of the rows before: `append` counted up."""
         with self._changing:
             if key in self._appended:
-                assert self.unite is not None
+                assert self.storage is not None
                 before = self._entries[key]
                 assert not isinstance(before, View)
-                self._entries[key] = self.unite(self._names[key], [before, *self._appended[key].pieces()])
+                self._entries[key] = self.storage.unite(self._names[key], [before, *self._appended[key].pieces()])
                 del self._appended[key]
 
     def get(self, name: str) -> TableSource | View:

@@ -191,6 +191,10 @@ class Memory(Record):
     appended_values: int = number(
         10_000, "rows", "of constants that INSERT keeps as Python values before they become arrays", _INSERTS
     )
+    appended_bytes: int = number(
+        4_000_000, "bytes", "of such Python values, which no memory limit counts, before they become arrays", _INSERTS
+    )
+    python_value: int = number(64, "bytes", "that a Python value takes in a row, its characters aside", _INSERTS)
     appended_rows: int = number(1_000_000, "rows", "of such arrays before they become a table", _INSERTS)
     least_spilled: int = number(1 << 16, "bytes", "of an array that is worth a file", _LIMITS)
     shared_file: int = number(1 << 20, "bytes", "of a file that small arrays share", _LIMITS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from datetime import date
 from decimal import Decimal
@@ -189,6 +190,43 @@ def test_rows_of_parameters_are_converted_as_values_are(target: str, tune: Tune)
     want = theirs.execute("SELECT * FROM t")
     types = [str(d[1]) for d in want.description or ()]
     assert compare(ours.sql("SELECT * FROM t").fetchall(), want.fetchall(), False, types) is None
+
+
+@pytest.mark.parametrize(("array_rows", "words"), [(100_000, "rows of INSERT into t"), (3000, "union all")])
+def test_rows_that_wait_are_counted_in_a_limit(array_rows: int, words: str, tune: Tune) -> None:
+    """INSERTs of constants end in one error where the limit is full, which changes nothing: the rows before it are there."""
+    tune(tuning.memory, appended_values=500, appended_rows=array_rows, appended_bytes=100_000)
+    db = gquery.connect("cpu", memory_limit=8_000_000)
+    db.sql("CREATE TABLE t (a BIGINT, s VARCHAR)")
+    there, texts = 0, "x" * 500
+    with pytest.raises(errors.OutOfMemoryError, match=words):
+        for n in range(100_000):
+            db.execute("INSERT INTO t VALUES (?, ?)", (n, f"{n}{texts}"))
+            there += 1
+    assert 2_000_000 / 500 < there < 8_000_000 / 500
+    assert (db.device.account.taken > 500 * there - 200_000) == (array_rows == 100_000)  # tables go into files
+    with pytest.raises(errors.OutOfMemoryError, match="rows of INSERT into t"):  # one that is too large by itself
+        db.execute("INSERT INTO t VALUES (?, ?)", (0, "y" * 9_000_000))
+    db.set("memory_limit", "200MB")
+    assert db.device.account.taken > 500 * there - 200_000 or array_rows == 3000
+    assert db.sql("SELECT count(*), sum(a), max(length(s)) FROM t").fetchall() == [
+        (there, there * (there - 1) // 2, len(f"{there - 1}{texts}"))
+    ]
+    db.execute("INSERT INTO t VALUES (1, 'z')")
+    assert db.sql("SELECT count(*) FROM t").fetchall() == [(there + 1,)]
+
+
+def test_rows_that_waited_are_given_back(tune: Tune) -> None:
+    tune(tuning.memory, appended_values=500, appended_rows=3000, appended_bytes=100_000)
+    db = gquery.connect("cpu", memory_limit=50_000_000)
+    db.sql("CREATE TABLE t (a BIGINT, s VARCHAR)")
+    before = db.device.account.taken
+    for n in range(4000):
+        db.execute("INSERT INTO t VALUES (?, ?)", (n, f"{n} {'x' * 500}"))
+    assert db.device.account.taken > before + 1_500_000
+    db.sql("DROP TABLE t")
+    gc.collect()
+    assert db.device.account.taken <= before  # the empty table is gone, too
 
 
 def test_an_insert_costs_what_its_rows_cost(monkeypatch: pytest.MonkeyPatch) -> None:

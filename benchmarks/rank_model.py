@@ -59,6 +59,9 @@ def scaled(sf: float) -> Distribution:
         cut_frame_rows=int(known.cut_frame_rows * by),
         hashed_bytes=int(known.hashed_bytes * by),
         hashed_us=known.hashed_us * by,
+        alone_bytes=int(known.alone_bytes * by),
+        alone_rows=int(known.alone_rows * by),
+        gathered_rows=int(known.gathered_rows * by),
         parted_bytes=int(known.parted_bytes * by),
         sorted_later_bytes=int(known.sorted_later_bytes * by),
         merged_slot_words=max(1, int(known.merged_slot_words * by)),
@@ -71,10 +74,9 @@ def shares(db: gquery.Connection, number: int, ranks: int) -> Shares:
     assert prepared is not None
     program = db._program(prepared)
     reports = run_with_report(program, db._context(), prepared.feedback)[1]
-    read = sum(_read(program, r, ranks) for r in reports)
-    if ranks == 1:
+    read = sum(_read(program, r) for r in reports)
+    if prepared.feedback.ranked is None:  # one device's, or the first rank has it alone
         return Shares(read, 0.0, 0, 0)
-    assert prepared.feedback.ranked is not None
     placement = prepared.feedback.ranked.placement
     exchanged: list[int] = []  # the stages whose rows or states are
     for at, placed in enumerate(placement):
@@ -85,11 +87,11 @@ def shares(db: gquery.Connection, number: int, ranks: int) -> Shares:
     return Shares(read, received, len(exchanged), with_text)
 
 
-def _read(program: Program, report: StageReport, ranks: int) -> float:
+def _read(program: Program, report: StageReport) -> float:
     work = program.stages[report.number].work
     if not isinstance(work, Pipeline) or not isinstance(work.source, ReadTable | ReadStage):
         return 0.0
-    rows = report.rows if ranks == 1 else max(r.rows for r in report.of_ranks)
+    rows = report.max((r.rows for r in report.of_ranks), default=report.rows)
     kinds = [s.physical_type for s in work.source.columns]
     return rows * sum(k.bytes + tuning.distribution.text_bytes * k.is_string for k in kinds)
 

@@ -18,8 +18,6 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import numpy as np
-
 from gquery.device.section import Section
 from gquery.errors import InternalError
 from gquery.expression.types import Kind, Register
@@ -139,6 +137,8 @@ def check_owner(kernel: Kernel, parameter: str, value: object) -> None:
 def _places(array: object) -> tuple[str, str, str]:
     """The device that this thread runs on, what runs there, and the device whose memory an argument is; none where that does not
     matter."""
+    import numpy as np  # the shell's prompt comes before it
+
     if array is None or isinstance(array, int | float | np.ndarray):
         from gquery.device.address_space import owner_of
         from gquery.device.simulated import active_device

@@ -29,6 +29,7 @@ from gquery.kernels.targets.cache import KernelSource, kernel_cache
 from gquery.kernels.targets.compilers import compiling_by
 from gquery.kernels.targets.cubin_assembler import assemble
 from gquery.kernels.targets.cuda import CudaTarget
+from gquery.kernels.targets.cuda_modules import Modules
 from tests.support import programs
 
 pytest.importorskip("cuda.bindings.nvvm")
@@ -50,7 +51,7 @@ def target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mine: workers.Worker
     monkeypatch.setenv("GQUERY_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(cuda, "_device", lambda: 0)
     monkeypatch.setattr(cuda, "_capability", lambda device: HOPPER)
-    monkeypatch.setattr(cuda, "_loaded", lambda made, kernel: made)
+    monkeypatch.setattr(Modules, "load", lambda modules, made, kernel: made)
     monkeypatch.setattr(cuda, "workers", lambda: mine)
     made = CudaTarget()
     made._begun.add(HOPPER)  # the built-in kernels are left alone
@@ -266,7 +267,8 @@ def test_a_kernel_that_does_not_compile_is_told_at_once(target: CudaTarget, monk
 SCRIPT = """
 from gquery.kernels.builtin.registry import builtin_kernels
 from gquery.kernels.targets import cuda
-cuda._device, cuda._capability, cuda._loaded = (lambda: 0), (lambda device: (9, 0)), (lambda made, kernel: made)
+cuda._device, cuda._capability = (lambda: 0), (lambda device: (9, 0))
+cuda.Modules.load = lambda modules, made, kernel: made
 kernels = list(builtin_kernels().values())[:6]
 made = cuda.TARGET.compile_many(kernels)
 print(sum(c.entry.code.startswith(b"\\x7fELF") for c in made))

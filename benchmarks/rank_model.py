@@ -91,7 +91,7 @@ def _read(program: Program, report: StageReport) -> float:
     work = program.stages[report.number].work
     if not isinstance(work, Pipeline) or not isinstance(work.source, ReadTable | ReadStage):
         return 0.0
-    rows = report.max((r.rows for r in report.of_ranks), default=report.rows)
+    rows = max((r.rows for r in report.of_ranks), default=report.rows)
     kinds = [s.physical_type for s in work.source.columns]
     return rows * sum(k.bytes + tuning.distribution.text_bytes * k.is_string for k in kinds)
 

@@ -38,6 +38,8 @@ class Link:
         """A link to a scheduler. InterfaceError for what is no address, OperationalError where nobody answers."""
         from distributed import Client, LocalCluster
 
+        from gquery.cluster.dask_client import connected
+
         if isinstance(address, Client):
             return cls(address, is_own=False)
         if not isinstance(address, str):
@@ -47,9 +49,9 @@ class Link:
             started = LocalCluster(
                 n_workers=workers or 2, threads_per_worker=1, dashboard_address=page, silence_logs=50, memory_limit=0
             )
-            return cls(Client(started, set_as_default=False), is_own=True, started=started)
+            return cls(connected(started), is_own=True, started=started)
         try:
-            return cls(Client(address, set_as_default=False, timeout=tuning.cluster.connect_seconds), is_own=True)
+            return cls(connected(address, timeout=tuning.cluster.connect_seconds), is_own=True)
         except (OSError, TimeoutError, ValueError) as error:
             raise OperationalError(f"There is no scheduler of Dask at {address}: {error}") from None
 

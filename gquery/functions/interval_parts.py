@@ -250,30 +250,44 @@ def _has_months(packed: int) -> bool:
     return Interval.of(packed).months != 0
 
 
-@resolver("time_bucket", "$(INTERVAL, DATE or TIMESTAMP)",
+@resolver("time_bucket", "$(INTERVAL, DATE or TIMESTAMP)", "$(INTERVAL, DATE or TIMESTAMP, INTERVAL)",
+          "$(INTERVAL, DATE or TIMESTAMP, DATE or TIMESTAMP)",
           example=("time_bucket(INTERVAL 5 MINUTE, TIMESTAMP '2020-01-01 00:07:00')", "2020-01-01 00:05:00"))  # fmt: skip
-def _time_bucket(width: Expr, x: Expr) -> Expr | None:
+def _time_bucket(width: Expr, x: Expr, begin: Expr | None = None) -> Expr | None:
     """The begin of the interval of that width in which x lies. Widths of days and less are counted from 2000-01-03, those of
-    months from 2000-01-01."""
+    months from 2000-01-01; from an origin where one is given, and so much later where an interval is."""
     if width.dtype != INTERVAL or not x.dtype.is_temporal:
         return None
-    months, days, micros = (cast(p, BIGINT) for p in parts(width))
-    length = make("add", (_by("multiply", days, DAY_MICROS), micros), BIGINT)
+    if begin is None:
+        return cast(_bucket(width, x, _number(_MONDAY), _number(_MILLENNIUM)), x.dtype)
+    if begin.dtype == INTERVAL:
+        moved = call("time_bucket", width, call("subtract", cast(x, TIMESTAMP), begin))
+        return cast(call("add", moved, begin), x.dtype)
+    if not begin.dtype.is_temporal:
+        return None
+    month = make("_month_number", (cast(begin, DATE),), BIGINT)
+    return cast(_bucket(width, x, micros_since_1970(begin), month), x.dtype if begin.dtype == DATE else TIMESTAMP)
+
+
+def _bucket(width: Expr, x: Expr, micros: Expr, month: Expr) -> Expr:
+    """A timestamp; counted from a time for widths of days and less, from a month for those of months."""
+    months, days, rest = (cast(p, BIGINT) for p in parts(width))
+    length = make("add", (_by("multiply", days, DAY_MICROS), rest), BIGINT)
     if isinstance(width, Literal):
         has_months = not width.is_null and decided(_has_months, (width,))
-        return cast(_month_bucket(x, months, length) if has_months else _bucket(x, length), x.dtype)
+        return _of_months(x, months, length, month) if has_months else _of_micros(x, length, micros)
     is_time = call("eq", months, _number(0))
-    return cast(Case(((is_time, _bucket(x, length)),), _month_bucket(x, months, length)), x.dtype)
+    return Case(((is_time, _of_micros(x, length, micros)),), _of_months(x, months, length, month))
 
 
-def _bucket(x: Expr, length: Expr) -> Expr:
-    since = make("subtract", (micros_since_1970(x), _number(_MONDAY)), BIGINT)
-    begin = make("add", (make("_floored", (since, length), BIGINT), _number(_MONDAY)), BIGINT)
+def _of_micros(x: Expr, length: Expr, origin: Expr) -> Expr:
+    since = make("subtract", (micros_since_1970(x), origin), BIGINT)
+    begin = make("add", (make("_floored", (since, length), BIGINT), origin), BIGINT)
     return make("_from_micros", (begin,), TIMESTAMP)
 
 
-def _month_bucket(x: Expr, months: Expr, length: Expr) -> Expr:
-    since = make("subtract", (make("_month_number", (cast(x, DATE),), BIGINT), _number(_MILLENNIUM)), BIGINT)
+def _of_months(x: Expr, months: Expr, length: Expr, origin: Expr) -> Expr:
+    since = make("subtract", (make("_month_number", (cast(x, DATE),), BIGINT), origin), BIGINT)
     width = make("_month_width", (months, length), BIGINT)
-    begin = make("add", (make("_floored", (since, width), BIGINT), _number(_MILLENNIUM)), BIGINT)
+    begin = make("add", (make("_floored", (since, width), BIGINT), origin), BIGINT)
     return cast(make("_first_of_month", (begin,), DATE), TIMESTAMP)

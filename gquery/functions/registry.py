@@ -248,7 +248,7 @@ def _public_names() -> list[str]:
 
 _SYMBOLS = {
     "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "int_divide": "//", "modulo": "%", "negate": "-",
-    "eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "_concat_operator": "||", "_bit_and": "&",
+    "eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "_concat_operator": "||", "_plus": "+", "_bit_and": "&",
     "_bit_or": "|", "_bit_not": "~", "_shift_left": "<<",
     "_shift_right": ">>", "_glob": "GLOB", "is_distinct_from": "IS DISTINCT FROM", "is_not_distinct_from": "IS NOT DISTINCT FROM",
     "like": "LIKE", "ilike": "ILIKE",

@@ -222,7 +222,7 @@ class ExprBinder(SubqueryBinder):
             return self._quantified(node)
         if type(node) in ROWS and isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple):
             return self._rows_compared(node)
-        return call(BINARY[type(node)], self.bind(left), self.bind(right))
+        return call("_plus" if node.args.get("joins") else BINARY[type(node)], self.bind(left), self.bind(right))
 
     # ---- names and constants -----------------------------------------------------------------------------------------
 

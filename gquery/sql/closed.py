@@ -86,6 +86,7 @@ _READ: dict[type[exp.Expr], frozenset[str]] = {
     exp.Between: frozenset(("this", "low", "high")),
     exp.Like: _SIDES | {"negate"},
     exp.ILike: _SIDES | {"negate"},
+    exp.Add: _SIDES | {"joins"},  # Python's +, which joins texts
     exp.DPipe: _SIDES | {"safe"},
     exp.Bracket: frozenset(("this", "expressions", "offset")),
     exp.Slice: _SIDES | {"step"},
@@ -98,7 +99,7 @@ _READ: dict[type[exp.Expr], frozenset[str]] = {
     **dict.fromkeys((exp.Not, exp.Neg, exp.BitwiseNot, exp.Exists, exp.Any, exp.All), _ONE),
     **dict.fromkeys(
         (
-            exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Pow, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT,
+            exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Pow, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT,
             exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.And, exp.Or, exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor,
             exp.BitwiseLeftShift, exp.BitwiseRightShift, exp.Glob, exp.StartsWith,
             exp.Escape, exp.PropertyEQ, exp.Kwarg,

@@ -168,7 +168,7 @@ def _call(node: exp.Expr) -> str | None:
         case exp.Anonymous(this=name) if name == marked(ARRAY):
             return f"ARRAY({_query(node.expressions[0])})"
         case exp.Anonymous():
-            return _called(node.name.lower(), node.expressions)
+            return _called(node.name.lower().lstrip("_"), node.expressions)  # a form of the DataFrame API
         case exp.Trim() | exp.Substring():
             from gquery.sql.calls import function_call
 

@@ -41,10 +41,10 @@ class Expression(Methods):
     # ---- operators -------------------------------------------------------------------------------------------------
 
     def __add__(self, other: Any) -> Expression:
-        return _binary(exp.Add, self, other)
+        return _binary(exp.Add, self, other, joins=True)
 
     def __radd__(self, other: Any) -> Expression:
-        return _binary(exp.Add, other, self)
+        return _binary(exp.Add, other, self, joins=True)
 
     def __sub__(self, other: Any) -> Expression:
         return _binary(exp.Sub, self, other)
@@ -364,9 +364,9 @@ def _is_relation(value: Any) -> bool:
     return isinstance(value, Verbs)
 
 
-def _binary(kind: type[exp.Expr], left: Any, right: Any) -> Expression:
+def _binary(kind: type[exp.Expr], left: Any, right: Any, **more: bool) -> Expression:
     a, b = lift(left), lift(right)
-    return Expression(kind(this=a.node, expression=b.node), _names(a, b))
+    return Expression(kind(this=a.node, expression=b.node, **more), _names(a, b))
 
 
 def _names(*items: Expression) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 _BLANKS = " \t\n\r\f\v"
 _UNITS = {"y": "year", "q": "quarter", "mo": "month", "w": "week", "d": "day", "h": "hour", "m": "minute", "s": "second",
           "ms": "millisecond", "us": "microsecond"}  # fmt: skip
+_LONG = ("week", "month", "quarter", "year")
 _EVERY = re.compile(r"(-?\d+)([a-z]+)")
 
 
@@ -193,27 +195,25 @@ class DateMethods(_Of):
         return self.truncate("1mo")
 
     def month_end(self) -> Expression:
-        """The last day of the month."""
-        return self._call("last_day")
+        """The last day of the month, at the same time."""
+        return self._call("_month_end")
 
     def truncate(self, every: str) -> Expression:
         """The beginning of the year, month, day, ... that it is in: ``"1y"``, ``"1q"``, ``"1mo"``, ``"1w"``, ``"1d"``, ``"1h"``,
-        ``"1m"``, ``"1s"``."""
+        ``"1m"``, ``"1s"``; of days and less several, too: ``"15m"``. A date stays a date."""
         from gquery.api.dataframe.expression import call
 
         number, unit = _span(every)
+        if number != 1 and (number < 1 or unit in _LONG):
+            raise InterfaceError(f"truncate takes one week, month, quarter or year, as in '1mo', not {every!r}")
         if number != 1:
-            raise InterfaceError(f"truncate takes one unit, as in '1mo', not {every!r}")
-        return call("date_trunc", unit, self._of)
+            return call("time_bucket", _interval(number, unit), self._of, datetime.date(1970, 1, 1))
+        return call("_truncate", unit, self._of)
 
     def offset_by(self, by: str) -> Expression:
-        """So much later: ``"3d"``, ``"-1mo"``."""
-        from sqlglot import exp
-
-        from gquery.api.dataframe.expression import Expression
-
+        """So much later: ``"3d"``, ``"-1mo"``. A date stays a date."""
         number, unit = _span(by)
-        return self._of + Expression(exp.Interval(this=exp.Literal.string(f"{number} {unit}")))
+        return self._call("_offset", _interval(number, unit))
 
     def total_days(self) -> Expression:
         """The whole days of an interval, a month being 30 of them."""
@@ -252,3 +252,11 @@ def _span(text: str) -> tuple[int, str]:
     if found is None or found[2] not in _UNITS:
         raise InterfaceError(f"a span of time is a number and one of {', '.join(_UNITS)}, as in '1mo', not {text!r}")
     return int(found[1]), _UNITS[found[2]]
+
+
+def _interval(number: int, unit: str) -> Expression:
+    from sqlglot import exp
+
+    from gquery.api.dataframe.expression import Expression
+
+    return Expression(exp.Interval(this=exp.Literal.string(f"{number} {unit}")))

@@ -95,12 +95,15 @@ class Rows:
         """``value`` for NULL in the columns that may hold it: numbers for numbers, text for text, and so on."""
         from gquery.api.dataframe.expression import col, lit
         from gquery.expression.promotion import common_type
+        from gquery.expression.types import BOOLEAN
 
         query = self._verbs.bound_query()
         (of_value,) = self._verbs.select(lit(value)).bound_query().outputs
         filled = []
         for name, column in zip(query.names, query.outputs, strict=True):
-            fits = not column.dtype.is_opaque and common_type(column.dtype, of_value.dtype) is not None
+            kind = column.dtype
+            fits = not kind.is_opaque and common_type(kind, of_value.dtype) is not None
+            fits = fits and (kind == BOOLEAN) == (of_value.dtype == BOOLEAN)  # a truth is no number here
             filled.append(col(name).fill_null(value).alias(name) if fits else col(name))
         return self._verbs.select(*filled)
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from gquery.api.connection import Connection
     from gquery.api.dataframe.expression import Expression
+    from gquery.api.dataframe.groups import GroupedRelation
     from gquery.api.relation import Relation
     from gquery.planner.logical.nodes import Query
 
@@ -45,17 +46,19 @@ class Verbs(Rows, ABC):
     # ---- rows ------------------------------------------------------------------------------------------------------
 
     def filter(self, *predicates: Any) -> Relation:
-        """The rows for which all predicates are TRUE: ``rel.filter(col("a") > 3, "b LIKE 'x%'")``."""
+        """The rows for which all predicates are TRUE: ``rel.filter(col("a") > 3, "b LIKE 'x%'")``. Aggregates and windows in
+        them see all rows."""
         from sqlglot import exp
 
+        from gquery.api.dataframe.broadcast import broadcast, has_window
         from gquery.api.dataframe.build import select
 
-        given = self._given(predicates)
+        given = broadcast(self._given(predicates))
         if not given:
             raise InterfaceError("filter takes a predicate")
-        test = given[0].node
-        for e in given[1:]:
-            test = exp.And(this=test, expression=e.node)
+        test = _all([e.node.this if isinstance(e.node, exp.Alias) else e.node for e in given])
+        if has_window(test):
+            return self._made(select([exp.Star()], qualify=exp.Qualify(this=test)), given)
         return self._made(select([exp.Star()], where=exp.Where(this=test)), given)
 
     def sort(
@@ -69,6 +72,7 @@ class Verbs(Rows, ABC):
         ``nulls_first`` or, as Polars has it, ``nulls_last=False``."""
         from sqlglot import exp
 
+        from gquery.api.dataframe.broadcast import broadcast
         from gquery.api.dataframe.build import select, sort_terms
 
         by = tuple(k for b in by for k in (b if isinstance(b, list | tuple) else [b]))
@@ -78,6 +82,7 @@ class Verbs(Rows, ABC):
         nulls_first = nulls_first if nulls_last is None else not nulls_last
         names = self.bound_query().names
         keys = [k for b, d in zip(by, flags, strict=True) for k in sort_terms(b, names, d, nulls_first)]
+        keys = broadcast(keys)
         return self._made(select([exp.Star()], order=exp.Order(expressions=[k.node for k in keys])), keys)
 
     order = sort
@@ -119,20 +124,23 @@ class Verbs(Rows, ABC):
     # ---- columns ---------------------------------------------------------------------------------------------------
 
     def select(self, *exprs: Any, **named: Any) -> Relation:
-        """These columns: ``rel.select("a", col("b") + 1, total=col("c") * 2)``; without aggregates a row a row."""
+        """These columns: ``rel.select("a", col("b") + 1, total=col("c") * 2)``. Aggregates alone give one row; one beside other
+        columns is the same in every row."""
+        from gquery.api.dataframe.broadcast import beside_rows
         from gquery.api.dataframe.build import select
 
-        given = self._given(exprs, named)
+        given = beside_rows(self._given(exprs, named))
         if not given:
             raise InterfaceError("select takes a column")
         return self._made(select([e.node for e in given]), given)
 
     def with_columns(self, *exprs: Any, **named: Any) -> Relation:
-        """All columns, and these: one that has a column's name takes its place."""
+        """All columns, and these: one that has a column's name takes its place. An aggregate is the same in every row."""
+        from gquery.api.dataframe.broadcast import broadcast
         from gquery.api.dataframe.build import column, select
         from gquery.sql.names import column_name
 
-        given = self._given(exprs, named)
+        given = broadcast(self._given(exprs, named))
         new: dict[str, Any] = {column_name(e.node).lower(): e.node for e in given}
         entries = [new.pop(n.lower(), None) or column(n, "self") for n in self.bound_query().names]
         return self._made(select([*entries, *new.values()]), given)
@@ -163,6 +171,8 @@ class Verbs(Rows, ABC):
 
     def group_by(self, *keys: Any, **named: Any) -> GroupedRelation:
         """Groups of rows with equal keys, for `GroupedRelation.agg`."""
+        from gquery.api.dataframe.groups import GroupedRelation
+
         given = self._given(keys, named)
         if not given:
             raise InterfaceError("group_by takes a key; agg aggregates all rows")
@@ -170,6 +180,8 @@ class Verbs(Rows, ABC):
 
     def agg(self, *aggregates: Any, **named: Any) -> Relation:
         """Aggregates of all rows, in one row: ``rel.agg(col("a").sum(), n=fn.count())``."""
+        from gquery.api.dataframe.groups import GroupedRelation
+
         return GroupedRelation(self, []).agg(*aggregates, **named)
 
     def join(
@@ -305,85 +317,6 @@ class Verbs(Rows, ABC):
         for name, value in merged(e.names for e in given).items():
             names[name] = self._relation(value) if isinstance(value, Verbs) else value
         return self._connection.relation(bind_tree(tree, names, self._connection.catalog))
-
-
-@checked
-class GroupedRelation:
-    """Groups of a relation's rows; made by `Relation.group_by`."""
-
-    def __init__(self, relation: Verbs, keys: list[Expression]) -> None:
-        self._relation, self._keys = relation, keys
-
-    def agg(self, *aggregates: Any, **named: Any) -> Relation:
-        """A row a group: its keys and these aggregates, which may be computed with. A column without an aggregate becomes a list
-        of the group's values."""
-        from sqlglot import exp
-
-        from gquery.api.dataframe.build import imploded, select
-        from gquery.sql.group_all import has_aggregate
-
-        given = [imploded(e) if self._keys else e for e in self._relation._given(aggregates, named)]
-        entries = [e.node for e in (*self._keys, *given)]
-        if not self._keys and not any(has_aggregate(n) for n in entries):
-            raise BindError("agg takes aggregates, as in agg(col('a').sum())")
-        ordinals = [exp.Literal.number(i + 1) for i in range(len(self._keys))]
-        clauses: dict[str, Any] = {"group": exp.Group(expressions=ordinals)} if ordinals else {}
-        return self._relation._made(select(entries, **clauses), [*self._keys, *given])
-
-    def count(self) -> Relation:
-        """How many rows each group has."""
-        return self.len("count")
-
-    def len(self, name: str = "len") -> Relation:
-        """How many rows each group has, in a column of that name."""
-        from gquery.api.dataframe.expression import fn
-
-        return self.agg(fn.count().alias(name))
-
-    def sum(self) -> Relation:
-        """The sum of each column that is no key."""
-        return self._each("sum")
-
-    def mean(self) -> Relation:
-        """The mean of each column that is no key."""
-        return self._each("avg")
-
-    def min(self) -> Relation:
-        """The least value of each column that is no key."""
-        return self._each("min")
-
-    def max(self) -> Relation:
-        """The greatest value of each column that is no key."""
-        return self._each("max")
-
-    def first(self) -> Relation:
-        """The first value of each column that is no key."""
-        return self._each("first")
-
-    def last(self) -> Relation:
-        """The last value of each column that is no key."""
-        return self._each("last")
-
-    def median(self) -> Relation:
-        """The median of each column that is no key."""
-        return self._each("median")
-
-    def n_unique(self) -> Relation:
-        """How many different values each column has that is no key; NULL is one."""
-        from gquery.api.dataframe.expression import col
-
-        return self.agg(*(col(n).n_unique().alias(n) for n in self._others()))
-
-    def _each(self, name: str) -> Relation:
-        from gquery.api.dataframe.expression import call, col
-
-        return self.agg(*(call(name, col(n)).alias(n) for n in self._others()))
-
-    def _others(self) -> list[str]:
-        from gquery.sql.names import column_name
-
-        keys = {column_name(k.node).lower() for k in self._keys}
-        return [n for n in self._relation.bound_query().names if n.lower() not in keys]
 
 
 def _all(terms: list[exp.Expr]) -> exp.Expr:

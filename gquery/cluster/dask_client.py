@@ -1,0 +1,26 @@
+"""Clients of Dask that connect or are gone."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+from distributed import Client
+
+
+def connected(scheduler: Any, **options: Any) -> Client:
+    """A client of a scheduler or cluster, or the error of why there is none.
+
+    One that cannot connect is closed here. Dask closes it when Python collects it, and that takes a lock which another client
+    holds while it starts: collected just then, both would wait for ever.
+    """
+    made = Client.__new__(Client)
+    try:
+        Client.__init__(made, scheduler, set_as_default=False, **options)
+    except BaseException:
+        with suppress(Exception):
+            made.close()
+        with suppress(Exception):
+            made._loop_runner.stop()  # where Dask has closed it itself, its thread is left
+        raise
+    return made

@@ -6,6 +6,14 @@ from contextlib import suppress
 from typing import Any
 
 from distributed import Client
+from distributed.comm.addressing import get_address_host
+
+
+def check_address(address: str) -> None:
+    """ValueError for a text that is no scheduler's address. A client would say so too, but only once it has a thread of its own,
+    for which Dask waits 10 seconds and then ends with an AssertionError.
+    """
+    get_address_host(address)
 
 
 def connected(scheduler: Any, **options: Any) -> Client:

@@ -38,7 +38,7 @@ class Link:
         """A link to a scheduler. InterfaceError for what is no address, OperationalError where nobody answers."""
         from distributed import Client, LocalCluster
 
-        from gquery.cluster.dask_client import connected
+        from gquery.cluster.dask_client import check_address, connected
 
         if isinstance(address, Client):
             return cls(address, is_own=False)
@@ -51,6 +51,7 @@ class Link:
             )
             return cls(connected(started), is_own=True, started=started)
         try:
+            check_address(address)
             return cls(connected(address, timeout=tuning.cluster.connect_seconds), is_own=True)
         except (OSError, TimeoutError, ValueError) as error:
             raise OperationalError(f"There is no scheduler of Dask at {address}: {error}") from None

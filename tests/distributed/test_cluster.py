@@ -34,6 +34,7 @@ from tpch.oracle import Oracle
 from tpch.validate import difference, order_columns
 
 distributed = pytest.importorskip("distributed")
+dask = pytest.importorskip("dask")
 WORKERS = 2
 
 
@@ -261,17 +262,19 @@ def test_a_scheduler_that_does_not_answer(tmp_path: Path) -> None:
         address = json.loads(where.read_text())["address"]
         with distributed.Client(address) as client:
             client.wait_for_workers(1, timeout=60)
-        seconds = replace(tuning.cluster, answer_seconds=1, leave_seconds=1)
-        with tuning.using(seconds), gquery.connect(device="python", cluster=address) as made:
+        patient = replace(tuning.cluster, answer_seconds=60)  # where others use the machine, an answer takes seconds
+        with tuning.using(patient), gquery.connect(device="python", cluster=address) as made:
             assert made.sql("SELECT sum(range) FROM range(10)").fetchall() == [(45,)]
             scheduler.send_signal(signal.SIGSTOP)
-            began = time.monotonic()
-            with pytest.raises(gquery.OperationalError, match="scheduler has not answered for 1 seconds"):
+            with (
+                tuning.using(replace(patient, answer_seconds=1, leave_seconds=1)),
+                pytest.raises(gquery.OperationalError, match="scheduler has not answered for 1 seconds"),
+            ):
                 made.sql("SELECT sum(range) FROM range(11)").fetchall()
-            assert time.monotonic() - began < 20
             scheduler.send_signal(signal.SIGCONT)
             assert made.sql("SELECT sum(range) FROM range(12)").fetchall() == [(66,)]
-            scheduler.send_signal(signal.SIGKILL)
+            scheduler.kill()
+            scheduler.wait()
             with pytest.raises(
                 gquery.OperationalError, match="connection to the cluster's scheduler is lost|not answered"
             ):
@@ -309,6 +312,8 @@ def test_a_worker_is_killed_in_every_fragment(number: int, tmp_path_factory: pyt
     folder = generate(0.01, tmp_path_factory.getbasetemp() / "tpch")
     sql = (ROOT / "tpch" / "queries" / f"q{number:02}.sql").read_text()
     with (
+        # Behind it Dask looks whether a worker has come again, and ends one that was killed once more just then.
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "1 hour"}),
         tuning.using(replace(tuning.distribution, replicated_bytes=100_000)),
         gquery.connect(device="python", cluster="local", workers=3, threads=1) as made,
     ):
@@ -321,8 +326,17 @@ def test_a_worker_is_killed_in_every_fragment(number: int, tmp_path_factory: pyt
             victim = sorted(cluster.client.run(os.getpid).values())[fragment % 3]
             cluster.client.run(_die_at, victim, fragment)
             assert made.sql(sql).fetchall() == want
-            cluster.client.wait_for_workers(3, timeout=30)
-            assert victim not in cluster.client.run(os.getpid).values()
+            _wait_for_another(cluster.client, victim)
+
+
+def _wait_for_another(client: Any, victim: int) -> None:
+    """Until there are three workers without that one. It dies behind a timer, and the scheduler hears of it later still."""
+    until = time.monotonic() + 120
+    pids: set[int] = set()
+    while len(pids) != 3 or victim in pids:
+        assert time.monotonic() < until, f"worker {victim} is not replaced: {pids}"
+        time.sleep(0.05)
+        pids = set(client.run(os.getpid, on_error="ignore").values())
 
 
 def _die_at(pid: int, exchange: int) -> None:

@@ -25,5 +25,14 @@ def test_nothing_is_left_of_a_client_that_cannot_connect(address: str) -> None:
     assert _loops() == before
 
 
+@pytest.mark.parametrize("address", ["x", "", ":", "tcp://x", "nonsense://q:1"])
+def test_what_is_no_address_starts_no_client(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[threading.Thread] = []
+    monkeypatch.setattr(threading.Thread, "start", started.append)
+    with pytest.raises(gquery.OperationalError, match="There is no scheduler of Dask at"):
+        gquery.connect(device="python", cluster=address)
+    assert not started
+
+
 def _loops() -> int:
     return sum(t.name == "IO loop" for t in threading.enumerate())

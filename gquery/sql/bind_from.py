@@ -93,7 +93,7 @@ class FromBinder:
         alias, columns = _alias(node)
         entry, node = node, node.this if isinstance(node, exp.Lateral) else node  # in DuckDB every subquery is one
         match node:
-            case exp.Subquery() if isinstance(node.this, exp.Table):
+            case exp.Subquery() if holds_join(node):
                 if alias:  # DuckDB forgets it for some kinds of joins, and renames columns for others
                     raise NotSupportedError("not supported: an alias of a join in parentheses")
                 return self._item(node.this, around)  # (a JOIN b)
@@ -101,6 +101,8 @@ class FromBinder:
                 return self._named(self.query.query(node, around, self.ctes), alias, columns)
             case exp.Values():
                 return self._named(self.query.values(node, around), alias, columns)
+            case exp.Table(this=exp.Values() as values):  # the first of a join in parentheses
+                return self._named(self.query.values(values, around), alias, columns)
             case exp.Table(this=exp.Anonymous() as called) | (
                 exp.Anonymous() as called
             ):  # the latter: LATERAL range(3)
@@ -370,3 +372,10 @@ def _renamed(names: tuple[str, ...], given: tuple[str, ...], table: str) -> tupl
     if len(given) > len(names):
         raise BindError(f"table {table!r} has {len(names)} columns, and {len(given)} names are given")
     return given + names[len(given) :]
+
+
+def holds_join(node: exp.Subquery) -> bool:
+    """Whether parentheses are around tables of FROM, and not around a query."""
+    return isinstance(node.this, exp.Table) or bool(
+        node.this.args.get("joins") and not isinstance(node.this, exp.Select)
+    )

@@ -20,6 +20,7 @@ from gquery.planner.logical.nodes import (
     Sort,
 )
 from gquery.sql.bind_expr import ExprBinder
+from gquery.sql.bind_from import holds_join
 from gquery.sql.bind_limits import limited, sampled
 from gquery.sql.bind_recursion import recursive_query, working_use
 from gquery.sql.bind_select import SelectBinder
@@ -127,7 +128,7 @@ class QueryScopes:
                 case exp.SetOperation():
                     sides = [self.query(side, parent, ctes) for side in chain(node)]
                     return self._modified(combined(node, sides, self.sql), node, parent)
-                case exp.Subquery() if isinstance(node.this, exp.Table):
+                case exp.Subquery() if holds_join(node):
                     inner = exp.select("*").from_(node.this)
                     return self._modified(self.query(inner, parent, ctes), node, parent)
                 case exp.Subquery():

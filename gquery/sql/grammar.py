@@ -191,8 +191,8 @@ class Reader(StatementReader):
         if self.take("("):
             self.query()
             self.expect(")")
-        elif self.take("values"):
-            self._rows()
+        elif self.word == "values":
+            self._values()
         elif self.take("table"):
             self._table_name()
         elif self.word in ("select", "from"):
@@ -201,6 +201,15 @@ class Reader(StatementReader):
             self.pivot()
         else:
             raise self.unexpected()
+
+    def _values(self) -> None:
+        """VALUES as a term. In parentheses sqlglot reads rows alone: where more follows, it is given FROM (VALUES)."""
+        first, is_behind = self.at, self.words[self.at - 1] == "("
+        self.next()
+        self._rows()
+        if is_behind and self.word != ")":
+            self.edit(first, ("from", "("), is_before=True)
+            self.say_before(")")
 
     def _select(self) -> None:
         is_from_first = self.take("from")

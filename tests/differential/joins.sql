@@ -247,3 +247,18 @@ select l.id, r.v from (select * from l order by v desc, id) l positional join (s
 select count(*), count(e.id), count(l.id) from e positional join l
 
 select sum(r.v) from l positional join r where l.id % 3 = 0
+
+-- cpu
+select * from ((select id, k from l) x join (select id as n, k from r) y using (k))
+
+select * from ((select id, k from l) x cross join (select max(id) as n from r) y)
+
+select * from ((select id, k from l union all select id, k from r) x left join (select id as n from r) y on x.id = y.n)
+
+select * from (((select id from l) x join (select id as n from r) y on n < x.id) join (select 5 as c) z on true)
+
+select * from ((values (1), (2)) x(a) join (values (2)) y(a) using (a))
+
+select l.id, y.n from l join ((select id from l) x join (select id as n from r) y on n > x.id) on l.id = x.id
+
+select (select count(*) from ((select 2 as a) t join (select 1 as b) u on a = b))

@@ -82,3 +82,19 @@ select w from t where false except all select w from t
 select w from t intersect all select w from t where false
 
 select * from t where x in (select x from s where s.z < t.y except all select 3)
+
+-- cpu
+select * from (values (1), (2) except values (2)) t(a)
+
+select * from ((values (1) intersect values (1)) union all values (5)) t
+
+-- ordered
+select * from (values (1), (2) order by col0 desc limit 1) t(a)
+
+select 1 in (values (1) except values (2)), exists (values (1) intersect values (2))
+
+with t(a) as (values (1), (2) limit 1) select a from t
+
+select * from ((values (1) union all values (2)) t(a) join (values (1)) u(a) using (a))
+
+select * from (values ((values (1) union all values (1) limit 1)), (2) union all values (3)) t(a)

@@ -41,6 +41,8 @@ _ROWS = {
     "LIMIT with a percentage": r" LIMIT \d+%",
     "OFFSET": r" OFFSET \d",
     "VALUES": r"\(VALUES ",
+    "VALUES of a set operation": r"\) (UNION ALL|UNION|EXCEPT|INTERSECT) VALUES \(",
+    "join in parentheses": r"FROM \(\(SELECT [^()]* FROM [^()]*\) AS x [A-Z ]*JOIN ",
     "range and generate_series": r"FROM (?:range|generate_series)\(",
     "star with EXCLUDE, REPLACE, RENAME": r"\* EXCLUDE ",
     "COLUMNS": r"COLUMNS\(",

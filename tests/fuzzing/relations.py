@@ -45,6 +45,7 @@ def _merged(g: Grammar) -> tuple[str, Names]:
     left, right = _side(g, ("k", "a"), (kind, a)), _side(g, ("k", "b"), (kind, b))
     natural = tape.chance(40)
     join = f"{left} AS x {'NATURAL ' if natural else ''}{how}JOIN {right} AS y{'' if natural else ' USING (k)'}"
+    join = f"({join})" if tape.chance(30) else join
     if how in ("SEMI ", "ANTI "):
         return f"(SELECT k AS c0, a AS c1 FROM {join})", _made(kind, a)
     return f"(SELECT k AS c0, a AS c1, b AS c2 FROM {join})", _made(kind, a, b)
@@ -117,7 +118,11 @@ def _values(g: Grammar) -> tuple[str, Names]:
         for n in range(tape.count(1, 4))
     ]
     columns = ", ".join(f"c{n}" for n in range(len(kinds)))
-    return f"(SELECT * FROM (VALUES {', '.join(f'({row})' for row in rows)}) AS y({columns}))", _made(*kinds)
+    others = ""
+    if tape.chance(30):
+        row = ", ".join(map(g.literal, kinds))
+        others = f" {tape.one(('UNION ALL', 'UNION', 'EXCEPT', 'INTERSECT'))} VALUES ({row})"
+    return f"(SELECT * FROM (VALUES {', '.join(f'({row})' for row in rows)}{others}) AS y({columns}))", _made(*kinds)
 
 
 def _series(g: Grammar) -> tuple[str, Names]:

@@ -144,12 +144,12 @@ _default: Connection | None = None
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *names.COLUMN_FUNCTIONS})
 
 
 def __getattr__(name: str) -> Any:
     """Names whose modules are imported when somebody asks for them."""
-    if name not in __all__:
+    if name not in __all__ and name not in names.COLUMN_FUNCTIONS:
         raise AttributeError(f"module 'gquery' has no attribute {name!r}")
     found = globals()[name] = names.value(name)
     return found

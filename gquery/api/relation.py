@@ -14,6 +14,7 @@ from gquery.errors import DataError, InterfaceError
 from gquery.expression.types import DType
 from gquery.planner.preview import preview_rows
 from gquery.result.output import Outputs
+from gquery.result.python_rows import PythonRows
 from gquery.runtime.arguments import checked
 from gquery.runtime.boundary import boundary
 
@@ -29,7 +30,7 @@ _SHOWN = 40
 
 
 @checked
-class Relation(Outputs, Verbs):
+class Relation(Outputs, PythonRows, Verbs):
     """The rows of one query. Made by `Connection.sql`; errors of the data are raised when the rows are asked for."""
 
     def __init__(

@@ -17,8 +17,8 @@ def _plus(a: Expr, b: Expr) -> Expr:
     return call("_concat_operator" if a.dtype == b.dtype == VARCHAR else "add", a, b)
 
 
-@resolver("_truncate", "$('part', DATE) -> DATE", "$('part', TIMESTAMP) -> TIMESTAMP")
-def _truncate(part: Expr, x: Expr) -> Expr:
+@resolver("_date_trunc", "$('part', DATE) -> DATE", "$('part', TIMESTAMP) -> TIMESTAMP")
+def _date_trunc(part: Expr, x: Expr) -> Expr:
     """``date_trunc`` that gives a date of a date."""
     return _as_date(call("date_trunc", part, x), x)
 

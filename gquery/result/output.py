@@ -111,7 +111,7 @@ class Outputs(ABC):
             case _:
                 raise InterfaceError(f"The dtype_backend is None or 'pyarrow', not {dtype_backend!r}")
 
-    to_df = df
+    to_df = fetchdf = to_pandas = df
 
     @boundary
     def pl(self) -> Any:

@@ -105,7 +105,7 @@ CASES: list[tuple[str, Callable[[Relation, Relation], Relation]]] = [
          t.group_by("s", k="a").agg(n=fn.count()), ("a", "k"), by="s", strategy="forward", how="inner")),
     ("SELECT t.a, t.s, o.a AS a_right FROM t, o", lambda t, o: t.join(o, how="cross").select("a", "s", "a_right")),
     ("SELECT t.a, o.a AS a_right FROM t JOIN o ON t.a < o.a",
-     lambda t, o: t.join(o, on=col("a", "self") < col("a", "other")).select("a", "a_right")),
+     lambda t, o: t.join(o, on=col("a", of="self") < col("a", of="other")).select("a", "a_right")),
     ("SELECT t.a, o.a AS a_right FROM t JOIN o ON t.a < o.a AND t.s <> o.s",
      lambda t, o: t.join(o, on="self.a < other.a AND self.s <> other.s").select("a", "a_right")),
     ("SELECT x.a, x.s FROM t x JOIN t y ON x.a = y.a", lambda t, o: t.join(t, left_on="a", right_on="a").select("a", "s")),

@@ -84,9 +84,18 @@ class Chains:
         steps: list[Callable[[Chain], Chain]] = [
             self._filter, self._with_columns, self._select, self._sort, self._drop, self._rename, self._fill, self._join,
             self._grouped, self._unique, self._drop_nulls, self._totals, self._unpivot, self._twice,
+            self._filter_by_all, self._whole, self._several,
         ]  # fmt: skip
         if now.is_ordered:
-            steps += [self._part, self._windows, self._kept_unique, self._numbered, self._windows, self._part]
+            steps += [
+                self._part,
+                self._windows,
+                self._kept_unique,
+                self._numbered,
+                self._windows,
+                self._part,
+                self._some_of_groups,
+            ]
         return self._tape.one(steps)(now)
 
     def _filter(self, now: Chain) -> Chain:
@@ -113,6 +122,41 @@ class Chains:
         last = self._tape.chance(50)
         listed = ", ".join(f'"{n}"' for n in keys)
         return Chain(f"{now.text}.sort({listed}, descending={ways}, nulls_last={last})", now.kinds, is_ordered=True)
+
+    def _filter_by_all(self, now: Chain) -> Chain:
+        """A filter that looks at other rows, too."""
+        names = [n for n, k in now.kinds.items() if k in (INT, DBL)]
+        if not names:
+            return now
+        name = self._tape.one(names)
+        way = self._tape.one(("mean", "max", "median", "min"))
+        over = f'.over("{self._tape.one(list(now.kinds))}")' if self._tape.chance(50) else ""
+        is_ordered = now.is_ordered and not over  # rows of windows come as their plan has them
+        return Chain(f'{now.text}.filter(p.col("{name}") >= p.col("{name}").{way}(){over})', now.kinds, is_ordered)
+
+    def _some_of_groups(self, now: Chain) -> Chain:
+        key, way = self._tape.one(list(now.kinds)), self._tape.one(("head", "tail"))
+        kinds = {key: now.kinds[key]} | now.kinds
+        return Chain(f'{now.text}.group_by("{key}").{way}({self._tape.count(1, 3)})', kinds, is_ordered=False)
+
+    def _whole(self, now: Chain) -> Chain:
+        """A frame's method that gives one row."""
+        way = self._tape.one(("min", "max", "count", "null_count"))
+        kinds = now.kinds if way in ("min", "max") else dict.fromkeys(now.kinds, INT)
+        cast = "" if way in ("min", "max") else ".cast(integer)"
+        return Chain(f"{now.text}.{way}(){cast}", kinds, is_ordered=True)
+
+    def _several(self, now: Chain) -> Chain:
+        """An expression of all columns of a kind."""
+        kind = self._tape.one(list(now.kinds.values()))
+        listed = ", ".join(f'"{n}"' for n, k in now.kinds.items() if k is kind)
+        ways = {INT: "{} + 1", DBL: "{}.abs()", STR: "{}.str.to_uppercase()", BOOL: "~{}", DAY: "{}.dt.month_start()"}
+        made = ways[kind].format(f"p.col({listed})")
+        if self._tape.chance(50):
+            return replace(now, text=f"{now.text}.with_columns(({made}).name.keep())")
+        made = f"({made}).name.suffix('_')"
+        kinds = now.kinds | {f"{n}_": k for n, k in now.kinds.items() if k is kind}
+        return replace(now, text=f"{now.text}.with_columns({made})", kinds=kinds)
 
     def _drop(self, now: Chain) -> Chain:
         if len(now.kinds) < 2:

@@ -380,8 +380,8 @@ def q20(con: Connection) -> Relation:
 def q21(con: Connection) -> Relation:
     lineitem = con.table("lineitem")
     late = lineitem.filter(col("l_receiptdate") > col("l_commitdate"))
-    another = (col("l_orderkey", "self") == col("l_orderkey", "other")) & (
-        col("l_suppkey", "self") != col("l_suppkey", "other")
+    another = (col("l_orderkey", of="self") == col("l_orderkey", of="other")) & (
+        col("l_suppkey", of="self") != col("l_suppkey", of="other")
     )
     return (
         late.join(lineitem, on=another, how="semi")

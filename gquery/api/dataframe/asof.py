@@ -30,7 +30,7 @@ def join_asof(
     shared = [left._known(n) for n in by]
     test: exp.Expr = _COMPARED[strategy](this=column(own, "self"), expression=column(theirs, "other"))
     for n in shared:
-        test = exp.And(this=test, expression=(col(n, "self") == col(right._known(n), "other")).node)
+        test = exp.And(this=test, expression=(col(n, of="self") == col(right._known(n), of="other")).node)
     join = exp.Join(this=exp.to_table("other"), method="ASOF", side=_SIDES[how], on=test)
     gone = {n.lower() for n in shared} | ({theirs.lower()} if own.lower() == theirs.lower() else set())
     names = left.bound_query().names
@@ -42,5 +42,5 @@ def join_asof(
             while name.lower() in taken:
                 name += suffix or "_right"
             taken.add(name.lower())
-            entries.append(col(n, "other").alias(name).node)
+            entries.append(col(n, of="other").alias(name).node)
     return select(entries, joins=[join])

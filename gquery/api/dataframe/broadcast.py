@@ -6,6 +6,7 @@ SQL has ``OVER ()`` for that, and QUALIFY where a filter asks for a window; nobo
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from sqlglot import exp
 
@@ -34,6 +35,45 @@ def has_window(node: exp.Expr) -> bool:
     if isinstance(node, _OTHER_ROWS):
         return False
     return isinstance(node, exp.Window) or any(has_window(n) for n in node.iter_expressions())
+
+
+def with_inner(
+    relation: Any, keys: Sequence[Expression], entries: Sequence[Expression]
+) -> tuple[Any, list[Expression]]:
+    """Aggregates of aggregates: the inner ones become columns of the relation, the same in each row of a group. The relation with
+    them, and the entries that read them."""
+    if not any(_inner(e.node) for e in entries):
+        return relation, list(entries)
+    columns: list[Expression] = []
+    made = []
+    for e in entries:
+        node = e.node.copy()
+        for inner in _inner(node):
+            name = f"gquery_inner_{len(columns)}"
+            over = exp.Window(this=inner.copy(), over="OVER")
+            if keys:
+                over.set("partition_by", [k.node.unalias().copy() for k in keys])
+            columns.append(
+                Expression(over, {**e.names, **{n: v for k in keys for n, v in k.names.items()}}).alias(name)
+            )
+            inner.replace(exp.column(exp.to_identifier(name, quoted=True)))
+        one = Expression(node, e.names)
+        made.append(one if isinstance(node, exp.Alias) or not columns else one.alias(column_name(e.node)))
+    return relation.with_columns(*columns), made
+
+
+def _inner(node: exp.Expr) -> list[exp.Expr]:
+    """The aggregates in what aggregates are of."""
+    return [inner for outer in _aggregates(node) for part in _parts(outer) for inner in _aggregates(part)]
+
+
+def _parts(call: exp.Expr) -> Iterator[exp.Expr]:
+    """What stands in an aggregate's call and around it."""
+    for below in call.iter_expressions():
+        if isinstance(call, _AROUND) and below is call.this:
+            yield from _parts(below)
+        else:
+            yield below
 
 
 def _broadcast(entry: Expression) -> Expression:

@@ -10,7 +10,8 @@ from typing import Any
 
 from sqlglot import exp
 
-from gquery.api.dataframe.expression import Expression, col, lit
+from gquery.api.dataframe.expression import Expression, lit
+from gquery.api.dataframe.selectors import expanded
 from gquery.errors import ParseError
 from gquery.planner.logical.nodes import Query
 from gquery.sql.bind import bind
@@ -28,9 +29,9 @@ def expressions(given: Any, columns: tuple[str, ...]) -> list[Expression]:
     if isinstance(given, list | tuple):
         return [e for item in given for e in expressions(item, columns)]
     if not isinstance(given, str):
-        return [lit(given)]
+        return expanded(lit(given), columns)
     if given.lower() in (c.lower() for c in columns):
-        return [col(given)]
+        return [Expression(exp.Column(this=exp.to_identifier(given, quoted=True)))]
     return [Expression(node) for node in _fragment("SELECT ", given, "expressions")]
 
 
@@ -41,10 +42,11 @@ def sort_terms(given: Any, columns: tuple[str, ...], descending: bool, nulls_fir
     if isinstance(given, str) and given.lower() not in (c.lower() for c in columns):
         nodes = [n for order in _fragment("SELECT 1 ORDER BY ", given, "order") for n in order.expressions]
         return [Expression(n) for n in _kept_places(nodes, given)]
-    (e,) = expressions(given, columns)
-    if isinstance(e.node, exp.Ordered):
-        return [e]
-    return [e.desc(nulls_first) if descending else e.asc(nulls_first)]
+    keys = [Expression(e.node.unalias(), e.names) for e in expressions(given, columns)]
+    return [
+        e if isinstance(e.node, exp.Ordered) else e.desc(nulls_first) if descending else e.asc(nulls_first)
+        for e in keys
+    ]
 
 
 def _fragment(head: str, text: str, clause: str) -> list[exp.Expr]:
@@ -101,7 +103,7 @@ def columns_of(names: tuple[str, ...], table: str = "self") -> list[exp.Expr]:
 
 def column(name: str, table: str) -> exp.Expr:
     """One column of a relation."""
-    return col(name, table).node
+    return exp.Column(this=exp.to_identifier(name, quoted=True), table=exp.to_identifier(table, quoted=True))
 
 
 def select(entries: list[exp.Expr], table: str = "self", **clauses: Any) -> exp.Select:

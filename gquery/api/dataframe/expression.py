@@ -6,16 +6,15 @@ no relation until a method of one binds it. Functions are looked up among those 
 
 from __future__ import annotations
 
-import datetime
-import math
-from collections.abc import Callable, Iterable, Mapping
-from decimal import Decimal
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlglot import exp
 from sqlglot.errors import ParseError
 
+from gquery.api.dataframe.constants import constant
 from gquery.api.dataframe.methods import Methods
+from gquery.api.dataframe.values import Values
 from gquery.errors import BindError, InterfaceError, did_you_mean
 from gquery.functions import AGGREGATES, RESOLVERS, is_aggregate
 from gquery.functions.windows import WINDOWS
@@ -24,7 +23,7 @@ from gquery.runtime.arguments import checked
 _NO_METHODS = ("if", "cast")  # written another way
 
 
-class Expression(Methods):
+class Expression(Methods, Values):
     """A computation over the columns of some relation. Made by `col`, `lit`, `when` and `fn`; combined by operators.
 
     Comparisons and ``& | ~`` follow SQL, NULLs included. ``names`` are the relations and Python functions that the tree
@@ -268,9 +267,20 @@ class Functions:
 fn = Functions()
 
 
-def col(name: str, of: str | None = None) -> Expression:
-    """The column of that name; ``of`` is "self" or "other" in the condition of a join, where both sides have one."""
-    return Expression(exp.Column(this=_identifier(name), table=_identifier(of) if of is not None else None))
+def col(name: str | Sequence[str], *more: str, of: str | None = None) -> Expression:
+    """The column of that name; ``of`` is "self" or "other" in the condition of a join, where both sides have one. Several names,
+    a pattern (``"^x.*$"``) and ``"*"`` stand for several columns: what is made of them is made of each."""
+    from gquery.api.dataframe.selectors import is_pattern, several
+
+    names: tuple[Any, ...] = (
+        *([name] if isinstance(name, str) else name if isinstance(name, list | tuple) else [None]),
+        *more,
+    )
+    if not names or not all(isinstance(n, str) for n in names):
+        raise InterfaceError(f"name of col is a str or a list of them, not {name!r}")
+    if len(names) > 1 or is_pattern(names[0]):
+        return several(names)
+    return Expression(exp.Column(this=_identifier(names[0]), table=_identifier(of) if of is not None else None))
 
 
 def lit(value: Any) -> Expression:
@@ -282,7 +292,7 @@ def lit(value: Any) -> Expression:
         name = f"relation_{id(value)}"
         select = exp.Select(expressions=[exp.Star()], from_=exp.From(this=exp.Table(this=_identifier(name))))
         return Expression(exp.Subquery(this=select), {name: value})
-    return Expression(_constant(value))
+    return Expression(constant(value))
 
 
 def when(condition: Any) -> When:
@@ -290,7 +300,10 @@ def when(condition: Any) -> When:
     return When(lift(condition))
 
 
-lift = lit
+def lift(value: Any) -> Expression:
+    """A constant or an expression as a part of another one, where a name of its own says nothing."""
+    e = lit(value)
+    return Expression(e.node.this, e.names) if isinstance(e.node, exp.Alias) else e
 
 
 def call(name: str, *args: Any, distinct: bool = False) -> Expression:
@@ -318,40 +331,6 @@ def filtered(e: Expression, condition: Any) -> Expression:
 def missing_equal(a: Expression, b: Any) -> Expression:
     """``IS NOT DISTINCT FROM``."""
     return _binary(exp.NullSafeEQ, a, b)
-
-
-def _constant(value: Any) -> exp.Expr:
-    match value:
-        case None:
-            return exp.Null()
-        case bool():
-            return exp.Boolean(this=value)
-        case int() | Decimal() if value < 0:
-            return exp.Neg(this=_constant(-value))
-        case int():
-            return exp.Literal.number(value)
-        case Decimal() if value.is_finite():
-            return exp.Literal.number(format(value, "f"))
-        case float() | Decimal():
-            text = repr(float(value))
-            if math.isfinite(value) and value >= 0:
-                return exp.Literal.number(text if "e" in text else f"{text}e0")
-            return exp.Cast(this=exp.Literal.string(text), to=exp.DataType.build("DOUBLE"))
-        case str():
-            return exp.Literal.string(value)
-        case datetime.datetime():
-            if value.tzinfo is not None:
-                value = value.astimezone(datetime.UTC).replace(tzinfo=None)
-            return exp.Cast(this=exp.Literal.string(str(value)), to=exp.DataType.build("TIMESTAMP"))
-        case datetime.date():
-            return exp.Cast(this=exp.Literal.string(value.isoformat()), to=exp.DataType.build("DATE"))
-        case datetime.timedelta():
-            micros = value.seconds * 1_000_000 + value.microseconds
-            return exp.Interval(this=exp.Literal.string(f"{value.days} days {micros} microseconds"))
-        case _ if hasattr(value, "item"):  # a NumPy or CuPy scalar
-            return _constant(value.item())
-        case _:
-            raise InterfaceError(f"a value of type {type(value).__name__} cannot stand in an expression")
 
 
 def _identifier(name: str) -> exp.Identifier:

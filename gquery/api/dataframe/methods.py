@@ -6,7 +6,8 @@ it differs: `n_unique` counts NULL, `slice` counts from 0.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from gquery.errors import InterfaceError
 from gquery.runtime.arguments import checked
@@ -15,7 +16,10 @@ if TYPE_CHECKING:
     from gquery.api.dataframe.expression import Expression
     from gquery.api.dataframe.lists import ListMethods
     from gquery.api.dataframe.namespaces import DateMethods, TextMethods
+    from gquery.api.dataframe.selectors import NameMethods
 
+Text, Listed, all_of = str, list, all  # in the class below these are methods
+FillStrategy = Literal["forward", "backward", "min", "max", "mean", "zero", "one"]
 RankMethod = Literal["average", "min", "max", "dense", "ordinal"]
 
 
@@ -31,6 +35,22 @@ class Methods:
         from gquery.api.dataframe.namespaces import TextMethods
 
         return TextMethods(self._own)
+
+    @property
+    def name(self) -> NameMethods:
+        """What a column is called: ``col("a", "b").max().name.suffix("_max")``."""
+        from gquery.api.dataframe.selectors import NameMethods
+
+        return NameMethods(self._own)
+
+    def exclude(self, *names: Text | Sequence[Text]) -> Expression:
+        """Of several columns all but these: ``all().exclude("key")``."""
+        from gquery.api.dataframe.selectors import without
+
+        listed = [n for given in names for n in (given if isinstance(given, tuple | Listed) else [given])]
+        if not all_of(isinstance(n, Text) for n in listed):
+            raise InterfaceError(f"exclude takes names of columns, not {names!r}")
+        return without(self._own, listed)
 
     @property
     def dt(self) -> DateMethods:
@@ -52,9 +72,26 @@ class Methods:
 
     # ---- values ----------------------------------------------------------------------------------------------------
 
-    def fill_null(self, value: Any) -> Expression:
-        """``value`` where this is NULL."""
-        return _call("coalesce", self, value)
+    def fill_null(self, value: Any = None, strategy: FillStrategy | None = None) -> Expression:
+        """``value`` where this is NULL; or, by a strategy, the last value before (``forward``), the next one behind
+        (``backward``), the least, the greatest, the mean, 0 or 1."""
+        match strategy:
+            case None:
+                if value is None:
+                    raise InterfaceError("fill_null takes a value or a strategy")
+                return _call("coalesce", self, value)
+            case "forward":
+                return self.forward_fill()
+            case "backward":
+                return self.backward_fill()
+            case "min" | "max" | "mean":
+                return _call("coalesce", self, getattr(self, strategy)())
+            case "zero" | "one":
+                return _call("coalesce", self, int(strategy == "one"))
+            case _:
+                raise InterfaceError(
+                    f"there is no strategy {strategy!r} of fill_null: {', '.join(get_args(FillStrategy))}"
+                )
 
     def fill_nan(self, value: Any) -> Expression:
         """``value`` where this is NaN."""
@@ -222,6 +259,18 @@ class Methods:
         """The mean of them."""
         return _rolling("avg", self._own, window_size, min_samples)
 
+    def rolling_std(self, window_size: int, min_samples: int | None = None) -> Expression:
+        """The standard deviation of them, as of a sample."""
+        return _rolling("stddev_samp", self._own, window_size, min_samples)
+
+    def rolling_var(self, window_size: int, min_samples: int | None = None) -> Expression:
+        """The variance of them, as of a sample."""
+        return _rolling("var_samp", self._own, window_size, min_samples)
+
+    def rolling_median(self, window_size: int, min_samples: int | None = None) -> Expression:
+        """The median of them."""
+        return _rolling("median", self._own, window_size, min_samples)
+
     def rolling_min(self, window_size: int, min_samples: int | None = None) -> Expression:
         """The least of them."""
         return _rolling("min", self._own, window_size, min_samples)
@@ -235,6 +284,12 @@ class Methods:
         from gquery.api.dataframe.windows import last_value
 
         return last_value(self._own)
+
+    def backward_fill(self) -> Expression:
+        """The next value that is not NULL, from each row on."""
+        from gquery.api.dataframe.windows import next_value
+
+        return next_value(self._own)
 
     # ---- inside ----------------------------------------------------------------------------------------------------
 

@@ -208,7 +208,7 @@ class DateMethods(_Of):
             raise InterfaceError(f"truncate takes one week, month, quarter or year, as in '1mo', not {every!r}")
         if number != 1:
             return call("time_bucket", _interval(number, unit), self._of, datetime.date(1970, 1, 1))
-        return call("_truncate", unit, self._of)
+        return call("_date_trunc", unit, self._of)
 
     def offset_by(self, by: str) -> Expression:
         """So much later: ``"3d"``, ``"-1mo"``. A date stays a date."""

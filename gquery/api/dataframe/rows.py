@@ -23,11 +23,12 @@ _NUMBER = "gquery_row"  # a column that is not in any result
 class Rows:
     """What `Verbs` has beside SQL's clauses."""
 
-    def unique(self, subset: Names = None, keep: Keep = "any") -> Relation:
-        """Of rows with equal values in ``subset`` (all columns) one: any, the first, the last, or none where there are two."""
+    def unique(self, subset: Names = None, keep: Keep = "any", maintain_order: bool = False) -> Relation:
+        """Of rows with equal values in ``subset`` (all columns) one: any, the first, the last, or none where there are two.
+        With ``subset`` or ``keep`` the rows keep their order, by ``maintain_order`` always."""
         from gquery.api.dataframe.expression import fn
 
-        if subset is None and keep == "any":
+        if subset is None and keep == "any" and not maintain_order:
             return self._verbs.distinct()
         keys = self._columns(subset)
         many = fn.count().over(*keys)

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from gquery.api.dataframe.rows import Names, Rows
+from gquery.api.dataframe.totals import Totals
 from gquery.errors import BindError, InterfaceError, did_you_mean
 from gquery.runtime.arguments import checked
 from gquery.runtime.boundary import boundary
@@ -34,7 +35,7 @@ _SIDES = {
 
 
 @checked
-class Verbs(Rows, ABC):
+class Verbs(Rows, Totals, ABC):
     """The methods of a `Relation` that give another one. Errors in what they are given are raised at once."""
 
     _connection: Connection
@@ -45,15 +46,17 @@ class Verbs(Rows, ABC):
 
     # ---- rows ------------------------------------------------------------------------------------------------------
 
-    def filter(self, *predicates: Any) -> Relation:
-        """The rows for which all predicates are TRUE: ``rel.filter(col("a") > 3, "b LIKE 'x%'")``. Aggregates and windows in
-        them see all rows."""
+    def filter(self, *predicates: Any, **equal: Any) -> Relation:
+        """The rows for which all predicates are TRUE: ``rel.filter(col("a") > 3, "b LIKE 'x%'", c="y")``. Aggregates and windows
+        in them see all rows."""
         from sqlglot import exp
 
         from gquery.api.dataframe.broadcast import broadcast, has_window
         from gquery.api.dataframe.build import select
+        from gquery.api.dataframe.expression import col
 
-        given = broadcast(self._given(predicates))
+        named = [col(self._known(name)) == value for name, value in equal.items()]
+        given = broadcast([*self._given(predicates), *named])
         if not given:
             raise InterfaceError("filter takes a predicate")
         test = _all([e.node.this if isinstance(e.node, exp.Alias) else e.node for e in given])
@@ -152,16 +155,16 @@ class Verbs(Rows, ABC):
 
         new = {self._known(old).lower(): name for old, name in {**(names or {}), **more}.items()}
         entries = [
-            col(n, "self").alias(new[n.lower()]) if n.lower() in new else col(n, "self")
+            col(n, of="self").alias(new[n.lower()]) if n.lower() in new else col(n, of="self")
             for n in self.bound_query().names
         ]
         return self._made(select([e.node for e in entries]), [])
 
-    def drop(self, *columns: str | Sequence[str]) -> Relation:
-        """All columns but these."""
+    def drop(self, *columns: str | Sequence[str], strict: bool = True) -> Relation:
+        """All columns but these, which are there unless it is not ``strict``."""
         from gquery.api.dataframe.build import columns_of, select
 
-        gone = {self._known(name).lower() for c in columns for name in _list(c)}
+        gone = {(self._known(name) if strict else name).lower() for c in columns for name in _list(c)}
         kept = tuple(n for n in self.bound_query().names if n.lower() not in gone)
         if not kept:
             raise BindError("a relation keeps at least one column")
@@ -169,20 +172,20 @@ class Verbs(Rows, ABC):
 
     # ---- groups and joins ------------------------------------------------------------------------------------------
 
-    def group_by(self, *keys: Any, **named: Any) -> GroupedRelation:
-        """Groups of rows with equal keys, for `GroupedRelation.agg`."""
+    def group_by(self, *keys: Any, maintain_order: bool = False, **named: Any) -> GroupedRelation:
+        """Groups of rows with equal keys, for `GroupedRelation.agg`; by ``maintain_order`` in the order of their first rows."""
         from gquery.api.dataframe.groups import GroupedRelation
 
         given = self._given(keys, named)
         if not given:
             raise InterfaceError("group_by takes a key; agg aggregates all rows")
-        return GroupedRelation(self, given)
+        return GroupedRelation(self, given, maintain_order)
 
     def agg(self, *aggregates: Any, **named: Any) -> Relation:
         """Aggregates of all rows, in one row: ``rel.agg(col("a").sum(), n=fn.count())``."""
         from gquery.api.dataframe.groups import GroupedRelation
 
-        return GroupedRelation(self, []).agg(*aggregates, **named)
+        return GroupedRelation(self, [], in_order=False).agg(*aggregates, **named)
 
     def join(
         self,
@@ -227,7 +230,7 @@ class Verbs(Rows, ABC):
             join.set("on", _all([e.node for e in given]))
         elif left_on is not None and right_on is not None:
             pairs = list(zip(_list(left_on), _list(right_on), strict=True))
-            join.set("on", _all([(col(a, "self") == col(b, "other")).node for a, b in pairs]))
+            join.set("on", _all([(col(a, of="self") == col(b, of="other")).node for a, b in pairs]))
         entries: list[exp.Expr] = [exp.column(exp.to_identifier(n, quoted=True)) if n.lower() in shared else column(n, "self")
                                    for n in left]  # fmt: skip
         if kind not in ("SEMI", "ANTI"):
@@ -239,7 +242,7 @@ class Verbs(Rows, ABC):
                 while name.lower() in taken:
                     name += suffix or "_right"
                 taken.add(name.lower())
-                entries.append(col(n, "other").alias(name).node if name != n else column(n, "other"))
+                entries.append(col(n, of="other").alias(name).node if name != n else column(n, "other"))
         else:
             entries = columns_of(left)
         return self._made(select(entries, joins=[join]), given, other)
@@ -284,18 +287,25 @@ class Verbs(Rows, ABC):
     # ---- inside ----------------------------------------------------------------------------------------------------
 
     @boundary
-    def _given(self, exprs: Sequence[Any], named: Mapping[str, Any] | None = None) -> list[Expression]:
+    def _given(
+        self, exprs: Sequence[Any], named: Mapping[str, Any] | None = None, but: Sequence[str] = ()
+    ) -> list[Expression]:
+        """The expressions of a method's arguments. What stands for several columns stands for none of those in ``but``."""
         from gquery.api.dataframe.build import expressions
 
-        names = self.bound_query().names
+        names = tuple(n for n in self.bound_query().names if n.lower() not in but)
         given = [e for x in exprs for e in expressions(x, names)]
         for name, x in (named or {}).items():
-            (e,) = expressions(x, names)
-            given.append(e.alias(name))
+            found = expressions(x, names)
+            if len(found) != 1:
+                raise InterfaceError(f"{len(found)} columns cannot all be called {name!r}")
+            given.append(found[0].alias(name))
         return given
 
     def _known(self, name: str) -> str:
         names = self.bound_query().names
+        if not isinstance(name, str):
+            raise InterfaceError(f"a column's name is a str, not {name!r}")
         if name.lower() not in (n.lower() for n in names):
             raise BindError(f"the relation has no column {name!r}.{did_you_mean(name, names)}")
         return name

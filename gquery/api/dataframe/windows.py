@@ -64,6 +64,15 @@ def last_value(e: Expression) -> Expression:
     return made
 
 
+def next_value(e: Expression) -> Expression:
+    """The next value from each row on that is not NULL."""
+    function = call("first_value", e)
+    bounds = {"start": "CURRENT ROW", "end": "UNBOUNDED", "end_side": "FOLLOWING"}
+    made = window(function, exp.WindowSpec(kind="ROWS", **bounds))
+    made.node.set("this", exp.IgnoreNulls(this=function.node))
+    return made
+
+
 def over(e: Expression, partition_by: Sequence[Any], order_by: Any, descending: bool) -> Expression:
     """`Expression.over`: the windows in an expression, and its aggregates as windows, over partitions and in an order."""
     keys = [k for p in partition_by for k in _columns(p)]

@@ -6,7 +6,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from gquery.kernels.targets.intrinsics import F64, I1, I8, I32, I64, Definition, Emit, constant, element
+from gquery.kernels.targets.intrinsics import F64, I8, I32, I64, Definition, Emit, constant, element
 
 _BYTES = ir.VectorType(I8, 64)
 ELEMENTS = ("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64")
@@ -86,7 +86,6 @@ CPU_DEFINITIONS = {
     "atomic_add_f64": Definition("atomic_add_f64", ("*", "i64", "f64"), "f64", _fadd_atomic),
     "accumulate_add_u32": Definition("accumulate_add_u32", ("*", "i64", "i64"), "void", _accumulate_u32),
     "byte_pairs": Definition("byte_pairs", ("i64",) * 4, "i64", _byte_pairs),
-    "lowest_bit": Definition("lowest_bit", ("i64",), "i64", lambda b, x: b.cttz(x, constant(1, I1))),
     "marks_word": Definition("marks_word", ("*", "i64"), "i64", _marks_word),
     "prefetch": Definition("prefetch", ("*", "i64"), "void", _prefetch),
     "prefetch_bytes": Definition("prefetch_bytes", ("*", "i64"), "void", _prefetch_bytes),

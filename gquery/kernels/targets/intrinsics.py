@@ -268,6 +268,7 @@ define(
 define("popcount", "i64", "i64", lambda b, w: b.ctpop(w))
 define("byte_swap", "i64", "i64", lambda b, x: b.bswap(x))
 define("lowest_byte", "i64", "i64", lambda b, x: b.lshr(b.cttz(x, constant(1, I1)), constant(3)))
+define("lowest_bit", "i64", "i64", lambda b, x: b.cttz(x, constant(1, I1)))
 
 # ---- strings -----------------------------------------------------------------------------------------------------
 define("make_str", "i64 i64", "str", lambda b, address, length: (address, length))

@@ -1,4 +1,7 @@
-"""Quantiles over frames: a tree of the ranks of all values says which is the n-th least of a frame, however long it is."""
+"""Quantiles over frames: a tree of the ranks of all values says which is the n-th least of a frame, however long it is.
+
+On a CPU frames that move on are gone through one after another instead (`sliding_quantiles`).
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ from gquery.operators.window.frames import frame_ranges, without_excluded
 from gquery.operators.window.own_order import ordered_tree, rows_of_ranks
 from gquery.operators.window.positions import Work, prefix
 from gquery.operators.window.rank_tree import select_rank
+from gquery.operators.window.sliding_quantiles import chosen_rows, moves_on
 from gquery.operators.window.taking import take_or_null
 from gquery.planner.physical import Stored
 
@@ -26,9 +30,16 @@ def quantile_column(stored: Stored, call: WindowCall, between: bool, work: Work)
     assert isinstance(argument, Column) and isinstance(fraction, Literal)
     column, device = work.column(argument), work.device
     present = counted_once(column, call, work)
+    keys = call.order or (SortKey(argument),)
+    if column.length and moves_on(call.frame, work):
+        chosen = chosen_rows(keys, present, call.frame, fraction, between, work)
+        if chosen.weight is None:
+            return take_or_null(column, chosen.low, chosen.there, stored, work)
+        sides = [gathers.take(column, rows, device) for rows in (chosen.low, chosen.high)]
+        return interpolated(sides[0], sides[1], chosen.weight, chosen.there, stored, device)
     ranges = without_excluded(call.frame, frame_ranges(call.frame, work), work)
     counts = difference(None if present is None else prefix(present, device), ranges, work)
-    positions, tree = ordered_tree(call.order or (SortKey(argument),), present, work)
+    positions, tree = ordered_tree(keys, present, work)
 
     def rows_of(numbers: Array) -> Array:
         return rows_of_ranks(select_rank(tree, numbers + 1, ranges, work), positions, work)[0]

@@ -98,11 +98,13 @@ class Connection(Changes, Frames, Files, Explains, Exceptions):
         self.device.evict = self._cache.evict_bytes
         self._files: Recent[Any, TableSource] = Recent(tuning.memory.files)
         storage = Storage(self._unite, self._count_rows)
-        self._catalog = Catalog(self._open_file, self._variable, self._check_function, self._answer, storage)
         self._plans = PlanCache()
         self._inserts = Recent(tuning.memory.plans)
         self._seeds = Seeds()
         self._templates = Templates()
+        self._catalog = Catalog(
+            self._open_file, self._variable, self._check_function, self._answer, storage, self._forget_plans
+        )
         self._prepared = PreparedTexts()
         self._files_lock = threading.RLock()
         self._running = Running()
@@ -312,6 +314,11 @@ class Connection(Changes, Frames, Files, Explains, Exceptions):
 
     def __repr__(self) -> str:
         return f"<gquery.Connection on {self.device_name}{', closed' if self._closed else ''}>"
+
+    def _forget_plans(self, version: int) -> None:
+        """Forget what was planned over tables that are others now: a plan holds the tables that it reads."""
+        self._plans.forget(version)
+        self._templates.forget(version)
 
     def _check_open(self) -> None:
         if self._closed:

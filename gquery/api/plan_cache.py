@@ -144,6 +144,12 @@ class PlanCache:
         except TypeError:
             return
 
+    def forget(self, version: int) -> None:
+        """Forget the plans of other versions of the catalog, which are never current again."""
+        with self._lock:
+            for key in [k for k, p in self._plans.items() if p.catalog_version != version]:
+                del self._plans[key]
+
     def values(self) -> Iterable[PreparedPlan]:
         return self._plans.values()
 

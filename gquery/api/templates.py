@@ -49,6 +49,7 @@ class Template:
     reason: str  # why it was made
     recorder: Recorder = field(default_factory=Recorder)
     prepared: PreparedPlan | None = None
+    _program: Rebinding[Program] | None = None
 
     def planning(self) -> AbstractContextManager[Recorder]:
         """Within it, what is made rests on the template's guards."""
@@ -80,12 +81,13 @@ class Template:
     def _count(self) -> int:
         return len(self.slots.tokens) + len(self.slots.parameters)
 
-    @cached_property
-    def _program(self) -> Rebinding[Program]:
+    def _rebinding(self, made: PreparedPlan) -> Rebinding[Program]:
         from gquery.planner.rebind import Rebinding
 
-        assert self.prepared is not None and self.prepared.program is not None
-        return Rebinding(self.prepared.program)
+        if self._program is None:
+            assert made.program is not None
+            self._program = Rebinding(made.program)
+        return self._program
 
     def fill(self, question: Question) -> SlotValues | str:
         """The values that a text gives the slots; what is in the way where it cannot be served."""
@@ -112,19 +114,28 @@ class Template:
         alone."""
         from gquery.errors import FileError
 
+        made = self.prepared
         try:
-            return self.prepared is not None and self.prepared.is_current(catalog_version)
+            return made is not None and made.is_current(catalog_version)
         except FileError:
             return False
 
-    def plan(self, values: SlotValues) -> PreparedPlan:
-        """The plan for other values."""
+    def release(self) -> None:
+        """Let go of the plan, which is never current again. It holds the template, so that neither would go before the collector
+        comes by."""
+        self.prepared = None
+        self._program = None
+
+    def plan(self, values: SlotValues, catalog_version: int) -> PreparedPlan | None:
+        """The plan for other values; None where the tables are not as they were."""
         from gquery.planner.later import bound_later
         from gquery.planner.rebind import rebound
         from gquery.runtime.nesting import with_room
 
-        made, program = self.prepared, bound_later(self._program, values)
-        assert made is not None
+        made = self.prepared
+        if made is None or not self.is_current(catalog_version):
+            return None
+        program = bound_later(self._rebinding(made), values)
         plan = PreparedPlan(
             lambda: with_room(lambda: rebound(made.made(), values)),
             lambda _: with_room(lambda: rebound(made.query, values)),
@@ -178,13 +189,14 @@ class Templates:
         """A plan for a text, or why there is none."""
         reason = "none of this shape"
         for template in self._found.get(question.key, ()):
-            if template.prepared is None or template.prepared.program is None:
+            made = template.prepared
+            if made is None or made.program is None:
                 continue
             found = template.fill(question)
             if isinstance(found, str):
                 reason = found
-            elif template.is_current(catalog_version):
-                return template.plan(found)
+            elif (plan := template.plan(found, catalog_version)) is not None:
+                return plan
             else:
                 reason = "a table has changed"
         return f"miss ({reason})"
@@ -198,6 +210,18 @@ class Templates:
             self._found[key] = (template, *others)[: tuning.memory.templates]
             while len(self._found) > tuning.memory.plans:
                 self._found.popitem(last=False)
+
+    def forget(self, version: int) -> None:
+        """Forget the plans of other versions of the catalog."""
+        with self._lock:
+            for key, templates in list(self._found.items()):
+                kept = tuple(t for t in templates if t.prepared is not None and t.prepared.catalog_version == version)
+                for t in set(templates).difference(kept):
+                    t.release()
+                if kept:
+                    self._found[key] = kept
+                else:
+                    del self._found[key]
 
     def clear(self) -> None:
         self._found.clear()

@@ -60,6 +60,7 @@ class Catalog:
     check: Callable[[UserFunction], None] | None = None  # refuses a function that the connection cannot compile
     rows: Callable[[Query], list[tuple[Any, ...]]] | None = None  # of a query that is run while another is bound
     storage: Storage | None = None  # for rows that INSERT appends
+    on_change: Callable[[int], None] | None = None  # told of each new version
     version: int = 0
     scans: int = 0  # how often a name meant a Python variable: such a plan is good for one caller only
     _entries: dict[str, TableSource | View] = field(default_factory=dict)
@@ -110,7 +111,7 @@ class Catalog:
     def create_function(self, name: str, function: UserFunction) -> None:
         """Adds a Python function, in place of one that has the name."""
         self._functions[name.lower()] = function
-        self.version = next(_versions)
+        self._count_up()
 
     def lookup(self, name: str) -> TableSource | View | None:
         """The table or view of that name, or None. A table has all rows that were appended to it."""
@@ -144,7 +145,7 @@ class Catalog:
                 self._appended[key].add_values(rows)
             else:
                 self._appended[key].add_table(rows)
-            self.version = next(_versions)
+            self._count_up()
 
     def count_again(self) -> None:
         """Count the rows that wait under a new memory limit."""
@@ -190,7 +191,7 @@ class Catalog:
             self._entries[name.lower()] = entry
             self._names[name.lower()] = name
             self._appended.pop(name.lower(), None)
-            self.version = next(_versions)
+            self._count_up()
 
     def drop(self, name: str, if_exists: bool = False) -> bool:
         """Removes a table or view; whether there was one. CatalogError where there is none, unless ``if_exists``."""
@@ -201,8 +202,13 @@ class Catalog:
         with self._changing:
             del self._entries[name.lower()], self._names[name.lower()]
             self._appended.pop(name.lower(), None)
-            self.version = next(_versions)
+            self._count_up()
         return True
+
+    def _count_up(self) -> None:
+        self.version = next(_versions)
+        if self.on_change is not None:
+            self.on_change(self.version)
 
     def names(self) -> tuple[str, ...]:
         """The names of all tables and views, sorted."""

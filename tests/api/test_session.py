@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime
+import gc
 import subprocess
 import sys
+import weakref
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -292,3 +294,33 @@ def test_module_functions() -> None:
     gquery.register("module_test", pa.table({"a": [1]}))
     assert gquery.table("module_test").fetchall() == gquery.sql("SELECT 1").fetchall()
     gquery.unregister("module_test")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "CREATE OR REPLACE TABLE old AS SELECT 1 AS a",
+        "DROP TABLE old",
+        "INSERT INTO old VALUES (7)",
+        "UPDATE old SET a = 7",
+        "register",
+        "unregister",
+    ],
+)
+def test_plans_hold_no_tables_that_are_others_now(db: gquery.Connection, change: str) -> None:
+    db.sql("CREATE TABLE old AS SELECT range AS a FROM range(1000)")
+    for constant in range(3):  # of a text, and of its template
+        db.sql(f"SELECT sum(a) + {constant} FROM old").fetchall()
+    before = weakref.ref(db._catalog.table("old"))
+    assert before() is not None
+    match change:
+        case "register":
+            db.register("old", {"a": [1]})
+        case "unregister":
+            db.unregister("old")
+        case _:
+            db.sql(change)
+    if not change.startswith(("DROP", "unreg")):
+        db.sql("SELECT sum(a) FROM old").fetchall()
+    gc.collect()
+    assert before() is None

@@ -82,6 +82,13 @@ def test_what_may_fail_is_told() -> None:
     assert not any(re.search(r"(?<!TRY_)CAST\('[^']*' AS", text) for seed in range(500) for text in of_seed(seed).sql)
 
 
+def test_what_reads_the_widest_numbers_may_fail() -> None:
+    """Beside a number with more of a fraction, wherever it stands."""
+    cases = [c for c in map(of_seed, range(1500)) if any(".ed38" in text for text in c.sql)]
+    assert len(cases) > 20
+    assert all(c.fails for c in cases)
+
+
 def test_most_queries_are_sql_and_find_rows() -> None:
     """As DuckDB takes them: whether gquery does, the tests above tell."""
     outcomes: Counter[str] = Counter()

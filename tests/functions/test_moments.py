@@ -54,6 +54,17 @@ def test_values_alike_have_no_variance(value: float) -> None:
     assert all(v is not None and math.isnan(v) for v in (got[2], got[3], got[5]))
 
 
+@pytest.mark.parametrize("rows", [4, 9, 20, 60])
+def test_a_constant_has_no_kurtosis(rows: int) -> None:
+    """DuckDB gives what is left of rounding for some numbers of rows, 1.4e16 for 9 of 99.9, and NULL for others."""
+    tables = {"t": pa.table({"x": [99.9] * rows})}
+    got = one_row(
+        "SELECT kurtosis_pop(99.9), kurtosis(99.9e0), kurtosis(x), skewness(99.9), skewness(x) FROM t", tables, "python"
+    )
+    assert got[:3] == (None, None, None)
+    assert all(v is not None and math.isnan(v) for v in got[3:])
+
+
 @pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan, 1e200])
 @pytest.mark.parametrize(
     "sql", ["stddev(x)", "var_pop(x)", "sem(x)", "corr(x, y)", "skewness(x)", "kurtosis(x)", "regr_sxx(y, x)"]

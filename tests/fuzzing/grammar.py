@@ -388,7 +388,6 @@ class Grammar:
         if around and (not inner or self.tape.chance(30)):
             inner, names = around, outer
         chosen = self.tape.one(inner) if inner else self.literal(kind)
-        self.fails = self.fails or chosen.endswith(".ed38")  # no type has its digits and more of a fraction
         self.fails = self.fails or (small and any(n.made and n.sql == chosen for n in names))
         return chosen
 

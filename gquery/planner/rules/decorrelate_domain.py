@@ -126,7 +126,8 @@ class _Domain:
                 carried = tuple((c, c) for c in names.values())
                 return Project(new, tuple((c, remap_expr(e, names)) for c, e in exprs) + carried), names
             case Sort(source=s, limit=None, offset=0):
-                return self.push(s)  # only the order within one outer row could matter, and nothing here asks for it
+                new, names = self.push(s)  # the order within one outer row, which a list or a first value may take
+                return Sort(new, _by(plan.keys, names)), names
             case Aggregate():
                 return self._aggregate(plan)
             case Window(source=s):
@@ -254,7 +255,7 @@ class _Domain:
 
     def _numbered(self, plan: Sort | Limit, pushed: Plan, outer: dict[int, Column]) -> Plan:
         keys = plan.keys if isinstance(plan, Sort) else ()
-        order = tuple(SortKey(remap_expr(k.expr, outer), k.descending, k.nulls_first) for k in keys)
+        order = _by(keys, outer)
         number = new_column("row_number", BIGINT, False)
         call = WindowCall("row_number", (), BIGINT, False)
         rows = Window(pushed, tuple(self._keys(outer).values()), order, ((number, call),))
@@ -262,7 +263,8 @@ class _Domain:
         if plan.limit is not None:
             terms.append(Call("le", (number, Literal(plan.offset + plan.limit, BIGINT)), BOOLEAN, False))
         kept = (*plan.columns, *outer.values())
-        return Project(Filter(rows, conjunction(tuple(terms))), tuple((c, c) for c in kept))
+        made = Project(Filter(rows, conjunction(tuple(terms))), tuple((c, c) for c in kept))
+        return Sort(made, order) if order else made
 
 
 class _Rows(_Domain):
@@ -287,6 +289,10 @@ class _Rows(_Domain):
         names = {c.id: new_column(c.name, c.dtype, c.nullable) for c in self.columns}
         fields = tuple(n for n, c in enumerate(self.left.columns) if c.id in names)
         return Shared(self._definition, tuple(names[c.id] for c in self.columns), fields), names
+
+
+def _by(keys: tuple[SortKey, ...], names: dict[int, Column]) -> tuple[SortKey, ...]:
+    return tuple(SortKey(remap_expr(k.expr, names), k.descending, k.nulls_first) for k in keys)
 
 
 def _nulls_lead(key: SortKey) -> bool:

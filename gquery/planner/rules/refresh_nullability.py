@@ -10,8 +10,7 @@ has none, and NOT IN is a plain ANTI join there: so it is worth being exact. Sou
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache, partial
+from functools import cached_property
 from typing import assert_never
 
 from gquery.expression.expr import (
@@ -50,33 +49,49 @@ from gquery.planner.logical.nodes import (
     WorkingTable,
 )
 from gquery.planner.logical.shared import nodes
-from gquery.planner.logical.tree import Subquery, expressions, map_expressions, used_columns, with_sources
+from gquery.planner.logical.tree import (
+    Subquery,
+    expressions,
+    free_columns,
+    map_expressions,
+    used_columns,
+    with_sources,
+)
 from gquery.runtime.records import replace
 
 Columns = dict[int, Column]
-Read = Callable[[], frozenset[int]]  # asked where a source may have to look for NULLs, which is seldom a second time
 _NO_FLAGS: frozenset[tuple[int, bool]] = frozenset()
 _FILLING = (JoinKind.LEFT, JoinKind.SINGLE, JoinKind.ASOF, JoinKind.FULL)  # joins that put NULLs into columns of a side
 
 
 def refresh_nullability(query: Query) -> Query | None:
     """The query with the flags of all columns and calls as they follow from its sources."""
-    plan = _refresh(query.plan, {}, cache(partial(_read, query)))
+    plan = _refresh(query.plan, {}, Read(query))
     if plan is query.plan:
         return None
     made = {c.id: c for c in plan.columns}
     return Query(plan, tuple(made[c.id] for c in query.outputs), query.names)
 
 
-def _read(query: Query) -> frozenset[int]:
-    """The columns that anything reads. Asking a file for the NULLs of others costs time, and nobody looks at their flags."""
-    read = {c.id for c in query.outputs}
-    for node in nodes(query.plan):
-        for e in expressions(node):
-            read |= used_columns(e)
-        if isinstance(node, UnionAll):
-            read.update(c.id for row in node.inputs for c in row)
-    return frozenset(read)
+class Read:
+    """What is read of a query, and what has been made of its subqueries."""
+
+    def __init__(self, query: Query) -> None:
+        self._query = query
+        # by plan and flags of outer columns: the plan, so that it stays, and what was made of it
+        self.subqueries: dict[tuple[int, tuple[tuple[int, bool], ...]], tuple[Plan, Plan]] = {}
+
+    @cached_property
+    def columns(self) -> frozenset[int]:
+        """Those that anything reads: asking a file for the NULLs of others costs time, and nobody looks at their flags. Made
+        where a source may have to look for NULLs, which is seldom a second time."""
+        read = {c.id for c in self._query.outputs}
+        for node in nodes(self._query.plan):
+            for e in expressions(node):
+                read |= used_columns(e)
+            if isinstance(node, UnionAll):
+                read.update(c.id for row in node.inputs for c in row)
+        return frozenset(read)
 
 
 def _refresh(plan: Plan, known: Columns, read: Read) -> Plan:
@@ -119,12 +134,22 @@ def _expression(e: Expr, known: Columns, read: Read) -> Expr:
                 nullable = _may_be_null(x)
                 return x if nullable == x.nullable else replace(x, nullable=nullable)
             case ScalarSubquery() | Exists() | InSubquery():
-                plan = _refresh(x.plan, known, read)
+                plan = _subquery(x.plan, known, read)
                 return x if plan is x.plan else replace(x, plan=plan)
             case _:
                 return x
 
     return transform(e, one)
+
+
+def _subquery(plan: Plan, known: Columns, read: Read) -> Plan:
+    """The plan of a subquery. One that stands in several expressions stays one: two of them would make the same columns. It is
+    another only where columns of outer queries have other flags."""
+    flags = tuple((i, known[i].nullable) for i in sorted(free_columns(plan)) if i in known)
+    made = read.subqueries.get((id(plan), flags))
+    if made is None:
+        made = read.subqueries[id(plan), flags] = plan, _refresh(plan, known, read)
+    return made[1]
 
 
 def _is_current(e: Expr, known: Columns) -> bool:
@@ -183,7 +208,7 @@ def _columns(plan: Plan, read: Read) -> Plan:
                 c.id
                 for c, f in zip(columns, fields, strict=True)
                 # of type NULL are columns that a file has but nobody can read: asking for their statistics is an error
-                if c.nullable and c.id in read() and c.dtype.kind is not Kind.NULL and not plan.source.has_nulls(f)
+                if c.nullable and c.id in read.columns and c.dtype.kind is not Kind.NULL and not plan.source.has_nulls(f)
             }
             if not full:
                 return plan

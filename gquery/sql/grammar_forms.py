@@ -221,7 +221,14 @@ class FormReader(TokenReader, ABC):
             self.next()
         elif not is_text:
             raise self.unexpected("a unit")
+        else:
+            self._behind_interval()
         self._end_typed(first)
+
+    def _behind_interval(self) -> None:
+        """An alias without AS: sqlglot takes one like ``w`` or ``d`` for a unit, which DuckDB has whole words for."""
+        if self.is_bare_alias():
+            self.say_before("as")
 
     def _list(self) -> None:
         self.next()
@@ -278,6 +285,8 @@ class FormReader(TokenReader, ABC):
         if self.kind == QUOTED and not self.words[self.at][1:-1].isidentifier():  # sqlglot would read what stands in it
             raise self.unexpected("a type")
         self.next()
+        if word == "interval" or self.words[self.at - 1].lower() == '"interval"':
+            self._behind_interval()
         if word == "double":
             self.take("precision")
         elif word in ("character", "char"):

@@ -140,3 +140,7 @@ select id from t where x in (select distinct x from t group by x, id having id <
 select (select x from t group by rollup (x) order by x desc nulls last limit 1), exists (select x from t group by cube (x, d)), x = any (select x from t group by grouping sets ((x), ())) from t
 
 select id, interval 0 day * id, interval '0 day' * n, n * to_days(0), interval 0 month / n, to_days(n) * 0, interval 0 day * (n / 2) from (select id, try_cast(id * 60 as tinyint) as n from t)
+
+select w, d, y, id from (select x::interval w, cast(x as interval) d, null::interval y, id from t)
+
+select try_cast('x' as interval) s, x::varchar::interval h, interval '3' m, interval '1 day' "w", x::"interval" ms, id from t order by h, id

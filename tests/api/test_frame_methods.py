@@ -70,7 +70,7 @@ SAID: dict[str, tuple[Asked, type[Error], str]] = {
     "no root": (lambda t: t.select(g.lit(1).name.keep()), InterfaceError, "is made of no column whose name it could have"),
     "nothing beside": (lambda t: g.sum_horizontal(), InterfaceError, "sum_horizontal takes an expression"),
     "sum of the package": (lambda t: g.sum(), InterfaceError, "sum() is a method of a relation and of groups"),
-    "a strategy": (lambda t: col("a").fill_null(strategy="next"), InterfaceError, "there is no strategy 'next' of fill_null"),
+    "a strategy": (lambda t: g.col("a").fill_null(strategy="next"), InterfaceError, "there is no strategy 'next' of fill_null"),
     "no value": (lambda t: col("a").fill_null(), InterfaceError, "fill_null takes a value or a strategy"),
     "n and a part": (lambda t: t.sample(1, 0.5), InterfaceError, "sample takes n or fraction"),
     "a large part": (lambda t: t.sample(fraction=2.0), InterfaceError, "the fraction of a sample lies between 0 and 1, not 2.0"),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gquery.api.dataframe.namespaces import DateMethods, TextMethods
     from gquery.api.dataframe.selectors import NameMethods
 
-Text, Listed, all_of = str, list, all  # in the class below these are methods
+Text = str  # in annotations of the class below, str is a method
 FillStrategy = Literal["forward", "backward", "min", "max", "mean", "zero", "one"]
 RankMethod = Literal["average", "min", "max", "dense", "ordinal"]
 
@@ -47,8 +47,8 @@ class Methods:
         """Of several columns all but these: ``all().exclude("key")``."""
         from gquery.api.dataframe.selectors import without
 
-        listed = [n for given in names for n in (given if isinstance(given, tuple | Listed) else [given])]
-        if not all_of(isinstance(n, Text) for n in listed):
+        listed: Sequence[Any] = [n for given in names for n in (given if isinstance(given, (list, tuple)) else [given])]
+        if not all(isinstance(n, str) for n in listed):
             raise InterfaceError(f"exclude takes names of columns, not {names!r}")
         return without(self._own, listed)
 

@@ -113,7 +113,8 @@ def _of_columns(name: str) -> Callable[..., Expression]:
     def function(*names: str) -> Expression:
         if not names:
             raise InterfaceError(f"{name} takes the names of columns; {name}() is a method of a relation and of groups")
-        return getattr(col(*names), name)()  # type: ignore[no-any-return]
+        made: Expression = getattr(col(*names), name)()
+        return made
 
     function.__name__ = name
     function.__doc__ = f"``col(...).{name}()``: of each column that is named."

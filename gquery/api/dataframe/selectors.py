@@ -160,9 +160,10 @@ def _built(node: exp.Expr, columns: Sequence[str]) -> exp.Expr:
         bare = [Expression(e.node.this) if isinstance(e.node, exp.Alias) else e for e in items]
         if not bare:
             raise InterfaceError("no column is left to compute with")
-        made = call.args[_BUILD](bare).node
+        build: Build = call.args[_BUILD]
+        made = build(bare).node
         if call is node:
-            return made  # type: ignore[no-any-return]
+            return made
         call.replace(made)
     return node
 

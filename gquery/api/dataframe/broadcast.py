@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from gquery.api.dataframe.expression import Expression
+from gquery.api.dataframe.expression import Expression, merged
 from gquery.sql.calls import is_aggregate_call
 from gquery.sql.group_all import has_aggregate
 from gquery.sql.names import column_name
@@ -53,9 +53,7 @@ def with_inner(
             over = exp.Window(this=inner.copy(), over="OVER")
             if keys:
                 over.set("partition_by", [k.node.unalias().copy() for k in keys])
-            columns.append(
-                Expression(over, {**e.names, **{n: v for k in keys for n, v in k.names.items()}}).alias(name)
-            )
+            columns.append(Expression(over, merged(x.names for x in (e, *keys))).alias(name))
             inner.replace(exp.column(exp.to_identifier(name, quoted=True)))
         one = Expression(node, e.names)
         made.append(one if isinstance(node, exp.Alias) or not columns else one.alias(column_name(e.node)))

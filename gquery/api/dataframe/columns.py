@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from gquery.api.dataframe.expression import Expression, call, col, lift, lit
+from gquery.api.dataframe.expression import Expression, call, col, lift, lit, merged
 from gquery.api.dataframe.selectors import horizontal, several
 from gquery.errors import InterfaceError
 
@@ -52,7 +52,7 @@ def concat_str(*exprs: Any, separator: str = "", ignore_nulls: bool = False) -> 
             return call("concat_ws", separator, *items)
         between = [x for e in items for x in (lit(separator), e)][1:] if separator else items
         return reduce(
-            lambda a, b: Expression(exp.DPipe(this=a.node, expression=b.node), {**a.names, **b.names}), between
+            lambda a, b: Expression(exp.DPipe(this=a.node, expression=b.node), merged((a.names, b.names))), between
         )
 
     return horizontal(_some(exprs, "concat_str"), build)

@@ -13,7 +13,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from gquery.api.dataframe.expression import Expression
+from gquery.api.dataframe.expression import Expression, merged
 from gquery.errors import BindError, InterfaceError, did_you_mean
 from gquery.runtime.arguments import checked
 
@@ -109,7 +109,7 @@ def horizontal(given: Sequence[Expression], build: Build) -> Expression:
     if not any(_markers(e.node) for e in given):
         return build(given)
     node = exp.Anonymous(this="columns", expressions=[e.node for e in given], **{_BUILD: build})
-    return Expression(node, {k: v for e in given for k, v in e.names.items()})
+    return Expression(node, merged(e.names for e in given))
 
 
 def expanded(e: Expression, columns: Sequence[str]) -> list[Expression]:

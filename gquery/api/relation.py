@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gquery.api.dataframe.verbs import Verbs
-from gquery.errors import DataError, InterfaceError
+from gquery.errors import InterfaceError
 from gquery.expression.types import DType
 from gquery.planner.preview import preview_rows
 from gquery.result.output import Outputs
-from gquery.result.python_rows import PythonRows
+from gquery.result.python_rows import PythonRows, python_rows
 from gquery.runtime.arguments import checked
 from gquery.runtime.boundary import boundary
 
@@ -152,11 +152,8 @@ class Relation(Outputs, PythonRows, Verbs):
     def unfetched(self) -> Iterator[tuple[Any, ...]]:
         """The rows that `fetchone` and `fetchmany` have not given yet."""
         if self._rows is None:
-            self._rows = _python_rows(self.to_arrow_table())
+            self._rows = python_rows(self.to_arrow_table())
         return self._rows
-
-    def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        return _python_rows(self.to_arrow_table())
 
     # ---- display ---------------------------------------------------------------------------------------------------
 
@@ -241,18 +238,4 @@ def _shown_rows(table: pa.Table) -> list[tuple[Any, ...]]:
     """Rows as tuples, in which intervals are texts: Python's own have no months."""
     from gquery.result.interval_columns import with_texts
 
-    return list(_python_rows(with_texts(table)))
-
-
-def _python_rows(table: pa.Table) -> Iterator[tuple[Any, ...]]:
-    """Rows as tuples, made a batch at a time."""
-    from gquery.columns.python_values import python_values
-
-    for batch in table.to_batches(max_chunksize=10_000):
-        try:
-            columns = [python_values(c) for c in batch.columns]
-        except OverflowError:
-            raise DataError(
-                "a date or timestamp outside the years 1 to 9999, which Python does not have: read it by to_arrow_table()"
-            ) from None
-        yield from zip(*columns, strict=True)
+    return list(python_rows(with_texts(table)))

@@ -6,13 +6,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from gquery.errors import InterfaceError, did_you_mean
+from gquery.errors import DataError, InterfaceError, did_you_mean
 from gquery.expression.types import DType
 from gquery.result.output import distinct_names
 from gquery.runtime.arguments import checked
 from gquery.runtime.boundary import boundary
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from gquery.columns.table import Table
 
 
@@ -25,8 +27,11 @@ class PythonRows(ABC):
         """The result in memory."""
 
     @abstractmethod
+    def to_arrow_table(self) -> pa.Table:
+        """The result as a PyArrow table."""
+
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        """The rows as tuples."""
+        return python_rows(self.to_arrow_table())
 
     @property
     @abstractmethod
@@ -76,11 +81,8 @@ class PythonRows(ABC):
         rows = self.table().rows
         if not -rows <= index < rows:
             raise InterfaceError(f"there is no row {index}: the result has {rows}")
-        at = index % rows
-        for number, row in enumerate(self.iter_rows(named)):
-            if number == at:
-                return row
-        raise AssertionError
+        (row,) = python_rows(self.to_arrow_table().slice(index % rows, 1))
+        return dict(zip(distinct_names(self.columns), row, strict=True)) if named else row
 
     @boundary
     def item(self, row: int | None = None, column: int | str | None = None) -> Any:
@@ -117,3 +119,17 @@ class PythonRows(ABC):
         if not -len(names) <= column < len(names):
             raise InterfaceError(f"there is no column {column}: the result has {len(names)}")
         return column
+
+
+def python_rows(table: pa.Table) -> Iterator[tuple[Any, ...]]:
+    """Rows as tuples, made a batch at a time."""
+    from gquery.columns.python_values import python_values
+
+    for batch in table.to_batches(max_chunksize=10_000):
+        try:
+            columns = [python_values(c) for c in batch.columns]
+        except OverflowError:
+            raise DataError(
+                "a date or timestamp outside the years 1 to 9999, which Python does not have: read it by to_arrow_table()"
+            ) from None
+        yield from zip(*columns, strict=True)

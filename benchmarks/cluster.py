@@ -1,6 +1,7 @@
 """TPC-H on workers of Dask, each a process: the answers, the time of each query, and what goes through the connection's sockets.
 
     python -m benchmarks.cluster [--sf 0.1] [--workers 3] [--threads 1]
+    python -m benchmarks.cluster --sf 30 --workers 8 --threads 4 --beside 32     and one process of so many threads
 
 The scheduler and the workers are processes of their own, so that the connection's sockets carry what it sends and gets and no
 more (Linux's `ss` tells). Each query runs twice: the first run has workers read and encode columns, and compile what the kernel
@@ -14,6 +15,7 @@ import json
 import os
 import re
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -34,6 +36,10 @@ def main() -> None:
     parser.add_argument("--sf", type=float, default=0.1)
     parser.add_argument("--workers", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument(
+        "--beside", type=int, metavar="THREADS", help="a connection of this process, asked after the workers"
+    )
+    parser.add_argument("--runs", type=int, default=1, help="hot runs, of which the median counts")
     given = parser.parse_args()
     folder = generate(given.sf, echo=False)
     oracle = Oracle(given.sf, folder)
@@ -41,10 +47,12 @@ def main() -> None:
     with cluster(given.workers, given.threads) as (address, workers):
         start = time.perf_counter()
         db = gquery.connect("cpu", cluster=address, workers=given.workers)
-        for name, path in files(folder).items():
-            db.sql(f"CREATE VIEW {name} AS SELECT * FROM '{path}'")
+        alone = None if given.beside is None else gquery.connect("cpu", threads=given.beside)
+        for connection in (db,) if alone is None else (db, alone):
+            for name, path in files(folder).items():
+                connection.sql(f"CREATE VIEW {name} AS SELECT * FROM '{path}'")
         print(f"{'query':>5} {'first ms':>9} {'second ms':>9} {'result B':>9} {'sockets B':>10}")
-        more, first, again = 0, 0.0, 0.0
+        more, first, again, beside = 0, 0.0, 0.0, 0.0
         for number in queries.NUMBERS:
             text, before = queries.sql(number), socket_bytes()
             result, seconds = timed(db, text)
@@ -53,10 +61,17 @@ def main() -> None:
             wrong = "no answer is known"
             if want is not None:
                 wrong = difference(result.fetchall(), want, order_columns(text, list(result.columns))) or ""
-            hot = timed(db, text)[1]
-            print(f"{number:>5} {1e3 * seconds:9.0f} {1e3 * hot:9.0f} {size:>9} {through:>10} {wrong}", flush=True)
+            hot = statistics.median(timed(db, text)[1] for _ in range(given.runs))
+            line = f"{number:>5} {1e3 * seconds:9.0f} {1e3 * hot:9.0f} {size:>9} {through:>10}"
+            if alone is not None:
+                timed(alone, text)
+                one = statistics.median(timed(alone, text)[1] for _ in range(given.runs))
+                beside, line = beside + one, f"{line} {1e3 * one:9.0f} in one process"
+            print(f"{line} {wrong}", flush=True)
             first, again, more = first + seconds, again + hot, max(more, through - size)
         print(f"first {first:.1f} s, second {again:.1f} s, all {time.perf_counter() - start:.1f} s with connecting")
+        if alone is not None:
+            print(f"one process of {given.beside} threads, second {beside:.1f} s: {again / beside:.2f} times that")
         print(f"through the sockets beyond a result at most {more / 1e6:.2f} MB")
         for worker in workers:
             worker.send_signal(signal.SIGKILL)

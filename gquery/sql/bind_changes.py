@@ -26,7 +26,7 @@ from gquery.sql.inserted_values import constant_rows, parameters_of
 from gquery.sql.separate import separate
 from gquery.sql.statement import AppendRows, ChangeTable, CreateTable, Statement
 
-CHANGES = frozenset(("define", "insert", "update", "delete"))  # kinds of forms
+CHANGES = frozenset(("alter", "define", "insert", "update", "delete"))  # kinds of forms
 _CHANGED = marked("changed")
 
 
@@ -36,6 +36,10 @@ def changed(form: Form, tree: exp.Expr, binder: QueryScopes) -> Statement:
         return _defined(form, tree, binder)
     if form.kind == "insert":
         return _inserted(form, tree, binder, binder.catalog.shape(form.name))
+    if form.kind == "alter":
+        from gquery.sql.bind_alter import altered
+
+        return altered(form, tree, binder)
     table = binder.catalog.table(form.name)
     match form.kind:
         case "update":
@@ -59,13 +63,13 @@ def _inserted(form: Form, tree: exp.Expr, binder: QueryScopes, table: TableSourc
     types = tuple(known_type(f.dtype) for f in fields)
     written: list[exp.Expr] = []
     if isinstance(tree, exp.Values):
-        at = _places(form.names, table, "INSERT") if form.names else range(len(fields))
+        at = _places(form.names, form.name, table, "INSERT") if form.names else range(len(fields))
         written = [*tree.expressions]
         tree = _typed_rows(tree, [types[n] for n in at])
     new = binder.query(tree, None, Ctes())
     is_by_name = dict(form.options)["by_name"]
     names = form.names or (new.names if is_by_name else tuple(f.name for f in fields))
-    places = _places(names, table, "INSERT")
+    places = _places(names, form.name, table, "INSERT")
     if len(new.outputs) != len(names):
         raise BindError(f"INSERT into {len(names)} columns of {form.name!r} has rows of {len(new.outputs)} values")
     constants = constant_rows(new.plan, places, types) if written else None
@@ -107,7 +111,7 @@ def _kept(tree: exp.Expr, binder: QueryScopes) -> Query:
 
 def _updated(form: Form, tree: exp.Expr, binder: QueryScopes, table: TableSource) -> Query:
     """All rows, with new values in those of which the condition is true, and a column that says which these are."""
-    places = _places(form.names, table, "UPDATE")
+    places = _places(form.names, form.name, table, "UPDATE")
     values = dict(zip(places, tree.expressions, strict=True))
     where = tree.args.get("where")
     is_changed = exp.true() if where is None else _is_true(where.this)
@@ -138,14 +142,14 @@ def _table(name: str) -> exp.Table:
     return exp.Table(this=exp.to_identifier(name, quoted=True))
 
 
-def _places(names: Sequence[str], table: TableSource, statement: str) -> list[int]:
+def _places(names: Sequence[str], of: str, table: TableSource, statement: str) -> list[int]:
     """The places of columns; BindError for one that is not there, or there twice."""
     _check_once(names, statement)
     at = {f.name.lower(): n for n, f in enumerate(table.schema.fields)}
     for name in names:
         if name.lower() not in at:
             hint = did_you_mean(name, tuple(f.name for f in table.schema.fields))
-            raise BindError(f"{statement}: table {table.name!r} has no column {name!r}.{hint}")
+            raise BindError(f"{statement}: table {of!r} has no column {name!r}.{hint}")
     return [at[name.lower()] for name in names]
 
 

@@ -14,7 +14,7 @@ from gquery.sql.ctes import Ctes
 from gquery.sql.grammar_tokens import Form
 from gquery.sql.parse import located
 from gquery.sql.separate import separate
-from gquery.sql.statement import CopyTo, Deallocate, Execute, Prepare, SetOption, Statement
+from gquery.sql.statement import CopyTo, Deallocate, Execute, Prepare, SetOption, Statement, Transaction
 
 
 def formed(form: Form, tree: exp.Expr, binder: QueryScopes) -> Statement:
@@ -27,6 +27,8 @@ def formed(form: Form, tree: exp.Expr, binder: QueryScopes) -> Statement:
             return Execute(form.name, _arguments(tree, binder) if form.names else None, form.names)
         case "deallocate":
             return Deallocate(form.name)
+        case "begin" | "commit" | "rollback":
+            return Transaction(form.kind)
         case "reset":
             return SetOption(form.name.lower(), None)
         case _:

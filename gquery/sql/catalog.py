@@ -16,7 +16,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from gquery.columns.appended import Appended, Storage
 from gquery.columns.table import TableSource
-from gquery.errors import CatalogError, did_you_mean
+from gquery.errors import CatalogError, OperationalError, did_you_mean
 from gquery.expression.types import DType
 from gquery.functions import AGGREGATES, RESOLVERS
 from gquery.functions.user import UserFunction
@@ -41,6 +41,15 @@ class View:
     name: str
     sql: str
     columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Snapshot:
+    """What a catalog had when a transaction began."""
+
+    entries: dict[str, TableSource | View]
+    names: dict[str, str]
+    functions: dict[str, UserFunction]
 
 
 Columns = tuple[tuple[str, DType], ...]
@@ -68,6 +77,7 @@ class Catalog:
     _functions: dict[str, UserFunction] = field(default_factory=dict)
     _appended: dict[str, Appended] = field(default_factory=dict)
     _changing: threading.RLock = field(default_factory=threading.RLock)  # of those who append, and put rows in place
+    _snapshot: _Snapshot | None = None  # while there is a transaction
     _given: Mapping[str, Any] = field(default_factory=dict)
     _below: Catalog | None = None
 
@@ -210,6 +220,61 @@ class Catalog:
         if self.on_change is not None:
             self.on_change(self.version)
 
+    def exchange(self, name: str, before: TableSource, after: TableSource) -> None:
+        """Puts another table in the place of the one that a change was made of. CatalogError where that is another meanwhile, or
+        has more rows: the changes of another thread would be lost."""
+        with self._changing:
+            if self.lookup(name) is not before:
+                raise CatalogError(f"table {name!r} was changed meanwhile; this statement has changed nothing")
+            self.register(self._names[name.lower()], after)
+
+    def rename(self, name: str, new: str) -> None:
+        """Gives a table another name; CatalogError where that is taken."""
+        with self._changing:
+            table = self.table(name)
+            if new.lower() != name.lower():
+                self.register(new, table, replace=False)
+                self.drop(name)
+            else:
+                self._names[name.lower()] = new
+                self._count_up()
+
+    # ---- transactions ------------------------------------------------------------------------------------------------
+
+    @property
+    def in_transaction(self) -> bool:
+        return self._snapshot is not None
+
+    def begin(self) -> None:
+        """Begins a transaction. Tables do not change, so that which they are is all that is remembered."""
+        with self._changing:
+            if self._snapshot is not None:
+                raise OperationalError("BEGIN within a transaction; COMMIT or ROLLBACK ends it first")
+            for key in tuple(self._appended):
+                self._put_in_place(key)
+            self._snapshot = _Snapshot({**self._entries}, {**self._names}, {**self._functions})
+
+    def commit(self) -> None:
+        """Ends the transaction; OperationalError where there is none."""
+        with self._changing:
+            self._end("COMMIT")
+
+    def rollback(self) -> None:
+        """Ends the transaction and takes everything back; OperationalError where there is none."""
+        with self._changing:
+            before = self._end("ROLLBACK")
+            self._appended.clear()
+            _refill(self._entries, before.entries)
+            _refill(self._names, before.names)
+            _refill(self._functions, before.functions)
+            self._count_up()
+
+    def _end(self, statement: str) -> _Snapshot:
+        if self._snapshot is None:
+            raise OperationalError(f"{statement} without a transaction; BEGIN begins one")
+        before, self._snapshot = self._snapshot, None
+        return before
+
     def names(self) -> tuple[str, ...]:
         """The names of all tables and views, sorted."""
         return tuple(sorted(self._names.values(), key=str.lower))
@@ -222,3 +287,10 @@ class Catalog:
         """The names of all functions, the connection's own among them, sorted."""
         public = (n for n in {*RESOLVERS, *AGGREGATES, *WINDOWS, *self._functions} if not n.startswith("_"))
         return tuple(sorted(public))
+
+
+def _refill(now: dict[str, Any], then: dict[str, Any]) -> None:
+    """In place, as catalogs over another have its dictionaries; a name that stays is there at every moment, for other threads."""
+    now.update(then)
+    for name in now.keys() - then.keys():
+        del now[name]

@@ -6,14 +6,15 @@ What is a query in them is left for sqlglot, the rest is put in a `Form`, which 
 from __future__ import annotations
 
 from gquery.errors import NotSupportedError, point_at
-from gquery.sql.grammar_changes import CHANGES, ChangeReader
+from gquery.sql.grammar_alter import TRANSACTIONS, AlterReader
+from gquery.sql.grammar_changes import CHANGES
 from gquery.sql.grammar_tokens import Form, marked
 from gquery.sql.lexer import END, NUMBER, PARAMETER, QUOTED, STRING, WORD
 
-FORMS = CHANGES | {"prepare", "execute", "deallocate", "copy", "reset"}
+FORMS = CHANGES | TRANSACTIONS.keys() | {"alter", "prepare", "execute", "deallocate", "copy", "reset"}
 
 
-class StatementReader(ChangeReader):
+class StatementReader(AlterReader):
     """Reads such statements; `query` is for who reads queries."""
 
     def form(self) -> None:
@@ -33,6 +34,10 @@ class StatementReader(ChangeReader):
                 self.reading.form = Form("reset", name)
             case "copy":
                 self._copy()
+            case "alter":
+                self.alter()
+            case word if word in TRANSACTIONS:
+                self.transaction()
             case _:
                 self.change()
 

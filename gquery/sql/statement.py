@@ -41,6 +41,29 @@ class ChangeTable:
 
 
 @dataclass(frozen=True)
+class AlterTable:
+    """``ALTER TABLE`` that adds, drops, renames or retypes a column; None where IF EXISTS or IF NOT EXISTS leaves nothing to
+    do."""
+
+    change: ChangeTable | None
+
+
+@dataclass(frozen=True)
+class RenameTable:
+    """``ALTER TABLE name RENAME TO new``."""
+
+    name: str
+    new: str
+
+
+@dataclass(frozen=True)
+class Transaction:
+    """``BEGIN``, ``COMMIT`` or ``ROLLBACK``: the kind is "begin", "commit" or "rollback"."""
+
+    kind: str
+
+
+@dataclass(frozen=True)
 class AppendRows:
     """INSERT: a query of the rows that go behind those of a table, which has these columns. If they are VALUES of constants,
     ``values`` has an expression for each row and column, of the ``types`` of the query; ``parameters`` then has the name of the
@@ -140,6 +163,9 @@ Statement = (
     SelectStatement
     | CreateTable
     | ChangeTable
+    | AlterTable
+    | RenameTable
+    | Transaction
     | AppendRows
     | CreateView
     | DropTable

@@ -14,11 +14,7 @@ from gquery.sql.parse import position
 _NODES: dict[type[exp.Expr], str] = {
     exp.Unnest: "UNNEST",
     exp.Merge: "MERGE",
-    exp.Alter: "ALTER",
     exp.Pragma: "PRAGMA",
-    exp.Transaction: "transactions",
-    exp.Commit: "transactions",
-    exp.Rollback: "transactions",
     exp.Attach: "ATTACH",
     exp.Use: "USE",
 }

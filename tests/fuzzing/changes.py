@@ -132,9 +132,30 @@ class Changes:
     def _delete(self) -> list[str]:
         return [f"DELETE FROM z WHERE {self.g.predicate(self._names(), (), 2, 1)}"]
 
+    def _alter(self) -> list[str]:
+        """A column that comes, changes its name or its type, and goes."""
+        tape, g = self.tape, self.g
+        kind = tape.one((INT, STR, DATE, TIME, BOOL, DEC))
+        out = [f"ALTER TABLE z ADD COLUMN added {_OF_KIND[kind]}", "SELECT * FROM z"]
+        if tape.chance(60):
+            out += [
+                f"UPDATE z SET added = {g.literal(kind)} WHERE {g.predicate(self._names(), (), 1, 0)}",
+                "SELECT * FROM z",
+            ]
+        if tape.chance(60):
+            out += ["ALTER TABLE z ALTER added TYPE VARCHAR", "SELECT added, count(*) FROM z GROUP BY ALL"]
+        if tape.chance(40):
+            out += ["ALTER TABLE z RENAME added TO changed", "SELECT max(changed), count(changed) FROM z"]
+        return [*out, f"ALTER TABLE z DROP COLUMN {'changed' if 'changed' in out[-1] else 'added'}"]
+
     def _rare(self) -> list[str]:
         tape, g = self.tape, self.g
-        shape = tape.below(4)
+        shape = tape.below(6)
+        if shape == 4:
+            return self._alter()
+        if shape == 5:  # of one change: DuckDB gives a transaction up where a statement fails, and gquery goes on
+            change = tape.one((self._insert, self._update, self._delete))()
+            return ["BEGIN", *change, tape.one(("COMMIT", "ROLLBACK", "ROLLBACK")), "SELECT * FROM z"]
         if shape == 0:
             self.asked.append("SELECT * FROM v")
             keep = g.predicate(self._names(), (), 1, 0)
@@ -148,6 +169,7 @@ class Changes:
         return ["DELETE FROM z WHERE NULL", "INSERT INTO z SELECT * FROM z WHERE FALSE"]
 
 
+_OF_KIND = {INT: "BIGINT", STR: "VARCHAR", DATE: "DATE", TIME: "TIMESTAMP", BOOL: "BOOLEAN", DEC: "DECIMAL(9,2)"}
 _TYPES = {
     "i8": "TINYINT", "i32": "INTEGER", "i64": "BIGINT", "e16": "SMALLINT", "e64": "BIGINT", "dec": "DECIMAL(9,2)",
     "edec": "DECIMAL(4,1)", "d18": "DECIMAL(18,4)", "f64": "DOUBLE", "f32": "FLOAT",

@@ -187,6 +187,8 @@ _CHANGES = {
     "UPDATE": r"^UPDATE z SET",
     "DELETE": r"^DELETE FROM z WHERE",
     "TRUNCATE": r"^TRUNCATE",
+    "ALTER TABLE": r"^ALTER TABLE z",
+    "transaction": r"^BEGIN",
     "PREPARE": r"^PREPARE",
     "EXECUTE": r"^EXECUTE",
 }

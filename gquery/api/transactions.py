@@ -1,0 +1,59 @@
+"""Transactions: BEGIN, COMMIT and ROLLBACK of a connection, in SQL and as methods.
+
+Tables do not change, others take their places: the catalog as it was is all that ROLLBACK needs (`sql.catalog`). All cursors of
+a connection share its transaction, as they share its tables, and see what it has changed. A statement that fails changes
+nothing, and the transaction goes on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gquery.api.changes import Changes
+from gquery.runtime.boundary import boundary
+
+if TYPE_CHECKING:
+    from gquery.sql.statement import AlterTable, RenameTable, Transaction
+
+
+class Transactions(Changes):
+    """See above."""
+
+    def _altered(self, statement: AlterTable | RenameTable | Transaction) -> None:
+        """Runs a statement that changes a table's columns or name, or begins or ends a transaction."""
+        from gquery.sql import statement as st
+
+        match statement:
+            case st.AlterTable(change):
+                if change is not None:
+                    self._change(change)
+            case st.RenameTable(name, new):
+                self._catalog.rename(name, new)
+            case st.Transaction("begin"):
+                self._catalog.begin()
+            case st.Transaction("commit"):
+                self._catalog.commit()
+            case _:
+                self._catalog.rollback()
+
+    @boundary
+    def begin(self) -> None:
+        """Begin a transaction: `rollback` puts tables, views and functions back as they are now. OperationalError where one
+        has begun already."""
+        self._check_open()
+        self._catalog.begin()
+
+    @boundary
+    def commit(self) -> None:
+        """End the transaction and keep its changes. Nothing where none has begun: each statement takes effect at once."""
+        self._check_open()
+        if self._catalog.in_transaction:
+            self._catalog.commit()
+
+    @boundary
+    def rollback(self) -> None:
+        """End the transaction and undo its changes. Nothing where none has begun (pandas and SQLAlchemy call it when they are
+        done)."""
+        self._check_open()
+        if self._catalog.in_transaction:
+            self._catalog.rollback()

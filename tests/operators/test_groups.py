@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
@@ -121,7 +120,7 @@ def test_threads_that_want_one_slot(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def load(word: int) -> int:
         found = simulated.shared_load_i64(word)
-        time.sleep(0)
+        simulated.turns.get()(False)
         return found
 
     monkeypatch.setattr(block, "shared_load_i64", load)

@@ -1,14 +1,14 @@
-"""Kernels as the cuda target writes them, run by Python threads that play the lanes of warps: whole queries in the GPU's way of
-doing things without a GPU. Arrays lie on the host; `primitives.simulated` lets lanes vote and shuffle.
+"""Kernels as the cuda target writes them, run by threads that take turns and play the lanes of warps: whole queries in the
+GPU's way of doing things without a GPU. Arrays lie on the host; `primitives.simulated` lets lanes vote and shuffle.
 """
 
 from __future__ import annotations
 
-import sys
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -24,9 +24,10 @@ from gquery.kernels.targets import get_target
 from gquery.kernels.targets.base import Compiled
 from gquery.kernels.targets.cuda import CudaTarget
 from gquery.kernels.targets.python import PythonTarget, primitives
+from tests.support.turns import in_turns
 
 BLOCKS, THREADS = 2, 64
-_own = threading.local()
+_number = ContextVar("_number", default=0)
 
 
 class Lanes(PythonTarget):
@@ -56,41 +57,24 @@ class Lanes(PythonTarget):
             "uint64": int,
             "device": lambda function: function,
             "inlined": lambda function: function,
-            "thread_index": lambda: _own.number,
+            "thread_index": _number.get,
             "thread_count": lambda: BLOCKS * THREADS,
         }
         exec(self.source(kernel), namespace)
         return Compiled(kernel, namespace["kernel"], "lanes", 0.0, cached=False)
 
     def run(self, compiled: Compiled, lo: int, hi: int, arguments: Sequence[Any], shared_words: int = 0) -> None:
-        failures: list[BaseException] = []
+        kernel = compiled.kernel
 
-        def lane(block: simulated.Block, number: int, thread: int) -> None:
+        def lane(number: int, block: simulated.Block, thread: int) -> None:
             simulated.enter(block, thread)
-            _own.number = number * THREADS + thread
-            try:
-                compiled.entry(lo, hi, (0,), self._limit, *arguments)
-            except BaseException as error:
-                failures.append(error)
+            _number.set(number * THREADS + thread)
+            compiled.entry(lo, hi, (0,), self._limit, *arguments)
 
-        before = sys.getswitchinterval()
-        sys.setswitchinterval(1000)  # a lane runs until it waits for others, so that what is atomic on a GPU is so here
-        try:
-            self._blocks(lane, hi > lo, compiled.kernel, shared_words, failures)
-        finally:
-            sys.setswitchinterval(before)
-
-    def _blocks(self, lane: Any, some: bool, kernel: Kernel, words: int, failures: list[BaseException]) -> None:
-        for number in range(BLOCKS if some else 0):
-            shared = words if kernel.uses_block else 0
-            block = simulated.Block(THREADS, words - shared, shared)
-            threads = [threading.Thread(target=lane, args=(block, number, k)) for k in range(THREADS)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-            if failures:
-                raise failures[0]
+        for number in range(BLOCKS if hi > lo else 0):
+            shared = shared_words if kernel.uses_block else 0
+            block = simulated.Block(THREADS, shared_words - shared, shared)
+            in_turns([partial(lane, number, block, k) for k in range(THREADS)])
 
 
 def answer(connection: gquery.Connection, sql: str, monkeypatch: pytest.MonkeyPatch, partitions: int = 1) -> Table:

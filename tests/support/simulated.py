@@ -14,6 +14,7 @@ from numba import cuda
 from gquery.kernels.builtin import wide_arrays
 from gquery.kernels.primitives import checked, groups, simulated, tables, warp
 from gquery.kernels.primitives.python import wide
+from tests.support.turns import take_turns_in_numba
 
 THREADS, BLOCKS, ROWS, GROUPS = 64, 3, 1000, 5
 LOW = -(2**63)
@@ -205,6 +206,7 @@ def check_compaction(r: np.random.Generator) -> None:
 
 
 if __name__ == "__main__":
+    take_turns_in_numba()
     for check in (
         check_reductions,
         check_wide_sums,

@@ -8,6 +8,7 @@ import numpy as np
 from numba import cuda
 
 from gquery.kernels.primitives import block, simulated
+from tests.support.turns import take_turns_in_numba
 
 THREADS, BLOCKS, ROWS = 32, 3, 1500
 LOW, HIGH = -(2**63), 2**63 - 1
@@ -94,5 +95,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    take_turns_in_numba()
     main()
     print("simulated")

@@ -9,6 +9,7 @@ from numba import cuda
 
 from gquery.kernels.builtin.partition import word_shift
 from gquery.kernels.primitives import partition, simulated
+from tests.support.turns import take_turns_in_numba
 
 THREADS, BLOCKS = 32, 2
 PLACES = partition.PARTS
@@ -48,6 +49,7 @@ def check_words(r: np.random.Generator, places: int) -> None:
 
 
 if __name__ == "__main__":  # a process that collects tests imports this file, and compiles what it finds
+    take_turns_in_numba()
     vars(partition).update(load_i64=lambda pointer, i: int(pointer[i]))  # elements of arrays as Python's integers
     for n in (2, 200, 1000, 2048):
         check_words(np.random.default_rng(n), n)

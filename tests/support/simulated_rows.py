@@ -10,6 +10,7 @@ from numba import cuda
 
 from gquery.kernels.builtin.row_partition import job_of
 from gquery.kernels.primitives import row_partition, simulated
+from tests.support.turns import take_turns_in_numba
 
 THREADS, BLOCKS = 64, 2
 SMALL = {"TILE": 512, "GROUP_BITS": 6, "GROUPS": 8, "COUNTER_WORDS": 2, "PART_WORDS": 4, "TILE_WORDS": 768, "LABEL_WORDS": 64,
@@ -81,6 +82,7 @@ def check_places(
 
 
 if __name__ == "__main__":  # a process that collects tests imports this file, and compiles what it finds
+    take_turns_in_numba()
     vars(row_partition).update(SMALL, load_i64=lambda pointer, i: int(pointer[i]))
     r = np.random.default_rng(5)
     for rows, parts, dtype in ((1, 2, "u1"), (1500, 5, "u1"), (1024, 64, "u1"), (700, 300, "u2"), (513, 1024, "u2")):

@@ -1,15 +1,14 @@
 """The cuda target without a GPU: whole generated kernels, thread by thread, on the words of the simulator.
 
 What Numba's simulator is to single primitives, this is to kernels: the text is the one that is compiled for GPUs, blocks
-run one after another, the threads of a block at once. Slow, so tests give it few rows.
+run one after another, the threads of a block in turns. Slow, so tests give it few rows.
 """
 
 from __future__ import annotations
 
-import sys
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from types import FunctionType
 from typing import Any
 
@@ -22,9 +21,16 @@ from gquery.kernels.primitives import block, checked, groups, simulated, tables,
 from gquery.kernels.targets.base import Compiled, Perhaps
 from gquery.kernels.targets.cuda import CudaTarget
 from gquery.kernels.targets.python import primitives
+from tests.support.turns import in_turns
 
 THREADS, BLOCKS = 32, 2
 _SIMULATED = (simulated, warp, block)
+
+
+def load(pointer: Any, i: int) -> int:
+    """An element, which others may have set before."""
+    simulated.turns.get()(False)
+    return int(pointer[i])
 
 
 def _namespace(thread: int, threads: int) -> dict[str, Any]:
@@ -32,7 +38,7 @@ def _namespace(thread: int, threads: int) -> dict[str, Any]:
     found = dict(primitives())
     for module in _SIMULATED:
         found |= {k: v for k, v in vars(module).items() if isinstance(v, FunctionType) and not k.startswith("_")}
-    found["load_i64"] = found["load_u32"] = lambda pointer, i: int(pointer[i])
+    found["load_i64"] = found["load_u32"] = load
     found |= {"uint32": int, "uint64": int, "device": lambda f: f, "inlined": lambda f: f}
     found |= {"thread_index": lambda: thread, "thread_count": lambda: threads}
     for module in (checked, groups, tables):
@@ -86,27 +92,14 @@ class SimulatedTarget(CudaTarget):
         for number in range(BLOCKS if hi > lo else 0):
             private, shared = (shared_words, 0) if kernel.uses_private else (0, shared_words)
             mine = simulated.Block(THREADS, words=private, shared=shared)
-            errors: list[BaseException] = []
 
-            def play(thread: int, mine: Any = mine, first: int = number * THREADS, errors: Any = errors) -> None:
+            def play(thread: int, mine: simulated.Block = mine, first: int = number * THREADS) -> None:
                 simulated.enter(mine, thread)
                 namespace = _namespace(first + thread, BLOCKS * THREADS)
-                try:
-                    exec(self._codes[kernel.digest], namespace)
-                    namespace["kernel"](lo, hi, np.zeros(1, np.uint32), np.full(1, 2**63 - 1), *arguments)
-                except BaseException as error:
-                    errors.append(error)
-                    mine.barrier.abort()
+                exec(self._codes[kernel.digest], namespace)
+                namespace["kernel"](lo, hi, np.zeros(1, np.uint32), np.full(1, 2**63 - 1), *arguments)
 
-            sys.setswitchinterval(1e-5)  # threads of one block meet
-            players = [threading.Thread(target=play, args=(t,)) for t in range(THREADS)]
-            for p in players:
-                p.start()
-            for p in players:
-                p.join()
-            sys.setswitchinterval(0.005)
-            if errors:
-                raise next((e for e in errors if not isinstance(e, threading.BrokenBarrierError)), errors[0])
+            in_turns([partial(play, thread) for thread in range(THREADS)])
 
 
 TARGET = SimulatedTarget()

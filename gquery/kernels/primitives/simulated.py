@@ -1,13 +1,14 @@
 """The GPU's intrinsics over NumPy arrays, for Numba's CUDA simulator, which has neither shuffles nor intrinsics.
 
 A warp of the simulator is a block of up to 32 threads that run one after another between barriers; `Block` holds what
-they share. Only tests use it; the names make `kernels.primitives.warp` importable anywhere.
+they share. Only tests use it; the names make `kernels.primitives.warp` importable anywhere. One thread of the machine plays
+all threads of a block in turns. Each gives its turn away where it waits for others, and in front of whatever others can see.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -23,10 +24,17 @@ class Block:
         self.exchanged: list[Any] = [0] * threads
         self.private = [[0] * threads for _ in range(words)]
         self.shared = np.full(shared, -1, np.int64)  # what a block finds there is anything
-        self.barrier = threading.Barrier(threads)
-        self.lock = threading.Lock()
-        self.meeting = threading.Condition()
+        self.at_barrier = 0  # threads that came
+        self.barriers = 0  # that all came to
         self.votes: dict[int, Vote] = {}  # by warp
+
+    def barrier(self) -> None:
+        """Waits until all threads are here."""
+        barriers = self.barriers
+        self.at_barrier += 1
+        if self.at_barrier == self.threads:
+            self.at_barrier, self.barriers = 0, barriers + 1
+        _wait_for(lambda: self.barriers > barriers)
 
 
 class Vote:
@@ -38,17 +46,33 @@ class Vote:
         self.word: int = 0
 
 
-_own = threading.local()
+_block: ContextVar[Block] = ContextVar("_block")
+_thread: ContextVar[int] = ContextVar("_thread")
+# Gives the turn to the other threads; told whether all that the caller has done since its last turn is to wait.
+turns: ContextVar[Callable[[bool], object]] = ContextVar("turns", default=lambda waited: None)
 
 
 def enter(block: Block, thread: int) -> None:
     """Say which thread of which block the calling thread plays."""
-    _own.block, _own.thread = block, thread
+    _block.set(block)
+    _thread.set(thread)
+
+
+def _wait_for(is_done: Callable[[], bool]) -> None:
+    waited = False
+    while not is_done():
+        turns.get()(waited)
+        waited = True
+
+
+def _meet() -> None:
+    """Others may come first here."""
+    turns.get()(False)
 
 
 def lane() -> int:
     """The number of the thread in its warp, 0 to 31."""
-    return int(_own.thread) % 32
+    return _thread.get() % 32
 
 
 def is_first_lane_with(key: int) -> bool:
@@ -57,10 +81,10 @@ def is_first_lane_with(key: int) -> bool:
 
 
 def _shuffle_down(value: Any, offset: int) -> Any:
-    block, thread = _own.block, _own.thread
-    block.barrier.wait()
+    block, thread = _block.get(), _thread.get()
+    block.barrier()
     block.exchanged[thread] = value
-    block.barrier.wait()
+    block.barrier()
     source = thread + offset
     return block.exchanged[source if source % 32 > thread % 32 and source < block.threads else thread]
 
@@ -83,18 +107,15 @@ def members(row: int, end: int) -> int:
 
 def ballot(lanes: int, vote: bool) -> int:
     """Waits until all of ``lanes`` came; a lane that does not belong, or says otherwise who does, is an error."""
-    block, warp, own = _own.block, _own.thread // 32, 1 << lane()
-    with block.meeting:
-        here: Vote = block.votes.setdefault(warp, Vote(lanes))
-        assert here.members == lanes, f"members {lanes:08x} and {here.members:08x}"
-        assert lanes & own & ~here.arrived, f"lane {lane()} is no member of {lanes:08x}, or came twice"
-        here.arrived |= own
-        here.word |= own * vote
-        if here.arrived == lanes:
-            del block.votes[warp]
-            block.meeting.notify_all()
-        else:
-            assert block.meeting.wait_for(lambda: here.arrived == lanes, timeout=20), "a lane did not come"
+    block, warp, own = _block.get(), _thread.get() // 32, 1 << lane()
+    here: Vote = block.votes.setdefault(warp, Vote(lanes))
+    assert here.members == lanes, f"members {lanes:08x} and {here.members:08x}"
+    assert lanes & own & ~here.arrived, f"lane {lane()} is no member of {lanes:08x}, or came twice"
+    here.arrived |= own
+    here.word |= own * vote
+    if here.arrived == lanes:
+        del block.votes[warp]
+    _wait_for(lambda: here.arrived == lanes)
     return here.word
 
 
@@ -121,66 +142,72 @@ def warp_barrier() -> None:
 
 def private_load(word: int) -> int:
     """A 64-bit word of the thread's own in shared memory."""
-    return int(_own.block.private[word][_own.thread])
+    return int(_block.get().private[word][_thread.get()])
 
 
 def private_store(word: int, value: int) -> None:
     """Sets a 64-bit word of the thread's own in shared memory."""
-    _own.block.private[word][_own.thread] = value
+    _block.get().private[word][_thread.get()] = value
 
 
 def block_thread() -> int:
     """The number of the thread in its block."""
-    return int(_own.thread)
+    return _thread.get()
 
 
 def block_threads() -> int:
     """How many threads the block has."""
-    return int(_own.block.threads)
+    return int(_block.get().threads)
 
 
 def block_barrier() -> None:
     """Waits until all threads of the block are here."""
-    _own.block.barrier.wait()
+    _block.get().barrier()
 
 
 def shared_load_i64(word: int) -> int:
     """A 64-bit word of the block's shared memory."""
-    return int(_own.block.shared[word])
+    _meet()
+    return int(_block.get().shared[word])
 
 
 def shared_store_i64(word: int, value: int) -> None:
     """Sets a 64-bit word of the block's shared memory."""
-    _own.block.shared[word] = value
+    _meet()
+    _block.get().shared[word] = value
 
 
 def shared_load_u32(index: int) -> int:
     """A 32-bit word of the block's shared memory."""
-    return int(_own.block.shared.view(np.uint32)[index])
+    _meet()
+    return int(_block.get().shared.view(np.uint32)[index])
 
 
 def shared_store_u32(index: int, value: int) -> None:
     """Sets a 32-bit word of the block's shared memory."""
-    _own.block.shared.view(np.uint32)[index] = value
+    _meet()
+    _block.get().shared.view(np.uint32)[index] = value
 
 
 def shared_load_u16(index: int) -> int:
     """A 16-bit word of the block's shared memory."""
-    return int(_own.block.shared.view(np.uint16)[index])
+    _meet()
+    return int(_block.get().shared.view(np.uint16)[index])
 
 
 def shared_store_u16(index: int, value: int) -> None:
     """Sets a 16-bit word of the block's shared memory."""
-    _own.block.shared.view(np.uint16)[index] = value
+    _meet()
+    _block.get().shared.view(np.uint16)[index] = value
 
 
 def _locked_shared(type_: Any, combine: Callable[[Any, Any], Any]) -> Callable[[int, Any], Any]:
     def atomic(index: int, value: Any) -> Any:
-        with _own.block.lock:
-            elements = _own.block.shared.view(type_)
-            old = elements[index].item()
-            elements[index] = combine(old, value)
-            return old
+        _meet()
+        elements = _block.get().shared.view(type_)
+        old = elements[index].item()
+        elements[index] = combine(old, value)
+        return old
 
     return atomic
 
@@ -193,20 +220,21 @@ shared_atomic_add_f64 = _locked_shared(np.float64, lambda old, v: old + v)
 
 def shared_cas_i64(word: int, old: int, new: int) -> int:
     """Sets a 64-bit word of shared memory to ``new`` if it is ``old``, against other threads; what was there before."""
-    with _own.block.lock:
-        found = int(_own.block.shared[word])
-        if found == old:
-            _own.block.shared[word] = new
-        return found
+    _meet()
+    shared = _block.get().shared
+    found = int(shared[word])
+    if found == old:
+        shared[word] = new
+    return found
 
 
 def _locked(combine: Callable[[Any, Any], Any]) -> Callable[[Pointer, int, Any], int]:
     def atomic(pointer: Pointer, index: int, value: Any) -> int:
-        with _own.block.lock:
-            found = pointer[index]  # an element of NumPy would wrap where it is added to
-            old = found.item() if isinstance(found, np.generic) else found
-            pointer[index] = combine(old, value)
-            return int(old)
+        _meet()
+        found = pointer[index]  # an element of NumPy would wrap where it is added to
+        old = found.item() if isinstance(found, np.generic) else found
+        pointer[index] = combine(old, value)
+        return int(old)
 
     return atomic
 
@@ -224,8 +252,8 @@ def cas_u32(pointer: Pointer, index: int, old: int, new: int) -> int:
 
 def cas_i64(pointer: Pointer, index: int, old: int, new: int) -> int:
     """Sets element ``i`` to ``new`` if it is ``old``, against other threads; what was there before."""
-    with _own.block.lock:
-        found = int(pointer[index])
-        if found == old:
-            pointer[index] = new
-        return found
+    _meet()
+    found = int(pointer[index])
+    if found == old:
+        pointer[index] = new
+    return found

@@ -6,8 +6,6 @@ made, so that nothing is moved twice. What finds no place there, and texts, are 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from gquery.columns.table import ColumnData, ColumnStatistics
@@ -19,6 +17,7 @@ from gquery.execution.tiers import joined_below, put_below, tier_of
 from gquery.expression.types import Bounds
 from gquery.operators.base import Frame, words_a_row
 from gquery.operators.partition_rows import rows_between
+from gquery.runtime.records import replace
 
 
 class Collected:

@@ -6,7 +6,6 @@ choosing its target and looking for its kernels again. Nothing is taken as given
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import cast
 
 from gquery.execution.choose import bytes_on_device, is_promising
@@ -20,6 +19,7 @@ from gquery.kernels.targets.base import MorselTarget
 from gquery.kernels.targets.capabilities import PYTHON, capabilities
 from gquery.operators.specialize import fan_out, has_room, probed_tables
 from gquery.planner.physical import Pipeline, Probe, Stage
+from gquery.runtime.records import replace
 
 
 def work_ahead(state: Run, stage: Stage, pipeline: Pipeline, decision: Decision) -> None:

@@ -10,7 +10,6 @@ are partitioned and copied (`execution.hashed_rows`); all ranks see the same, an
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import combinations
 
 from gquery.columns.opaque import Opaque
@@ -26,7 +25,7 @@ from gquery.operators.base import Frame
 from gquery.operators.partition_rows import HashPartitioning, rows_between
 from gquery.operators.scatter_rows import Space, label_rows_of, scatter, space_for
 from gquery.planner.physical import Stored
-from gquery.runtime.records import dataclass
+from gquery.runtime.records import dataclass, replace
 
 
 @dataclass(frozen=True, eq=False)

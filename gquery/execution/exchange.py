@@ -7,7 +7,6 @@ over what is only queued: with it goes a mark on the rank's stream, for which th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Generic, TypeVar
 
 from gquery import tuning
@@ -41,7 +40,7 @@ from gquery.planner.physical import (
     WindowRows,
 )
 from gquery.planner.stage_columns import stage_columns
-from gquery.runtime.records import dataclass
+from gquery.runtime.records import dataclass, replace
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from gquery.execution.dataflow import Dataflow
@@ -23,7 +23,7 @@ from gquery.execution.stage_feedback import (
     UnitsKey,
 )
 from gquery.execution.stage_scalars import Expected, StageScalars
-from gquery.runtime.records import dataclass
+from gquery.runtime.records import dataclass, replace
 
 if TYPE_CHECKING:
     from gquery.columns.table import Table

@@ -9,7 +9,6 @@ arrays are read as they lie are made range by range instead.
 from __future__ import annotations
 
 import traceback
-from dataclasses import replace
 
 from gquery import tuning
 from gquery.errors import OutOfMemoryError
@@ -27,6 +26,7 @@ from gquery.planner.cut_pipeline import cut, sink_reads
 from gquery.planner.layouts import KeyEncoding, KeyPart
 from gquery.planner.physical import Compute, Group, GroupLayout, Pipeline, ReadStage, Stage, Stored
 from gquery.runtime.interrupt import check
+from gquery.runtime.records import replace
 
 
 def groups_by_parts(state: Run, stage: Stage, pipeline: Pipeline, report: StageReport) -> Frame | None:

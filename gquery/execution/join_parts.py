@@ -8,7 +8,6 @@ to the sink, or to the next such table, run part by part, and what they make goe
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from gquery import tuning
 from gquery.execution.joined_parts import JoinedParts, Stages
@@ -35,6 +34,7 @@ from gquery.planner.physical import (
     Stored,
 )
 from gquery.planner.stage_columns import stage_columns
+from gquery.runtime.records import replace
 
 RunStage = Callable[[Run, Stage, Pipeline, StageReport], None]
 

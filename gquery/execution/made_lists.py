@@ -8,13 +8,13 @@ frames that had it may be gone, and a join table need not hold them as columns.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from gquery.columns.opaque import Opaque
 from gquery.execution.state import Run
 from gquery.operators.base import Frame
 from gquery.planner.physical import Program, Stage
 from gquery.planner.stage_columns import stage_columns
+from gquery.runtime.records import replace
 
 
 def resolve_lists(state: Run, stage: Stage) -> None:

@@ -8,7 +8,6 @@ so that what is found out of them says nothing of the whole.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -39,6 +38,7 @@ from gquery.operators.partition_rows import (
     rows_between,
 )
 from gquery.planner.physical import Compute, Pipeline, Program, Stage, Stored
+from gquery.runtime.records import replace
 
 
 def can_have_parts(state: Run) -> bool:

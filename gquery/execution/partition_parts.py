@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Iterator
-from dataclasses import replace
 
 from gquery import tuning
 from gquery.device.device import Device
@@ -30,6 +29,7 @@ from gquery.operators.partition_rows import HashPartitioning
 from gquery.planner.partition_keys import frame_columns, partition_keys
 from gquery.planner.physical import OrderedGroups, SortRows, Stored, WindowRows
 from gquery.runtime.interrupt import check
+from gquery.runtime.records import replace
 
 Partitions = WindowRows | OrderedGroups
 

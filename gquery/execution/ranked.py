@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from itertools import combinations
 from typing import NamedTuple, cast
 
@@ -34,6 +33,7 @@ from gquery.execution.state import ExecutionContext, Rank, Run, StageReport
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.base import AbortableTarget
 from gquery.planner.physical import Pipeline, Program, ReadStage
+from gquery.runtime.records import replace
 
 
 def ranked(program: Program, ranks: int, feedback: RunFeedback) -> RankedFeedback:

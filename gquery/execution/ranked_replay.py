@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import NamedTuple, cast
 
 from gquery.columns.table import Table
@@ -30,6 +29,7 @@ from gquery.expression.frozen import frozen_single
 from gquery.kernels.kernel import Kernel
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.base import AbortableTarget
+from gquery.runtime.records import replace
 
 
 class _Part(NamedTuple):

@@ -9,7 +9,6 @@ been seen; those of levels that did not change stay.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 from gquery import tuning
 from gquery.columns.table import ColumnData
@@ -24,6 +23,7 @@ from gquery.operators.prefix import prefix
 from gquery.planner.physical import Program, RecursiveRows, RoundRows, Stage
 from gquery.planner.stage_inputs import stage_inputs
 from gquery.runtime.interrupt import check
+from gquery.runtime.records import replace
 
 RunStage = Callable[[Run, Stage, StageReport], None]
 _ROUND, _FIRST_LEVEL = 0, 1  # stages of a round's program that are given

@@ -17,7 +17,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import Protocol, cast
 
 from gquery import tuning
@@ -49,6 +48,7 @@ from gquery.planner.physical import (
     UnnestRows,
     WindowRows,
 )
+from gquery.runtime.records import replace
 
 
 class Way(Protocol):

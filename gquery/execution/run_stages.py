@@ -7,7 +7,6 @@ import time
 import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
 from typing import cast
 
 import numpy as np
@@ -46,6 +45,7 @@ from gquery.planner.physical import (
 )
 from gquery.runtime import stopwatch
 from gquery.runtime.interrupt import check
+from gquery.runtime.records import replace
 
 
 def run_stages(state: Run, first: int, end: int) -> None:

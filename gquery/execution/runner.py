@@ -7,7 +7,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from functools import partial
 from typing import cast
 
@@ -40,6 +39,7 @@ from gquery.operators.scan_ranges import Ranges, ScanRanges
 from gquery.planner.physical import Group, Materialize, Probe, Stage
 from gquery.runtime import stopwatch
 from gquery.runtime.interrupt import check, current
+from gquery.runtime.records import replace
 
 
 class Runner:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import assert_never
 
 from gquery import tuning
@@ -20,6 +19,7 @@ from gquery.operators.materialize import MaterializeRun
 from gquery.operators.merge_groups import merged_sink
 from gquery.operators.reduce_run import ReduceRun, as_group
 from gquery.planner.physical import Build, Group, Materialize, Reduce, Sink, Stage
+from gquery.runtime.records import replace
 from gquery.settings import Settings
 
 

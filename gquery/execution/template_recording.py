@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -40,7 +39,7 @@ from gquery.kernels.targets.base import AbortableTarget
 from gquery.operators.base import Frame, JoinIndex, words_a_row
 from gquery.operators.sort_keys import sort_keys
 from gquery.planner.physical import Program, SortRows
-from gquery.runtime.records import dataclass
+from gquery.runtime.records import dataclass, replace
 
 
 class Place(NamedTuple):

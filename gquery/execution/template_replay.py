@@ -9,7 +9,6 @@ rehearsing: the first stage that cannot be recorded, and those behind, run as us
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from typing import cast
 
 from gquery import tuning
@@ -27,6 +26,7 @@ from gquery.kernels.targets import get_target
 from gquery.kernels.targets.base import AbortableTarget
 from gquery.operators.prefix import rows_wanted
 from gquery.planner.physical import Pipeline, Probe, Program, SliceRows, SortRows, Stage
+from gquery.runtime.records import replace
 
 
 def replayed_stages(program: Program, context: ExecutionContext, feedback: RunFeedback) -> Table | None:

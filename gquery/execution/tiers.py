@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -29,6 +28,7 @@ from gquery.operators.partition_rows import rows_between
 from gquery.planner.physical import Materialize, Pipeline, Probe, ReadStage, ReadTable, Stage
 from gquery.planner.segments import finds_heads
 from gquery.runtime.interrupt import check
+from gquery.runtime.records import replace
 
 
 def has_tier(device: Device) -> bool:

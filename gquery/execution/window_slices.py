@@ -9,7 +9,6 @@ in the order of their numbers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -38,6 +37,7 @@ from gquery.planner.partition_keys import frame_columns
 from gquery.planner.physical import SortRows, Stored, WindowRows
 from gquery.planner.stage_columns import makes_lists
 from gquery.runtime.interrupt import check
+from gquery.runtime.records import replace
 
 Carried = Literal["number", "dense", "add", "min", "max"]
 """How the value of a row goes on from the slice before: from how many rows that had, or from its last value."""

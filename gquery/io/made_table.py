@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 
 from gquery import tuning
@@ -21,6 +20,7 @@ from gquery.device.buffer import Buffer
 from gquery.expression.types import Schema
 from gquery.io.column_cache import ColumnCache, count_column
 from gquery.io.memory import copy_of
+from gquery.runtime.records import replace
 from gquery.runtime.threads import run_all
 
 

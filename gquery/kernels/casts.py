@@ -5,8 +5,6 @@ A cast that cannot hold its value raises; TRY_CAST gives NULL in its place.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from gquery.errors import ConversionError
 from gquery.expression.expr import Cast, Literal
 from gquery.expression.facts import MICROS_PER_DAY
@@ -26,6 +24,7 @@ from gquery.kernels.bindings import NeedsHostError
 from gquery.kernels.code import Code
 from gquery.kernels.row_calls import row_call
 from gquery.kernels.values import Value, ValueProperties, value_properties
+from gquery.runtime.records import replace
 
 LEAST_BEYOND_REAL = 3.4028235677973366e38  # halfway between the largest float and what would follow it
 INFINITE = 0x7FF0000000000000  # the bits of the infinite double

@@ -7,7 +7,7 @@ and dictionary lookups stand in the modules beside this one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import assert_never
 
 from gquery import tuning
@@ -39,6 +39,7 @@ from gquery.kernels.row_calls import row_call
 from gquery.kernels.text_matches import by_scan
 from gquery.kernels.values import Value, ValueProperties, value_properties
 from gquery.runtime.interrupt import check
+from gquery.runtime.records import replace
 
 EXTREMES = {"greatest": "gt", "least": "lt"}
 ARITHMETIC = {"add", "subtract", "multiply", "divide", "int_divide", "modulo", "negate", "abs"}

@@ -15,7 +15,6 @@ group stands beside the accumulators: it costs a store, a count would cost an at
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from gquery import tuning
@@ -50,6 +49,7 @@ from gquery.operators.accumulate_state import (
 from gquery.operators.aggregates import emit_accumulate
 from gquery.operators.register_aggregation import accumulate_words, preaggregate, row_contributions
 from gquery.planner.aggregates import Accumulator
+from gquery.runtime.records import replace
 
 if TYPE_CHECKING:
     from gquery.planner.physical import Group

@@ -13,7 +13,6 @@ the last may have rows in others. Rows of these are accumulated by atomics, and 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from gquery import tuning
 from gquery.kernels import ir
@@ -24,6 +23,7 @@ from gquery.operators.aggregates import emit_accumulate
 from gquery.operators.reduce import identity
 from gquery.planner.aggregates import Accumulator
 from gquery.planner.physical import Group, Pipeline
+from gquery.runtime.records import replace
 
 _SLOT, _FIRST, _LAST = ir.Name("slot"), ir.Name("first"), ir.Name("last")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from types import ModuleType
 from typing import assert_never
 
@@ -50,6 +49,7 @@ from gquery.planner.physical import (
     UnnestRows,
     WindowRows,
 )
+from gquery.runtime.records import replace
 
 
 def run_breaker(

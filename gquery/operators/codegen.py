@@ -7,7 +7,7 @@ function. A Materialize that counts before it writes has two kernels with the sa
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import field, replace
+from dataclasses import field
 from functools import cached_property, partial
 from typing import assert_never, cast
 
@@ -53,6 +53,7 @@ from gquery.planner.physical import (
 )
 from gquery.planner.segments import closing
 from gquery.runtime import collector
+from gquery.runtime.records import replace
 
 _SEARCHES = frozenset({"shared_find", "one_of", "hash_str"})
 """Primitives with loops whose length is another for each row: four copies of one take an assembler four times as long."""

@@ -9,7 +9,6 @@ frame, for keys that do not encode (plain strings, floats, 128 bits): keys are c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from types import ModuleType
 
 import numpy as np
@@ -57,6 +56,7 @@ from gquery.operators.part_groups import send_groups, send_slots
 from gquery.operators.table_windows import is_inside
 from gquery.planner.aggregates import AggregatePlan, has_plain_count
 from gquery.planner.physical import TOUCHED, Group, ReadStage, Source
+from gquery.runtime.records import replace
 
 # ---- text -----------------------------------------------------------------------------------------------------------
 

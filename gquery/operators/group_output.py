@@ -7,7 +7,7 @@ row numbers the slots come in the order of their rows, and what the keys are is 
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import field, replace
+from dataclasses import field
 from functools import cached_property, partial
 from typing import Literal, assert_never, cast
 
@@ -51,7 +51,7 @@ from gquery.operators.materialize import POSITION
 from gquery.planner.aggregates import has_plain_count
 from gquery.planner.layouts import null_key
 from gquery.planner.physical import Group
-from gquery.runtime.records import dataclass
+from gquery.runtime.records import dataclass, replace
 
 Values = tuple[Array, Array | None]
 """The values of a column as its physical type has them, and their validity (uint8)."""

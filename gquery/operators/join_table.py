@@ -6,8 +6,6 @@ in use as rows were entered.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from gquery import tuning
 from gquery.columns.table import ColumnData
 from gquery.device.array import Array
@@ -27,7 +25,7 @@ from gquery.operators.join_build import is_counted, is_radix_partitioned, is_spe
 from gquery.operators.key_filter import is_selective
 from gquery.operators.merge_groups import Exchange, combined
 from gquery.planner.physical import JoinTable
-from gquery.runtime.records import dataclass
+from gquery.runtime.records import dataclass, replace
 
 
 @dataclass(slots=True)

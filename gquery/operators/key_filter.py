@@ -14,7 +14,6 @@ miss in the table, so this is right for joins of every kind.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from gquery import tuning
 from gquery.device.array import Array
@@ -29,6 +28,7 @@ from gquery.operators.join_build import slot_physical_type
 from gquery.operators.materialize import selectivity
 from gquery.planner.layouts import KeyFilter
 from gquery.planner.physical import Build, Group, JoinTable, Pipeline, Probe, Sink, Step
+from gquery.runtime.records import replace
 
 # ---- whether a table has a filter ----
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Literal, assert_never
 
 from gquery import tuning
@@ -49,7 +49,7 @@ from gquery.planner.physical import (
 )
 from gquery.planner.segments import SegmentSteps, segment_steps
 from gquery.planner.step_columns import columns_read
-from gquery.runtime.records import dataclass
+from gquery.runtime.records import dataclass, replace
 
 POSITION = ir.Name("pos")  # where the next row of the result is written
 _COUNT = ir.Name("n")  # of rows that are kept

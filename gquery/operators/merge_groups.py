@@ -8,7 +8,6 @@ depends on the key is an address in a state; of it the characters are exchanged.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import groupby
 from types import ModuleType
 from typing import Protocol, TypeVar
@@ -32,6 +31,7 @@ from gquery.operators.group_state import GroupState
 from gquery.operators.materialize import contiguous
 from gquery.planner.aggregates import AggregatePlan
 from gquery.planner.physical import Group
+from gquery.runtime.records import replace
 
 T = TypeVar("T")
 

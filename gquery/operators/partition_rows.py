@@ -7,8 +7,6 @@ part keep their order, so that a part of rows in order is in order.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from gquery import tuning
@@ -26,6 +24,7 @@ from gquery.kernels.builtin.key_hashes import OwnPart, PartRule, label_rows
 from gquery.kernels.builtin.scans import check_rows
 from gquery.kernels.readback import read_scalar
 from gquery.operators.base import Frame, words_a_row
+from gquery.runtime.records import replace
 
 
 @frozen_single

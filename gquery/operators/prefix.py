@@ -7,7 +7,6 @@ came out. A prefix is a view, so a GPU gets no more of a column than is read.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -33,6 +32,7 @@ from gquery.planner.physical import (
     SortRows,
 )
 from gquery.planner.segments import finds_heads
+from gquery.runtime.records import replace
 
 Takes = SortRows | DistinctRows | OrderedGroups  # pipeline breakers that take rows out of columns
 

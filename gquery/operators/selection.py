@@ -14,7 +14,6 @@ segment ends where the next one begins, so that its key is read no more. What ma
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import assert_never
 
 from gquery import tuning
@@ -43,6 +42,7 @@ from gquery.planner.physical import (
 )
 from gquery.planner.segments import segment_steps
 from gquery.planner.step_columns import accumulated, exprs_read
+from gquery.runtime.records import replace
 
 
 def compacted(pipeline: Pipeline, rows: int, joins: Mapping[int, JoinIndex]) -> Pipeline:

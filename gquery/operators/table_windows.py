@@ -10,7 +10,6 @@ drop few rows, and read little of each, are tested again in each window. For oth
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 
 from gquery import tuning
 from gquery.device.profile import DeviceProfile
@@ -25,6 +24,7 @@ from gquery.operators.materialize import selectivity
 from gquery.operators.text_scans import scannable_columns
 from gquery.planner.logical.tree import used_columns
 from gquery.planner.physical import FilterRows, Group, Pipeline, Probe, ReadStage, ReadTable
+from gquery.runtime.records import replace
 
 
 def windowed(pipeline: Pipeline, rows: int, target: str, profile: DeviceProfile) -> Pipeline:

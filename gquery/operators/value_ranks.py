@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from gquery.columns.table import ColumnData
@@ -11,6 +9,7 @@ from gquery.device.array import Array
 from gquery.device.device import Device
 from gquery.kernels.builtin import gathers, order, scans
 from gquery.operators.sort_keys import key_parts
+from gquery.runtime.records import replace
 
 
 def rank(column: ColumnData, device: Device) -> tuple[Array, ColumnData]:

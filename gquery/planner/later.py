@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import replace
 from typing import Generic, TypeVar, overload
 
 from gquery.planner.physical import Program, Stage
 from gquery.planner.rebind import Literals, Rebinding
 from gquery.runtime.nesting import with_room
+from gquery.runtime.records import replace
 
 T = TypeVar("T", bound=Hashable)
 

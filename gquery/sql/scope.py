@@ -8,14 +8,14 @@ mapped to the groups' columns; a subquery inside one must see the groups at once
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import field, replace
+from dataclasses import field
 from functools import cached_property
 
 from gquery.errors import BindError, did_you_mean
 from gquery.expression.expr import Column, Expr
 from gquery.expression.frozen import frozen_open
 from gquery.functions.structs import fields
-from gquery.runtime.records import dataclass
+from gquery.runtime.records import dataclass, replace
 
 
 @frozen_open

@@ -7,8 +7,6 @@ finds that aggregates in them are equal and computes them once.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from gquery.expression.expr import Expr
 from gquery.expression.traverse import transform as transform_expr
 from gquery.planner.logical.nodes import Plan
@@ -19,6 +17,7 @@ from gquery.planner.logical.tree import (
     own_subqueries,
     with_sources,
 )
+from gquery.runtime.records import replace
 
 
 def separate(plan: Plan, seen: dict[int, Plan] | None = None) -> Plan:

@@ -8,7 +8,6 @@ frame the row before with the same value says whether a row is the first of its 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -23,6 +22,7 @@ from gquery.operators.sort_keys import key_parts
 from gquery.operators.window.frames import Ranges
 from gquery.operators.window.positions import PositionKernel, Work, position_kernel, present_by_position
 from gquery.operators.window.rank_tree import count_below, rank_tree
+from gquery.runtime.records import replace
 
 _BEFORE = builtin_kernel(
     "found:*u32 starts:*u8 before:*u32",

@@ -6,7 +6,6 @@ are taken out of the column again.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -25,6 +24,7 @@ from gquery.operators.window.segment_scans import identity
 from gquery.operators.window.sliding import slides, sliding_column
 from gquery.operators.window.taking import take_or_null
 from gquery.planner.physical import Stored
+from gquery.runtime.records import replace
 
 
 def extreme_column(stored: Stored, call: WindowCall, op: Literal["min", "max"], work: Work) -> ColumnData:

@@ -7,7 +7,6 @@ one behind another in a list, and how many there are before each position says w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -34,6 +33,7 @@ from gquery.operators.window.positions import (
 )
 from gquery.operators.window.taking import Otherwise, constant_column, take_or_other
 from gquery.planner.physical import Stored
+from gquery.runtime.records import replace
 
 _FOUND = (
     "if ok:",

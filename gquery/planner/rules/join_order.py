@@ -29,6 +29,7 @@ from gquery.planner.logical.selectivity import weight
 from gquery.planner.logical.tree import cached, column_ids, used_columns, with_sources
 from gquery.planner.rules.join_cost import raw_rows
 from gquery.planner.rules.join_graph import JoinGraph
+from gquery.planner.rules.join_search import JoinSearch
 from gquery.planner.rules.semi_join_reduction import reduced_build_side
 from gquery.runtime.records import dataclass
 
@@ -77,7 +78,7 @@ class _Group:
     terms: list[Expr] = field(default_factory=list)  # conditions of inner joins
     filters: list[Expr] = field(default_factory=list)  # predicates of filters inside the group
     dependents: list[_Dependent] = field(default_factory=list)
-    graphs: dict[int, JoinGraph] = field(default_factory=dict)  # of the relations as they are, by probe side
+    searches: dict[int, JoinSearch] = field(default_factory=dict)  # in the relations as they are, by probe side
 
     # -- taking apart
 
@@ -141,13 +142,14 @@ class _Group:
         longest = max(numbers, key=lambda i: raw[i])
         if raw[longest] <= raw[heaviest]:
             return heaviest
-        return min((heaviest, longest), key=lambda i: self._graph(i).tree.cost)
+        return min((heaviest, longest), key=lambda i: self._search(i).tree.cost)
 
-    def _graph(self, probe_side: int) -> JoinGraph:
-        if probe_side not in self.graphs:
-            terms = tuple(dict.fromkeys(self.terms))
-            self.graphs[probe_side] = JoinGraph(self.relations, terms, probe_side, self.estimator)
-        return self.graphs[probe_side]
+    def _search(self, probe_side: int) -> JoinSearch:
+        if probe_side not in self.searches:
+            known = [s.graph for s in self.searches.values()]
+            graph = known[0] if known else JoinGraph(self.relations, tuple(dict.fromkeys(self.terms)), self.estimator)
+            self.searches[probe_side] = JoinSearch(graph, probe_side)
+        return self.searches[probe_side]
 
     def _put_early(self, probe_side: int, rows: list[float]) -> list[_Dependent]:
         """SEMI and ANTI joins on one relation go right above it; what is left stands above the inner joins."""
@@ -165,11 +167,11 @@ class _Group:
                 late.append(d)
             else:
                 self.relations[home], rows[home] = joined, kept
-                self.graphs.clear()
+                self.searches.clear()
         return late
 
     def _inner_joins(self, probe_side: int) -> Plan:
         if len(self.relations) == 1:
             here = tuple(dict.fromkeys(self.terms))
             return Filter(self.relations[0], conjunction(here)) if here else self.relations[0]
-        return self._graph(probe_side).best()
+        return self._search(probe_side).best()

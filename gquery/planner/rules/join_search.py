@@ -1,0 +1,144 @@
+"""The cheapest tree of a group of inner joins of which one is streamed, and the plan that it stands for (`join_order` says what
+is searched and why)."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from gquery import tuning
+from gquery.expression.expr import Call, Column, Expr
+from gquery.expression.traverse import conjunction
+from gquery.expression.types import BOOLEAN
+from gquery.planner.logical.key_ranges import pairs_selectivity
+from gquery.planner.logical.nodes import Join, JoinKind, Plan
+from gquery.planner.logical.properties import is_unique
+from gquery.planner.rules.join_cost import Matching, Tree, cost_of, least_cost
+from gquery.planner.rules.join_graph import JoinGraph, bits
+
+
+class JoinSearch:
+    """What is found in a graph where ``probe_side`` is the relation that is streamed."""
+
+    def __init__(self, graph: JoinGraph, probe_side: int) -> None:
+        self.graph = graph
+        self.probe_side = 1 << probe_side
+        self.columns: dict[int, list[Column | None]] = {}  # of a left side, by relations
+
+    def best(self) -> Plan:
+        return self._plan(self.tree)
+
+    @cached_property
+    def tree(self) -> Tree:
+        """The cheapest tree that was found."""
+        parts = [self._search(part) for part in self.graph.components()]
+        parts.sort(key=lambda t: (not t.mask & self.probe_side, t.rows))
+        tree = parts[0]
+        for part in parts[1:]:  # no condition between them: a cross join, the small ones first
+            tree = self._join(tree, part)
+        return tree
+
+    def _search(self, part: int) -> Tree:
+        graph = self.graph
+        members = list(bits(part))
+        if len(members) == 1:
+            return graph.base[members[0]]
+        pairs = None if len(members) > tuning.join_order.most_by_dp else graph.pairs_in(part)
+        if pairs is None:  # as well where nearly everything is joined with everything
+            return self._greedy(members)
+        found: dict[int, Tree] = {1 << i: graph.base[i] for i in members}
+        least = least_cost()
+        for a, b in pairs:
+            left, right, known = found[a], found[b], found.get(a | b)
+            if known is None:
+                found[a | b] = self._join(left, right)
+            elif (
+                left.cost + right.cost + (left.rows + right.rows) * least < known.cost
+            ):  # else whatever they cost together
+                found[a | b] = self._join(left, right, known)
+        return found[part]
+
+    def _greedy(self, members: list[int]) -> Tree:
+        trees = [self.graph.base[i] for i in members]
+        known: dict[tuple[int, int], Tree] = {}
+
+        def joined(a: Tree, b: Tree) -> Tree:
+            key = (a.mask, b.mask)
+            if key not in known:
+                known[key] = self._join(a, b)
+            return known[key]
+
+        while len(trees) > 1:
+            near = [self.graph.around_of(t.mask) for t in trees]
+            options = [(joined(a, b), a, b) for i, a in enumerate(trees) for b in trees[i + 1 :] if near[i] & b.mask]
+            best, a, b = min(options, key=lambda o: o[0].rows + o[0].cost - o[1].cost - o[2].cost)
+            trees = [t for t in trees if t is not a and t is not b] + [best]
+        return trees[0]
+
+    def _join(self, a: Tree, b: Tree, known: Tree | None = None) -> Tree:
+        """Two trees as one, or the tree that is ``known`` of their relations where that costs no more. The cheaper side is the
+        build side; the probe side is always streamed."""
+        if b.mask & self.probe_side or (not a.mask & self.probe_side and b.rows > a.rows):
+            a, b = b, a
+        graph, both = self.graph, a.mask | b.mask
+        pairs = self._equalities(a.mask, b.mask)
+        rows = a.rows * b.rows * pairs_selectivity([graph.keys_of(x, y) for x, y in pairs], a.rows, b.rows)
+        for mask, kept in graph.kept:
+            if mask & ~both == 0 and mask & a.mask and mask & b.mask:
+                rows *= kept
+        rows = max(rows, tuning.cardinality.least_rows)
+        left, right = {x.id for x, _ in pairs}, {y.id for _, y in pairs}
+        unique_a, unique_b = any(map(left.issuperset, a.keys)), any(map(right.issuperset, b.keys))
+        keys = (a.keys if unique_b else ()) + (b.keys if unique_a else ())
+        by: Matching = (
+            "equal"
+            if pairs
+            else "range"
+            if any(m & ~both == 0 and m & a.mask and m & b.mask for m in graph.ranges)
+            else "all"
+        )
+        cost = cost_of(a, b, by, unique_b)
+        if unique_a and not unique_b and not a.mask & self.probe_side:
+            other = cost_of(b, a, by, True)
+            if other < cost:
+                a, b, cost = b, a, other
+        if known is not None and not a.cost + b.cost + cost < known.cost:
+            return known
+        width = a.width + b.width
+        materialize = a.streamed * tuning.join_costs.materialize_source + rows * width
+        return Tree(both, rows, a.cost + b.cost + cost, keys, rows, materialize, a.streamed, width, a, b)
+
+    def _equalities(self, a: int, b: int) -> list[tuple[Column, Column]]:
+        """One (left column, right column) for each class of equal columns that both sides hold."""
+        both = zip(self._left_columns(a), self.graph.columns_in(b), strict=True)
+        return [(x, y) for x, y in both if x is not None and y is not None]
+
+    def _left_columns(self, mask: int) -> list[Column | None]:
+        """Of each class the column that a left side gives: one of the probe side is there without a probe."""
+        first = self.graph.columns_in(mask)
+        if not mask & self.probe_side:
+            return first
+        found = self.columns.get(mask)
+        if found is None:
+            own = self.graph.columns_in(self.probe_side)
+            found = self.columns[mask] = [c if o is None else o for o, c in zip(own, first, strict=True)]
+        return found
+
+    # -- the plan
+
+    def _plan(self, tree: Tree) -> Plan:
+        if tree.left is None or tree.right is None:
+            return self.graph.relations[tree.mask.bit_length() - 1]
+        a, b = tree.left, tree.right
+        left, right = self._plan(a), self._plan(b)
+        terms: list[Expr] = []
+        for x, _ in self._equalities(a.mask, b.mask):
+            y = self._build_key(x, b.mask, right)
+            terms.append(Call("eq", (x, y), BOOLEAN, x.nullable or y.nullable))
+        terms.extend(t for mask, t in self.graph.others if mask & ~tree.mask == 0 and mask & a.mask and mask & b.mask)
+        return Join(left, right, JoinKind.INNER, conjunction(tuple(terms)))
+
+    def _build_key(self, x: Column, mask: int, right: Plan) -> Column:
+        """Of the equal columns on the build side, the one that is known to be unique: its table needs no chains."""
+        columns = next(c for c in self.graph.classes if x in c)
+        choices = [c for c in columns if 1 << self.graph.home[c.id] & mask]
+        return next((c for c in choices if is_unique(right, frozenset((c.id,)))), choices[0])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 from array import array as int32s
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any, assert_never
 
 import numpy as np
@@ -21,6 +21,7 @@ from gquery.columns.arrow_intervals import AS_DECIMALS, as_decimals, export_inte
 from gquery.columns.arrow_names import sql_name
 from gquery.columns.opaque import Opaque
 from gquery.columns.table import ColumnData, Dictionary, Table
+from gquery.device.buffer import Pieces
 from gquery.expression.nested_types import from_outside, known_type, list_of, map_of, struct_of
 from gquery.expression.types import (
     BIGINT,
@@ -159,10 +160,21 @@ def export_schema(schema: Schema) -> pa.Schema:
 
 def export_table(table: Table) -> pa.Table:
     """A table with the Arrow types of its logical types, column names as they are (a result may repeat one)."""
-    arrays = [export_column(c) for c in table.columns]
+    arrays = [_in_chunks(c) for c in table.columns]
     if not arrays:
         return pa.table({"": pa.nulls(table.rows)}).select([])
     return pa.Table.from_arrays(arrays, schema=_schema_of(table.schema, arrays))
+
+
+def _in_chunks(column: ColumnData) -> pa.Array | pa.ChunkedArray:
+    """A column as `export_column` gives it; one whose values lie in pieces in as many chunks, so that none is copied."""
+    data = column.data
+    if not isinstance(data, Pieces) or column.physical_type.is_string or column.physical_type is PhysicalType.I128:
+        return export_column(column)
+    ends = [0, *accumulate(data.lengths)]
+    if len(ends) <= 2 or column.dtype.is_opaque or column.dtype.is_nested:
+        return export_column(column)
+    return pa.chunked_array([export_column(column.slice(low, high)) for low, high in pairwise(ends)])
 
 
 def _schema_of(schema: Schema, arrays: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Schema:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -101,6 +102,81 @@ class Buffer:
 
     def __repr__(self) -> str:
         return f"Buffer({self.dtype}[{self.length}] on {', '.join(d.name for d in self._copies)})"
+
+
+class Pieces(Buffer):
+    """Arrays of one device, one behind another, as one buffer: they are copied into one array when somebody first asks for it.
+    A piece whose values are all the same may repeat one (a stride of 0)."""
+
+    __slots__ = ("_device", "_pieces")
+
+    def __init__(self, pieces: Sequence[Array], device: Device) -> None:
+        self.dtype = pieces[0].dtype
+        self.length = sum(int(p.shape[0]) for p in pieces)
+        self._copies = {}
+        self._lock = threading.Lock()
+        self.used = next(_clock)
+        self._device = device
+        self._pieces = tuple(pieces)
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """See `Buffer`."""
+        return tuple(self._copies) or (self._device,)
+
+    @property
+    def lengths(self) -> list[int]:
+        """How many values each piece has; none once they are one array."""
+        return [] if self._copies else [int(p.shape[0]) for p in self._pieces]
+
+    @property
+    def cpu(self) -> Array | None:
+        """See `Buffer`."""
+        self._join()
+        return super().cpu
+
+    def holds(self) -> int:
+        """Bytes of the arrays that the pieces are views of."""
+        owners = {}
+        for piece in () if self._copies else self._pieces:
+            owner = piece
+            while isinstance(base := getattr(owner, "base", None), type(piece)):
+                owner = base
+            owners[id(owner)] = int(owner.nbytes)
+        return sum(owners.values())
+
+    def is_on(self, device: Device) -> bool:
+        """See `Buffer`."""
+        return device in self.devices
+
+    def on(self, device: Device, context: str = "") -> Array:
+        """See `Buffer.on`."""
+        self._join(context)
+        return super().on(device, context)
+
+    def slice(self, low: int, high: int) -> Buffer:
+        """See `Buffer.slice`: of pieces that are not one array yet, of those that it touches."""
+        with self._lock:
+            pieces = () if self._copies else self._pieces
+        if not pieces:
+            return super().slice(low, high)
+        found, at = [], 0
+        for piece in pieces:
+            first, last = max(low - at, 0), min(high - at, int(piece.shape[0]))
+            if first < last:
+                found.append(piece[first:last])
+            at += int(piece.shape[0])
+        if len(found) == 1 and found[0].strides[0]:
+            return Buffer(found[0], self._device)
+        return Pieces(found or [pieces[0][:0]], self._device)
+
+    def _join(self, context: str = "") -> None:
+        with self._lock:
+            if self._copies:
+                return
+            made = self._device.empty(self.length, self.dtype, context)
+            self._device.xp.concatenate(self._pieces, out=made)
+            self._copies[self._device], self._pieces = made, ()
 
 
 class _Window(Buffer):

@@ -16,7 +16,7 @@ from gquery import tuning
 from gquery.columns.looked_over import looked_over
 from gquery.columns.store import TableStore
 from gquery.columns.table import ColumnData, ColumnStatistics, Table
-from gquery.device.buffer import Buffer
+from gquery.device.buffer import Buffer, Pieces
 from gquery.expression.types import Schema
 from gquery.io.column_cache import ColumnCache, count_column
 from gquery.io.memory import copy_of
@@ -98,10 +98,17 @@ def _own_buffer(buffer: Buffer, on_host: bool) -> Buffer:
     if on_host and buffer.cpu is None:
         return Buffer(buffer.host)
     device = buffer.devices[0]
+    if isinstance(buffer, Pieces) and buffer.holds() <= _allowed(buffer.nbytes):
+        return buffer
     array = buffer.on(device)
     owner = array
     while isinstance(base := getattr(owner, "base", None), type(array)):
         owner = base
-    if owner.nbytes <= tuning.memory.kept_slack * array.nbytes + tuning.memory.least_spilled:
+    if owner.nbytes <= _allowed(array.nbytes):
         return buffer
     return Buffer(array.copy() if device.is_cpu else copy_of(array), device)
+
+
+def _allowed(needed: int) -> float:
+    """How many bytes may be held for so many that are needed."""
+    return tuning.memory.kept_slack * needed + tuning.memory.least_spilled

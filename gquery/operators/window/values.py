@@ -31,6 +31,7 @@ from gquery.operators.window.positions import (
     prefix,
     present_by_position,
 )
+from gquery.operators.window.shifted import shifted_column
 from gquery.operators.window.taking import Otherwise, constant_column, take_or_other
 from gquery.planner.physical import Stored
 from gquery.runtime.records import replace
@@ -54,6 +55,8 @@ def value_column(stored: Stored, call: WindowCall, work: Work) -> ColumnData:
         rows, there, other = _sources(stored, call, None, work)
         return take_or_other(column, device.zeros(rows.size, np.uint32), there, other, stored, work)
     column = work.column(call.args[0])
+    if (shifted := shifted_column(stored, call, column, work)) is not None:
+        return shifted
     rows, there, other = _sources(stored, call, column, work)
     return take_or_other(column, rows, there, other, stored, work)
 

@@ -14,6 +14,7 @@ import argparse
 import json
 import os
 import re
+import shutil
 import signal
 import statistics
 import subprocess
@@ -72,7 +73,10 @@ def main() -> None:
         print(f"first {first:.1f} s, second {again:.1f} s, all {time.perf_counter() - start:.1f} s with connecting")
         if alone is not None:
             print(f"one process of {given.beside} threads, second {beside:.1f} s: {again / beside:.2f} times that")
-        print(f"through the sockets beyond a result at most {more / 1e6:.2f} MB")
+        if shutil.which("ss") is None:
+            print("through the sockets: not known, there is no program ss")
+        else:
+            print(f"through the sockets beyond a result at most {more / 1e6:.2f} MB")
         for worker in workers:
             worker.send_signal(signal.SIGKILL)
         start = time.perf_counter()
@@ -121,7 +125,9 @@ def cluster(workers: int, threads: int) -> Iterator[tuple[str, list[subprocess.P
 
 
 def socket_bytes() -> int:
-    """What this process has sent and got through its TCP sockets, which are open still."""
+    """What this process has sent and got through its TCP sockets, which are open still; 0 where there is no `ss` to tell."""
+    if shutil.which("ss") is None:
+        return 0
     listed = subprocess.run(["ss", "-tinpO"], capture_output=True, text=True, check=True).stdout
     own = [line for line in listed.splitlines() if f"pid={os.getpid()}," in line]
     return sum(int(n) for line in own for n in re.findall(r"bytes_(?:received|sent):(\d+)", line))

@@ -14,15 +14,17 @@ from gquery.errors import BindError, did_you_mean
 from gquery.expression.expr import Column, Expr, Literal, new_column
 from gquery.expression.nested_types import known_type
 from gquery.expression.types import DType
-from gquery.functions import cast
+from gquery.functions import cast, is_aggregate
 from gquery.planner.logical.nodes import Project, Query
 from gquery.runtime.records import replace
 from gquery.sql.bind_forms import result_of
 from gquery.sql.bind_query import QueryScopes
+from gquery.sql.calls import function_call, is_call
 from gquery.sql.catalog import columns_of
 from gquery.sql.ctes import Ctes
 from gquery.sql.grammar_tokens import Form, marked
 from gquery.sql.inserted_values import constant_rows, parameters_of
+from gquery.sql.parse import located
 from gquery.sql.separate import separate
 from gquery.sql.statement import AppendRows, ChangeTable, CreateTable, Statement
 
@@ -45,7 +47,7 @@ def changed(form: Form, tree: exp.Expr, binder: QueryScopes) -> Statement:
         case "update":
             return ChangeTable(form.name, table, _updated(form, tree, binder, table), is_marked=True)
         case _:
-            return ChangeTable(form.name, table, _kept(tree, binder))
+            return ChangeTable(form.name, table, _kept(form, tree, binder))
 
 
 def _defined(form: Form, tree: exp.Expr, binder: QueryScopes) -> CreateTable:
@@ -101,8 +103,13 @@ def _converted(value: Column | None, dtype: DType) -> Expr:
     return cast(Literal(None, dtype) if value is None else value, dtype)
 
 
-def _kept(tree: exp.Expr, binder: QueryScopes) -> Query:
+def _kept(form: Form, tree: exp.Expr, binder: QueryScopes) -> Query:
     """The rows that DELETE leaves: those of which its condition is not true."""
+    if dict(form.options)["others"]:
+        from gquery.sql.bind_changes_from import kept_beside
+
+        assert isinstance(tree, exp.Select)
+        return kept_beside(tree, binder)
     where = tree.args.get("where")
     condition = exp.false() if where is None else exp.Not(this=_is_true(where.this))
     tree.set("where", exp.Where(this=condition))
@@ -112,22 +119,47 @@ def _kept(tree: exp.Expr, binder: QueryScopes) -> Query:
 def _updated(form: Form, tree: exp.Expr, binder: QueryScopes, table: TableSource) -> Query:
     """All rows, with new values in those of which the condition is true, and a column that says which these are."""
     places = _places(form.names, form.name, table, "UPDATE")
+    _check_one_row(tree, binder)
     values = dict(zip(places, tree.expressions, strict=True))
-    where = tree.args.get("where")
-    is_changed = exp.true() if where is None else _is_true(where.this)
-    rows = exp.Select(expressions=[exp.Star(), exp.alias_(is_changed, _CHANGED, quoted=True)])
-    rows = rows.from_(exp.alias_(_table(form.name), form.text, quoted=True, table=True), copy=False)
+    rows, made = _changed_rows(
+        form, tree, binder, {n: _cast(v, table.schema.fields[n].dtype) for n, v in values.items()}
+    )
     columns: list[exp.Expr] = []
     for n, f in enumerate(table.schema.fields):
         own: exp.Expr = exp.column(
             exp.to_identifier(f.name, quoted=True), table=exp.to_identifier(form.text, quoted=True)
         )
-        if n in values:
-            own = exp.Case(ifs=[exp.If(this=_flag(), true=_cast(values[n], f.dtype))], default=own)
+        if n in made:
+            own = exp.Case(ifs=[exp.If(this=_flag(), true=made[n])], default=own)
         columns.append(exp.alias_(own, f.name, quoted=True))
-    made = exp.Select(expressions=[*columns, _flag()])
-    made = made.from_(rows.subquery(exp.to_identifier(form.text, quoted=True), copy=False), copy=False)
-    return result_of(binder, made)
+    query = exp.Select(expressions=[*columns, _flag()])
+    query = query.from_(rows.subquery(exp.to_identifier(form.text, quoted=True), copy=False), copy=False)
+    return result_of(binder, query)
+
+
+def _check_one_row(tree: exp.Expr, binder: QueryScopes) -> None:
+    """BindError for a new value that is made of more than its row, but by a subquery."""
+    for value in tree.expressions:
+        for node in value.walk(prune=lambda n: isinstance(n, exp.Query)):
+            is_window = isinstance(node, exp.Window)
+            if is_window or (is_call(node) and is_aggregate(function_call(node)[0])):
+                what = "window functions" if is_window else "aggregates"
+                raise located(BindError(f"UPDATE cannot contain {what}, but in a subquery"), binder.sql, node)
+
+
+def _changed_rows(
+    form: Form, tree: exp.Expr, binder: QueryScopes, values: dict[int, exp.Expr]
+) -> tuple[exp.Select, dict[int, exp.Expr]]:
+    """All rows of the table with a column that says which are changed, and the new values over them."""
+    if dict(form.options)["others"]:
+        from gquery.sql.bind_changes_from import new_value, rows_beside
+
+        assert isinstance(tree, exp.Select)
+        return rows_beside(tree, values, binder), {n: new_value(n) for n in values}
+    where = tree.args.get("where")
+    is_changed = exp.true() if where is None else _is_true(where.this)
+    rows = exp.Select(expressions=[exp.Star(), exp.alias_(is_changed, _CHANGED, quoted=True)])
+    return rows.from_(exp.alias_(_table(form.name), form.text, quoted=True, table=True), copy=False), values
 
 
 def _flag() -> exp.Column:

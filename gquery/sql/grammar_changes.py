@@ -16,8 +16,8 @@ from gquery.sql.lexer import QUOTED
 CHANGES = frozenset(("insert", "update", "delete", "truncate"))
 _CONSTRAINTS = frozenset(("primary", "unique", "check", "constraint", "foreign"))
 _REFUSED = {
-    "returning": "RETURNING", "from": "UPDATE with FROM", "using": "DELETE with USING", "on": "ON CONFLICT", "or": "INSERT OR",
-    "default": "DEFAULT: columns have none",
+    "returning": "RETURNING; a query before or behind it has the rows", "on": "ON CONFLICT; tables have no keys",
+    "or": "INSERT OR; tables have no keys", "default": "DEFAULT: columns have none",
 }  # fmt: skip
 
 
@@ -106,10 +106,12 @@ class ChangeReader(FromReader):
         name = self._name_of_table()
         self._table_name()
         self._alias()
-        self._refuse("using")
+        others = self.word == "using"
+        if others:
+            self._others()
         if self.take("where"):
             self.expression()
-        self.reading.form = Form("delete", name)
+        self.reading.form = Form("delete", name, options=(("others", others),))
 
     def _truncate(self) -> None:
         self.blank()
@@ -119,7 +121,7 @@ class ChangeReader(FromReader):
         self.say_before("from")
         self._table_name()
         self.say_before("select", "*")
-        self.reading.form = Form("delete", name)
+        self.reading.form = Form("delete", name, options=(("others", False),))
 
     def _update(self) -> None:
         self.say("select")
@@ -139,11 +141,18 @@ class ChangeReader(FromReader):
             self.expression()
             if not self.take(","):
                 break
-        self._refuse("from")
         self.say_before("from", name, "as", alias)
+        others = self.word == "from"
+        if others:
+            self._others()
         if self.take("where"):
             self.expression()
-        self.reading.form = Form("update", name, names=tuple(names), text=alias)
+        self.reading.form = Form("update", name, alias, tuple(names), (("others", others),))
+
+    def _others(self) -> None:
+        """The tables that a table is changed by, behind it and a comma."""
+        self.say(",")
+        self._from(is_first=True)
 
     # ---- words -----------------------------------------------------------------------------------------------------------
 

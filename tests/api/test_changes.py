@@ -41,9 +41,29 @@ UPDATE t SET b = NULL WHERE NULL
 DELETE FROM t WHERE a > 12
 DELETE FROM t WHERE NULL
 DELETE FROM t AS z WHERE EXISTS (SELECT 1 FROM t w WHERE w.a > z.a AND z.a < 2)
+CREATE TABLE u AS SELECT range::INTEGER AS k, range % 3 AS g, 'u' || range AS v FROM range(6)
+INSERT INTO u VALUES (NULL, NULL, NULL)
+UPDATE t SET b = v, g = g0 + t.a FROM (SELECT k, v, g AS g0 FROM u) w WHERE w.k = t.a
+UPDATE t AS z SET b = NULL FROM u, (VALUES (1), (NULL)) q(n) JOIN range(2) r(m) ON r.m = q.n WHERE u.k = z.a AND r.m < u.k
+UPDATE t SET c = 1 FROM u WHERE NULL
+UPDATE t SET c = 2 FROM u WHERE u.k > 100 AND u.k = t.a
+UPDATE u SET g = 7 FROM (SELECT max(a) - 8 AS m FROM t) t WHERE t.m > u.k
+UPDATE u SET v = w.v || '!' FROM u w WHERE w.k = u.k + 1
+DELETE FROM u USING u w WHERE w.k = u.k + 1 AND w.k < 3
+DELETE FROM u AS z USING t, range(3) r(n) WHERE z.k = t.a + r.n
+DELETE FROM u USING t WHERE t.a IS NULL AND u.k IS NULL
+DELETE FROM t USING u WHERE u.k < 0
+DELETE FROM t USING (SELECT 1 WHERE false) w
+DELETE FROM u USING t WHERE t.a < u.k AND t.a IN (SELECT k FROM u)
+DROP TABLE u
 TRUNCATE t
 INSERT INTO t SELECT * FROM t
 CREATE OR REPLACE TABLE t(x INTEGER)
+CREATE TABLE u AS SELECT 1 AS y
+UPDATE t SET x = y FROM u
+DELETE FROM t USING u
+DELETE FROM u USING t
+DROP TABLE u
 CREATE TABLE IF NOT EXISTS t(y INTEGER)
 INSERT INTO t SELECT range FROM range(5)
 DELETE FROM t
@@ -97,12 +117,20 @@ def test_a_script_of_changes(target: str, ranks: int | None) -> None:
         ("UPDATE t SET a = 1, a = 2", errors.BindError, "'a' twice"),
         ("UPDATE t SET a = a + 200", errors.DataError, "TINYINT"),
         ("UPDATE t SET a = DEFAULT", errors.NotSupportedError, "DEFAULT"),
-        ("UPDATE t SET a = 1 FROM t u", errors.NotSupportedError, "UPDATE with FROM"),
+        ("UPDATE t SET a = a FROM t u", errors.BindError, "ambiguous"),
+        ("UPDATE t SET a = u.a + 200 FROM t u", errors.DataError, "TINYINT"),
+        ("UPDATE t SET a = u.s FROM t u WHERE t.a = u.a", errors.DataError, "'x'"),
+        ("UPDATE t SET a = 1 + max(u.a) FROM t u", errors.BindError, r"UPDATE cannot contain aggregates.*\n.*\n +\^"),
+        ("UPDATE t SET a = max(a) OVER ()", errors.BindError, "UPDATE cannot contain window functions"),
+        ("UPDATE t SET a = 1 FROM t", errors.BindError, "t"),
+        ("UPDATE t SET a = 1 FROM", errors.ParseError, "ends too early"),
         ("UPDATE t a = 1", errors.ParseError, "SET is expected"),
         ("UPDATE t SET a == 1", errors.ParseError, "= is expected"),
         ("UPDATE t SET s = z.s", errors.BindError, "z"),
         ("DELETE FROM t WHERE no", errors.BindError, "no"),
-        ("DELETE FROM t USING t u WHERE u.a = t.a", errors.NotSupportedError, "DELETE with USING"),
+        ("DELETE FROM t USING t u WHERE a = 1", errors.BindError, "ambiguous"),
+        ("DELETE FROM t USING t u WHERE u.a + 200::TINYINT = t.a", errors.DataError, "TINYINT"),
+        ("DELETE FROM t USING nothing", errors.CatalogError, "'nothing' does not exist"),
         ("DELETE t", errors.ParseError, "FROM is expected"),
         ("DELETE FROM v", errors.CatalogError, "is a view"),
         ("TRUNCATE nothing", errors.CatalogError, "'nothing' does not exist"),

@@ -14,7 +14,6 @@ from gquery.expression.traverse import transform as transform_expr
 from gquery.functions import call
 from gquery.planner.logical.nodes import Apply, Filter, Join, JoinKind, Plan, Query, Scan, Values
 from gquery.planner.logical.tree import column_ids, free_columns
-from gquery.sql.bind_asof import asof_join, right_asof_join
 from gquery.sql.bind_catalog import FUNCTIONS, SCHEMA, schema_table, table_function
 from gquery.sql.bind_expr import ExprBinder
 from gquery.sql.bind_files import reader_arguments, reader_of
@@ -262,6 +261,8 @@ class FromBinder:
     def _asof(
         self, left: tuple[Plan, Scope], right: tuple[Plan, Scope], kind: JoinKind, condition: Expr, side: str
     ) -> tuple[Plan, Scope]:
+        from gquery.sql.bind_asof import asof_join, right_asof_join
+
         if side == "RIGHT":
             plan = right_asof_join(left[0], right[0], condition)
         else:

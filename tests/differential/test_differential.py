@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from zlib import crc32
+
 import pytest
 
 from tests.support.cases import Case, read_cases
@@ -19,7 +21,10 @@ def test_interpreted(case: Case) -> None:
 
 @pytest.mark.parametrize("case", COMPILED, ids=lambda c: c.name)
 def test_compiled_for_the_cpu(case: Case) -> None:
-    assert_same(case.sql, case.tables(), case.ordered, targets=("cpu",), ranks=case.ranks)
+    """On one of the numbers of ranks: all have the same primitives, every case is interpreted on each, and the slow tests compile
+    it for each."""
+    ranks = case.ranks[crc32(case.name.encode()) % len(case.ranks)]
+    assert_same(case.sql, case.tables(), case.ordered, targets=("cpu",), ranks=(ranks,))
 
 
 @pytest.mark.cuda

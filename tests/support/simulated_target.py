@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from types import FunctionType
 from typing import Any
@@ -33,14 +34,21 @@ def load(pointer: Any, i: int) -> int:
     return int(pointer[i])
 
 
-def _namespace(thread: int, threads: int) -> dict[str, Any]:
-    """Primitives for one thread."""
+_block = ContextVar("_block", default=0)
+
+
+def _thread_index() -> int:
+    return _block.get() * THREADS + simulated.block_thread()
+
+
+def _namespace() -> dict[str, Any]:
+    """Primitives, which ask who calls them."""
     found = dict(primitives())
     for module in _SIMULATED:
         found |= {k: v for k, v in vars(module).items() if isinstance(v, FunctionType) and not k.startswith("_")}
     found["load_i64"] = found["load_u32"] = load
     found |= {"uint32": int, "uint64": int, "device": lambda f: f, "inlined": lambda f: f}
-    found |= {"thread_index": lambda: thread, "thread_count": lambda: threads}
+    found |= {"thread_index": _thread_index, "thread_count": lambda: BLOCKS * THREADS}
     for module in (checked, groups, tables):
         for name, f in vars(module).items():
             if isinstance(f, FunctionType) and f.__module__ == module.__name__:
@@ -88,18 +96,18 @@ class SimulatedTarget(CudaTarget):
         return found.view(_Elements) if parameter.type == "i64" else found
 
     def run(self, compiled: Compiled, lo: int, hi: int, arguments: Sequence[Any], shared_words: int = 0) -> None:
-        kernel = compiled.kernel
+        kernel, namespace = compiled.kernel, _namespace()
+        exec(self._codes[kernel.digest], namespace)
+
+        def play(number: int, block: simulated.Block, thread: int) -> None:
+            simulated.enter(block, thread)
+            _block.set(number)
+            namespace["kernel"](lo, hi, np.zeros(1, np.uint32), np.full(1, 2**63 - 1), *arguments)
+
         for number in range(BLOCKS if hi > lo else 0):
             private, shared = (shared_words, 0) if kernel.uses_private else (0, shared_words)
             mine = simulated.Block(THREADS, words=private, shared=shared)
-
-            def play(thread: int, mine: simulated.Block = mine, first: int = number * THREADS) -> None:
-                simulated.enter(mine, thread)
-                namespace = _namespace(first + thread, BLOCKS * THREADS)
-                exec(self._codes[kernel.digest], namespace)
-                namespace["kernel"](lo, hi, np.zeros(1, np.uint32), np.full(1, 2**63 - 1), *arguments)
-
-            in_turns([partial(play, thread) for thread in range(THREADS)])
+            in_turns([partial(play, number, mine, thread) for thread in range(THREADS)])
 
 
 TARGET = SimulatedTarget()

@@ -59,11 +59,14 @@ class Changes(Plans):
             rows = self.run_plan(self._plan(statement.query))
             self._catalog.append(statement.name, statement.columns, self._stored(statement.name, rows))
             return rows.rows
-        self._catalog.append(statement.name, statement.columns, values)
+        kept = None
         if text is not None and statement.parameters is not None:
             from gquery.sql.types import python_literals
 
-            self._inserts[text] = statement, values, frozenset(python_literals(params))
+            kept = statement, values, frozenset(python_literals(params))  # before the rows are in: it may refuse one
+        self._catalog.append(statement.name, statement.columns, values)
+        if text is not None and kept is not None:
+            self._inserts[text] = kept
         return len(values)
 
     def _append_again(self, text: str, params: Parameters) -> int | None:

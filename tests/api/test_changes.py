@@ -277,6 +277,16 @@ def test_an_insert_costs_what_its_rows_cost(monkeypatch: pytest.MonkeyPatch) -> 
     assert db.sql("SELECT count(*), sum(a), count(DISTINCT s) FROM t").fetchall() == [(564, 126766, 2)]
 
 
+def test_an_insert_whose_parameter_is_refused_adds_no_row() -> None:
+    """Also where no value of the statement reads that parameter."""
+    db = gquery.connect("cpu")
+    db.sql("CREATE TABLE t (a INTEGER)")
+    for _ in range(2):
+        with pytest.raises(errors.InterfaceError, match="type list"):
+            db.execute("INSERT INTO t VALUES ($a)", {"a": 1, "unused": [1]})
+    assert db.sql("SELECT count(*) FROM t").fetchall() == [(0,)]
+
+
 def test_an_insert_that_ran_before_sees_what_a_table_has_become() -> None:
     db = gquery.connect("python")
     insert, rows = "INSERT INTO t VALUES (?, 7)", "SELECT * FROM t"

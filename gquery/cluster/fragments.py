@@ -15,7 +15,7 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any, NamedTuple, TypeVar, cast
 
-from gquery.cluster.moving import packed, unpacked
+from gquery.cluster.moving import Packed, packed, unpacked
 from gquery.distributed.transport import RankAbortedError
 from gquery.errors import InternalError
 from gquery.runtime import interrupt
@@ -27,13 +27,13 @@ class Handed(NamedTuple):
     """What a rank hands over at one exchange: the collective with its name, and the value, packed."""
 
     call: str
-    value: bytes
+    value: Packed
 
 
 class Ended(NamedTuple):
     """What a rank has made in the end, packed."""
 
-    made: bytes
+    made: Packed
 
 
 Outcome = Handed | Ended

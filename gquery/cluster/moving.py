@@ -2,6 +2,10 @@
 
 A table is sent as the key that it has on the cluster, and each side puts its own in that place. A buffer is sent as an array of
 the host. Of dictionaries a process has one for each digest, so that columns which have the same one compare by codes.
+
+What arrays hold stands beside the pickled bytes, since Dask sends arrays as they lie and copies bytes at each step. It is copied
+when a value is packed, as whoever packs goes on and may write to its arrays while they wait to be sent, and again when it is
+unpacked, as a value can be unpacked more than once.
 """
 
 from __future__ import annotations
@@ -10,7 +14,7 @@ import io
 import pickle
 import threading
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakValueDictionary
 
 import cloudpickle
@@ -27,11 +31,20 @@ _dictionaries: WeakValueDictionary[bytes, Dictionary] = WeakValueDictionary()
 _lock = threading.Lock()
 
 
+class Packed(NamedTuple):
+    """A value as bytes: ``head`` is its pickle, ``buffers`` hold what its arrays hold, each as an array of uint8."""
+
+    head: bytes
+    buffers: tuple[Any, ...] = ()
+
+
 class _Packing(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
     """A pickler that knows the tables of a cluster by their identity."""
 
-    def __init__(self, file: io.BytesIO, tables: Mapping[int, str]) -> None:
-        super().__init__(file, protocol=5)
+    def __init__(
+        self, file: io.BytesIO, tables: Mapping[int, str], beside: Callable[[pickle.PickleBuffer], None]
+    ) -> None:
+        super().__init__(file, protocol=5, buffer_callback=beside)
         self._tables = tables
 
     def persistent_id(self, value: Any) -> str | None:
@@ -53,8 +66,8 @@ class _Packing(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
 
 
 class _Unpacking(pickle.Unpickler):
-    def __init__(self, file: io.BytesIO, table: Callable[[str], object]) -> None:
-        super().__init__(file)
+    def __init__(self, data: Packed, table: Callable[[str], object]) -> None:
+        super().__init__(io.BytesIO(data.head), buffers=[b.copy() for b in data.buffers])
         self._table = table
 
     def persistent_load(self, key: Any) -> object:
@@ -62,16 +75,16 @@ class _Unpacking(pickle.Unpickler):
         return self._table(key)
 
 
-def packed(value: object, tables: Mapping[int, str] | None = None) -> bytes:
+def packed(value: object, tables: Mapping[int, str] | None = None) -> Packed:
     """A value as bytes; ``tables`` gives the keys of those that stay behind, by the ids of their sources."""
-    file = io.BytesIO()
-    _Packing(file, tables or {}).dump(value)
-    return file.getvalue()
+    file, beside = io.BytesIO(), list[Any]()
+    _Packing(file, tables or {}, lambda b: beside.append(np.frombuffer(b.raw(), np.uint8).copy())).dump(value)
+    return Packed(file.getvalue(), tuple(beside))
 
 
-def unpacked(data: bytes, table: Callable[[str], object] = str) -> Any:
+def unpacked(data: Packed, table: Callable[[str], object] = str) -> Any:
     """The value; ``table`` gives what is put in the place of a table of that key."""
-    return _Unpacking(io.BytesIO(data), table).load()
+    return _Unpacking(data, table).load()
 
 
 def _buffer(array: Any) -> Buffer:

@@ -18,7 +18,7 @@ import pyarrow as pa
 from gquery import tuning
 from gquery.cluster.engine import Engine, be_like, works_otherwise
 from gquery.cluster.fragments import Ended, FragmentComm, Outcome, RankThread, Received
-from gquery.cluster.moving import packed, unpacked
+from gquery.cluster.moving import Packed, packed, unpacked
 from gquery.cluster.tables import Agreed, Described, FileTable, SentTable, Tables
 from gquery.columns.table import ColumnData, ColumnStatistics, Dictionary, Table
 from gquery.device.buffer import Buffer
@@ -52,8 +52,8 @@ class Plan:
 
     key: str
     size: int
-    program: bytes  # with its placement
-    tables: bytes  # of files, by key; and the keys of those that a stage reads as a whole on every rank
+    program: Packed  # with its placement
+    tables: Packed  # of files, by key; and the keys of those that a stage reads as a whole on every rank
     engine: Engine
 
 
@@ -235,7 +235,7 @@ def rank_table(session: _Session, table: FileTable, low: int, high: int) -> Rank
         return found
 
 
-def describe(share: Share, table: FileTable, fields: Sequence[int], rank: int) -> bytes:
+def describe(share: Share, table: FileTable, fields: Sequence[int], rank: int) -> Packed:
     """What columns of a rank's rows are like; a task of a first use."""
     session = session_of(share.session, share.engine)
     session.cache.workers = share.threads
@@ -313,7 +313,7 @@ def given(plan: Plan) -> Plan:
     return plan
 
 
-def fragment(request: Request, plan: Plan, memory: dict[str, bytes], received: Received) -> Outcome:
+def fragment(request: Request, plan: Plan, memory: dict[str, Packed], received: Received) -> Outcome:
     """The next fragment of a rank: what it hands over, or what it has made. A task."""
     for handed in received[-1] if received else ():
         if isinstance(handed, Ended):
@@ -339,12 +339,12 @@ def fragment(request: Request, plan: Plan, memory: dict[str, bytes], received: R
                 del session.ranks[at]
 
 
-def outcome(made: Sequence[Outcome]) -> list[bytes] | None:
+def outcome(made: Sequence[Outcome]) -> list[Packed] | None:
     """What the ranks have made; None where they have not ended. A task."""
     return [m.made for m in made if isinstance(m, Ended)] if all(isinstance(m, Ended) for m in made) else None
 
 
-def _run(session: _Session, request: Request, plan: Plan, memory: dict[str, bytes], comm: FragmentComm) -> RanToEnd:
+def _run(session: _Session, request: Request, plan: Plan, memory: dict[str, Packed], comm: FragmentComm) -> RanToEnd:
     with session.lock:
         own = session.programs.get((plan.key, comm.rank))
         if own is None:
@@ -359,7 +359,7 @@ def _run(session: _Session, request: Request, plan: Plan, memory: dict[str, byte
     return RanToEnd(table, state.reports, meter, comm.exchanges, comm.handed_over == comm.exchanges)
 
 
-def _rank_program(session: _Session, plan: Plan, memory: dict[str, bytes], comm: FragmentComm) -> _RankProgram:
+def _rank_program(session: _Session, plan: Plan, memory: dict[str, Packed], comm: FragmentComm) -> _RankProgram:
     tables: Tables
     tables, whole = unpacked(plan.tables)
     made: dict[str, object] = {}

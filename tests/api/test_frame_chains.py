@@ -29,6 +29,24 @@ def test_chains(first: int, db: gquery.Connection) -> None:
         compare(seed, db)
 
 
+def test_a_window_is_filtered_behind_a_sort(db: gquery.Connection) -> None:
+    """The groups of a window were the ones streamed, and sorted rows came in the order of these."""
+    compare(663, db)
+
+
+@pytest.mark.parametrize("way", ["max", "median", "n_unique"])
+@pytest.mark.parametrize("key", ["a", "k"])
+def test_a_filter_on_a_window_of_sorted_rows_keeps_their_order(way: str, key: str, db: gquery.Connection) -> None:
+    def ids(f: Any, library: Any) -> list[int]:
+        in_order = f.sort("k", "i", descending=[True, True], nulls_last=True)
+        windowed = in_order.with_columns(m=getattr(library.col("a"), way)().over(key))
+        return [i for i, *_ in windowed.filter(library.col("t")).rows()]
+
+    for seed in range(500, 540):
+        rows = table(seed, seed % 23 + 3)
+        assert ids(db.from_data(rows), gquery) == ids(pl.from_arrow(rows), pl), seed
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(1000, 6000, 500))
 def test_many_chains(first: int, db: gquery.Connection) -> None:

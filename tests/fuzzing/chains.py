@@ -58,11 +58,13 @@ KINDS: Kinds = {"i": INT, "a": INT, "b": INT, "x": DBL, "s": STR, "k": STR, "t":
 
 @dataclass(frozen=True)
 class Chain:
-    """A chain up to some method: its text, the columns of what it gives, and whether the rows have an order."""
+    """A chain up to some method: its text, the columns of what it gives, whether the rows have an order, and whether it is that
+    of a sort, which a window over them keeps whatever is filtered then."""
 
     text: str
     kinds: Kinds
     is_ordered: bool
+    is_sorted: bool = False
 
 
 class Chains:
@@ -104,15 +106,15 @@ class Chains:
     def _with_columns(self, now: Chain) -> Chain:
         kind = self._kind()
         name = self._tape.one([self._name(), *now.kinds])
-        return Chain(
-            f"{now.text}.with_columns({name}={self._of(now, kind, 2)})", now.kinds | {name: kind}, now.is_ordered
-        )
+        text = f"{now.text}.with_columns({name}={self._of(now, kind, 2)})"
+        return replace(now, text=text, kinds=now.kinds | {name: kind})
 
     def _select(self, now: Chain) -> Chain:
         kept = [n for n in now.kinds if self._tape.chance(60)]
         made = {self._name(): self._kind(now.kinds) for _ in range(self._tape.count(0 if kept else 1, 2))}
         listed = [*(f'"{n}"' for n in kept), *(f"{n}={self._of(now, k, 2, columns=True)}" for n, k in made.items())]
-        return Chain(f"{now.text}.select({', '.join(listed)})", {n: now.kinds[n] for n in kept} | made, now.is_ordered)
+        kinds = {n: now.kinds[n] for n in kept} | made
+        return replace(now, text=f"{now.text}.select({', '.join(listed)})", kinds=kinds)
 
     def _sort(self, now: Chain) -> Chain:
         names = list(now.kinds)
@@ -121,7 +123,9 @@ class Chains:
         ways = [self._tape.chance(40) for _ in keys]
         last = self._tape.chance(50)
         listed = ", ".join(f'"{n}"' for n in keys)
-        return Chain(f"{now.text}.sort({listed}, descending={ways}, nulls_last={last})", now.kinds, is_ordered=True)
+        return Chain(
+            f"{now.text}.sort({listed}, descending={ways}, nulls_last={last})", now.kinds, True, is_sorted=True
+        )
 
     def _filter_by_all(self, now: Chain) -> Chain:
         """A filter that looks at other rows, too."""
@@ -131,8 +135,9 @@ class Chains:
         name = self._tape.one(names)
         way = self._tape.one(("mean", "max", "median", "min"))
         over = f'.over("{self._tape.one(list(now.kinds))}")' if self._tape.chance(50) else ""
-        is_ordered = now.is_ordered and not over  # rows of windows come as their plan has them
-        return Chain(f'{now.text}.filter(p.col("{name}") >= p.col("{name}").{way}(){over})', now.kinds, is_ordered)
+        is_ordered = now.is_ordered and (not over or now.is_sorted)
+        text = f'{now.text}.filter(p.col("{name}") >= p.col("{name}").{way}(){over})'
+        return Chain(text, now.kinds, is_ordered, is_ordered and now.is_sorted)
 
     def _some_of_groups(self, now: Chain) -> Chain:
         key, way = self._tape.one(list(now.kinds)), self._tape.one(("head", "tail"))
@@ -162,12 +167,12 @@ class Chains:
         if len(now.kinds) < 2:
             return now
         name = self._tape.one(list(now.kinds))
-        return Chain(f'{now.text}.drop("{name}")', {n: k for n, k in now.kinds.items() if n != name}, now.is_ordered)
+        return replace(now, text=f'{now.text}.drop("{name}")', kinds={n: k for n, k in now.kinds.items() if n != name})
 
     def _rename(self, now: Chain) -> Chain:
         old, new = self._tape.one(list(now.kinds)), self._name()
         kinds = {new if n == old else n: k for n, k in now.kinds.items()}
-        return Chain(f'{now.text}.rename({{"{old}": "{new}"}})', kinds, now.is_ordered)
+        return replace(now, text=f'{now.text}.rename({{"{old}": "{new}"}})', kinds=kinds)
 
     def _fill(self, now: Chain) -> Chain:
         return replace(now, text=f"{now.text}.fill_null({self._constant(self._tape.one((STR, BOOL)))})")
@@ -235,7 +240,7 @@ class Chains:
     def _numbered(self, now: Chain) -> Chain:
         name = self._name()
         text = f'{now.text}.with_row_index("{name}").with_columns({name}=p.col("{name}").cast(integer))'
-        return Chain(text, {name: INT} | now.kinds, is_ordered=True)
+        return replace(now, text=text, kinds={name: INT} | now.kinds)
 
     def _windows(self, now: Chain) -> Chain:
         kind = self._kind({n: k for n, k in now.kinds.items() if k in (INT, DBL, STR)} or now.kinds)
@@ -258,10 +263,11 @@ class Chains:
             text += f'.over("{self._tape.one(list(now.kinds))}")'
         text = ".fill_null".join((text, *behind))
         name = self._name()
-        kinds = now.kinds | {name: ways[way]}
-        return Chain(
-            f"{now.text}.with_columns({name}=({text}){'.cast(integer)' if ways[way] is INT else ''})", kinds, True
-        )
+        text = f"{now.text}.with_columns({name}=({text}){'.cast(integer)' if ways[way] is INT else ''})"
+        is_ordered = (
+            now.is_sorted or ".over" not in text
+        )  # else rows come as their plan has them, once they are filtered
+        return Chain(text, now.kinds | {name: ways[way]}, is_ordered, now.is_sorted)
 
     def _unpivot(self, now: Chain) -> Chain:
         on = [n for n, k in now.kinds.items() if k is INT][:3]

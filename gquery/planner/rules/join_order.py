@@ -14,6 +14,9 @@ into one first (`join_cost` says which is cheaper):
 Dynamic programming over the connected subsets (Moerkotte and Neumann, "Dynamic programming strikes back", 2008) finds
 the cheapest tree for up to ten relations; above that the pair that is cheapest to join is joined first. SEMI and ANTI
 joins in the group filter the relation they speak of; the other kinds keep their place above the inner joins.
+
+Rows that a user sorted keep their order under a window. Where the window became a join with groups of these rows
+(`whole_partitions`), the rows are the probe side, whatever it costs.
 """
 
 from __future__ import annotations
@@ -24,7 +27,21 @@ from gquery import tuning
 from gquery.expression.expr import Expr
 from gquery.expression.traverse import conjunction, conjuncts
 from gquery.planner.logical.cardinality import Estimator
-from gquery.planner.logical.nodes import Filter, Join, JoinKind, Plan, WorkingTable, sources
+from gquery.planner.logical.nodes import (
+    Aggregate,
+    Filter,
+    Join,
+    JoinKind,
+    Limit,
+    Plan,
+    Project,
+    Shared,
+    Sort,
+    Unnest,
+    Window,
+    WorkingTable,
+    sources,
+)
 from gquery.planner.logical.selectivity import weight
 from gquery.planner.logical.tree import cached, column_ids, used_columns, with_sources
 from gquery.planner.rules.join_cost import raw_rows
@@ -57,6 +74,41 @@ def _reads_round(plan: Plan) -> bool:
     if isinstance(plan, WorkingTable):
         return plan.level is None
     return cached(plan, "_reads_round", lambda: any(_reads_round(s) for s in sources(plan)))
+
+
+def _is_window_of_sorted_rows(relations: list[Plan], rows: int) -> bool:
+    """Whether one relation gives the rows of a sorted definition, and each of the others groups of it."""
+    if len(relations) == 1:
+        return False
+    own = _sorted_definitions(relations[rows])
+    return bool(own) and all(_is_made_of(r, own) for i, r in enumerate(relations) if i != rows)
+
+
+def _sorted_definitions(plan: Plan) -> frozenset[int]:
+    """The definitions whose rows a plan passes on in the order of a sort below them."""
+    passed: set[int] = set()
+    while True:
+        match plan:
+            case Filter(source=s) | Project(source=s) | Limit(source=s) | Window(source=s) | Unnest(source=s):
+                plan = s
+            case Join(left=s, kind=kind) if kind not in (JoinKind.INNER, JoinKind.FULL):
+                plan = s
+            case Join(left=s) if _is_window_of_sorted_rows([s, plan.right], 0):
+                plan = s
+            case Shared(definition=d):
+                passed.add(d.number)
+                plan = d.plan
+            case Sort():
+                return frozenset(passed)
+            case _:
+                return frozenset()
+
+
+def _is_made_of(plan: Plan, numbers: frozenset[int]) -> bool:
+    """Whether a plan gives groups of the rows of one of these definitions, or these rows, which are groups of one each."""
+    while isinstance(plan, Filter | Project | Aggregate | Join):  # DISTINCT groups groups, a semi-join leaves out rows
+        plan = sources(plan)[0]
+    return isinstance(plan, Shared) and plan.definition.number in numbers
 
 
 @dataclass(frozen=True)
@@ -135,7 +187,10 @@ class _Group:
 
     def _probe_side(self, rows: list[float]) -> int:
         """The relation to stream: the heaviest one, or the one of most rows below its filters if that chain is cheaper. In a
-        recursion one that has the rows of a round: tables over the others are built once."""
+        recursion one that has the rows of a round: tables over the others are built once. Of a window over sorted rows these."""
+        in_order = next((i for i in range(len(rows)) if _is_window_of_sorted_rows(self.relations, i)), None)
+        if in_order is not None:
+            return in_order
         raw = [raw_rows(r, n) for r, n in zip(self.relations, rows, strict=True)]
         numbers = [i for i, r in enumerate(self.relations) if _reads_round(r)] or range(len(rows))
         heaviest = max(numbers, key=lambda i: weight(raw[i], rows[i]))

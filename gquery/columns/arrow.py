@@ -21,7 +21,7 @@ from gquery.columns.arrow_intervals import AS_DECIMALS, as_decimals, export_inte
 from gquery.columns.arrow_names import sql_name
 from gquery.columns.opaque import Opaque
 from gquery.columns.table import ColumnData, Dictionary, Table
-from gquery.device.buffer import Pieces
+from gquery.device.buffer import InPieces
 from gquery.expression.nested_types import from_outside, known_type, list_of, map_of, struct_of
 from gquery.expression.types import (
     BIGINT,
@@ -169,7 +169,7 @@ def export_table(table: Table) -> pa.Table:
 def _in_chunks(column: ColumnData) -> pa.Array | pa.ChunkedArray:
     """A column as `export_column` gives it; one whose values lie in pieces in as many chunks, so that none is copied."""
     data = column.data
-    if not isinstance(data, Pieces) or column.physical_type.is_string or column.physical_type is PhysicalType.I128:
+    if not isinstance(data, InPieces) or column.physical_type.is_string or column.physical_type is PhysicalType.I128:
         return export_column(column)
     ends = [0, *accumulate(data.lengths)]
     if len(ends) <= 2 or column.dtype.is_opaque or column.dtype.is_nested:

@@ -104,7 +104,7 @@ class Buffer:
         return f"Buffer({self.dtype}[{self.length}] on {', '.join(d.name for d in self._copies)})"
 
 
-class Pieces(Buffer):
+class InPieces(Buffer):
     """Arrays of one device, one behind another, as one buffer: they are copied into one array when somebody first asks for it.
     A piece whose values are all the same may repeat one (a stride of 0)."""
 
@@ -168,7 +168,7 @@ class Pieces(Buffer):
             at += int(piece.shape[0])
         if len(found) == 1 and found[0].strides[0]:
             return Buffer(found[0], self._device)
-        return Pieces(found or [pieces[0][:0]], self._device)
+        return InPieces(found or [pieces[0][:0]], self._device)
 
     def _join(self, context: str = "") -> None:
         with self._lock:

@@ -16,7 +16,7 @@ from gquery import tuning
 from gquery.columns.looked_over import looked_over
 from gquery.columns.store import TableStore
 from gquery.columns.table import ColumnData, ColumnStatistics, Table
-from gquery.device.buffer import Buffer, Pieces
+from gquery.device.buffer import Buffer, InPieces
 from gquery.expression.types import Schema
 from gquery.io.column_cache import ColumnCache, count_column
 from gquery.io.memory import copy_of
@@ -98,7 +98,7 @@ def _own_buffer(buffer: Buffer, on_host: bool) -> Buffer:
     if on_host and buffer.cpu is None:
         return Buffer(buffer.host)
     device = buffer.devices[0]
-    if isinstance(buffer, Pieces) and buffer.holds() <= _allowed(buffer.nbytes):
+    if isinstance(buffer, InPieces) and buffer.holds() <= _allowed(buffer.nbytes):
         return buffer
     array = buffer.on(device)
     owner = array

@@ -36,11 +36,29 @@ def pieces_of(counts: Array, unit: int) -> Pieces:
 
 
 def close_gaps(array: Array, pieces: Pieces | None, words: int, device: Device, label: str) -> Array:
-    """The rows of the pieces one after another, of ``words`` elements each; the array itself where there are no gaps (None)."""
+    """The rows of the pieces one after another, of ``words`` elements each; the array itself where there are no gaps (None).
+
+    The caller gives the array up. Where most of it is kept, the pieces move down in it, which touches no new page. A view of an
+    array that somebody else has is copied, and so is one that an account counts: its bytes do not change.
+    """
     if not pieces:
         return array if pieces is None else array[:0]
     if len(pieces) == 1 and pieces[0][0] == 0:
         return array[: pieces[0][1] * words]
-    closed = device.empty_spillable(sum(n for _, n in pieces) * words, array.dtype, label)
+    kept = sum(n for _, n in pieces) * words
+    if kept >= array.size * tuning.materialization.moved_selectivity and array.flags.owndata and not device.is_counted:
+        _move_down(array, pieces, words)
+        array.resize(kept, refcheck=False)  # pages behind the rows go back to the system
+        return array
+    closed = device.empty_spillable(kept, array.dtype, label)
     np.concatenate([array[start * words : (start + n) * words] for start, n in pieces], out=closed)
     return closed
+
+
+def _move_down(array: Array, pieces: Pieces, words: int) -> None:
+    """Move the pieces to the array's beginning, the first one first: none is written over before it has moved."""
+    end = 0
+    for start, n in pieces:
+        if start * words > end:
+            array[end : end + n * words] = array[start * words : (start + n) * words]
+        end += n * words

@@ -14,6 +14,7 @@ _LOOKUPS = "2026-11-23: rows looked up together"
 _HOISTED = "2026-11-21: columns loaded ahead"
 _OPERATIONS = "2026-11-21: single operations on an H200"
 _ROUNDS = "2026-11-24: rows that a recursion has seen"
+_GAPS = "2026-11-27: gaps closed in place"
 _DRAFTS = "2026-11-24: drafts of a CPU's kernels"
 _INTERPRETED = "2026-11-21: what is interpreted, and for how long"
 
@@ -85,6 +86,12 @@ class Materialization(Record):
     )
     sparse_selectivity: float = number(
         0.1, "share of rows", "below which each morsel writes a few small pages of its part", _MANY_CORES
+    )
+    moved_selectivity: float = number(
+        0.5,
+        "share of rows",
+        "of an array that are kept, from which on its gaps are closed within it: fewer are copied sooner",
+        _GAPS,
     )
     bounded_least_rows: int = number(
         2**16, "rows", "of a source from which on a CPU speculates that a fan-out makes few rows", _FEW

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import gquery
-from gquery.device.buffer import Buffer, Pieces
+from gquery.device.buffer import Buffer, InPieces
 from gquery.device.device import cpu_device
 from gquery.kernels import checks
 from tests.support.harness import assert_same
@@ -70,7 +70,7 @@ def test_no_value_is_copied(made: bool, monkeypatch: pytest.MonkeyPatch) -> None
     relation = connection.sql(query)
     columns = relation.table().columns
     if not made:
-        assert [c.data.lengths for c in columns[1:] if isinstance(c.data, Pieces)] == [[2, rows - 2], [rows - 1, 1]]
+        assert [c.data.lengths for c in columns[1:] if isinstance(c.data, InPieces)] == [[2, rows - 2], [rows - 1, 1]]
     answer = relation.to_arrow_table()
     assert answer.column("a").num_chunks == (1 if made else 2)
     expected = np.arange(rows) / 2
@@ -79,8 +79,8 @@ def test_no_value_is_copied(made: bool, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_pieces_of_a_buffer() -> None:
-    def pieces() -> Pieces:
-        return Pieces([np.broadcast_to(np.ones(1), 3), np.arange(4.0), np.zeros(1)], cpu_device())
+    def pieces() -> InPieces:
+        return InPieces([np.broadcast_to(np.ones(1), 3), np.arange(4.0), np.zeros(1)], cpu_device())
 
     whole = [1, 1, 1, 0, 1, 2, 3, 0]
     for low in range(9):

@@ -1,7 +1,7 @@
 """`lag` and `lead` by a constant over rows that stand in order as one partition: on a CPU no value is moved.
 
 The result is the column itself, so many rows on, in front of or behind so many NULLs or defaults: pieces, which become one array
-when somebody asks for that (`device.buffer.Pieces`). Of text the offsets are shifted, and the characters are the column's.
+when somebody asks for that (`device.buffer.InPieces`). Of text the offsets are shifted, and the characters are the column's.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 from gquery.columns.table import ColumnData, ColumnStatistics
 from gquery.device.array import Array
-from gquery.device.buffer import Buffer, Pieces
+from gquery.device.buffer import Buffer, InPieces
 from gquery.device.device import Device
 from gquery.expression.types import PhysicalType
 from gquery.expression.windows import WindowCall
@@ -96,7 +96,7 @@ def _is_as(stored: Stored, column: ColumnData) -> bool:
     return column.physical_type is stored.physical_type and column.physical_type is not PhysicalType.VIEW
 
 
-def _around(values: Array, filled: Array, shift: _Shift, words: int, device: Device) -> Pieces:
+def _around(values: Array, filled: Array, shift: _Shift, words: int, device: Device) -> InPieces:
     """Rows of ``words`` values each, with rows that have ``filled`` before and behind them."""
 
     def repeated(rows: int) -> Array:
@@ -104,12 +104,12 @@ def _around(values: Array, filled: Array, shift: _Shift, words: int, device: Dev
 
     taken = values[words * shift.first : words * (shift.first + shift.rows)]
     pieces = [repeated(shift.before), taken, repeated(shift.behind)]
-    return Pieces([p for p in pieces if p.size] or [taken], device)
+    return InPieces([p for p in pieces if p.size] or [taken], device)
 
 
-def _offsets(column: ColumnData, shift: _Shift, device: Device) -> Pieces:
+def _offsets(column: ColumnData, shift: _Shift, device: Device) -> InPieces:
     """Offsets of texts with empty ones before and behind them."""
     offsets = column.data.on(device).astype(np.int64, copy=False)  # as kernels expect them of a frame
     taken = offsets[shift.first : shift.first + shift.rows + 1]
     pieces = [np.broadcast_to(taken[:1], shift.before), taken, np.broadcast_to(taken[-1:], shift.behind)]
-    return Pieces([p for p in pieces if p.size], device)
+    return InPieces([p for p in pieces if p.size], device)

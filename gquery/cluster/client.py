@@ -9,17 +9,20 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from gquery import tuning
 from gquery.cluster import worker
+from gquery.cluster.divisions import Divisions
 from gquery.cluster.engine import this_engine
 from gquery.cluster.link import Address, Link, LostError
 from gquery.cluster.moving import packed, unpacked
-from gquery.cluster.tables import ClusterTable, Described, FileTable, SentTable, not_on_a_cluster
+from gquery.cluster.sorted_rows import ValueCut
+from gquery.cluster.tables import ClusterTable, Described, FileTable, Sent, SentTable, not_on_a_cluster
 from gquery.columns.table import Table, TableSource
-from gquery.distributed.cuts import Cuts, TableCut, located_by
+from gquery.distributed.cuts import cut_tables, located_by
 from gquery.distributed.placement import Parting, place
 from gquery.errors import NotSupportedError, OperationalError
 from gquery.execution.feedback import RankedFeedback, RunFeedback
@@ -48,6 +51,7 @@ class Cluster:
             raise OperationalError(f"The cluster at {address} has no worker")
         self.size = len(self._workers) if workers is None else workers
         self._threads = self._threads_a_worker()
+        self._divisions = Divisions(self.size, self)
 
     def _addresses(self) -> list[str]:
         return sorted(self._link.workers())
@@ -80,15 +84,32 @@ class Cluster:
             known = self._files[source] = ClusterTable(source, self)
         return known
 
-    def describe(self, table: FileTable, fields: Sequence[int]) -> list[Sequence[Described]]:
-        """For each field what each rank says of it."""
-        ranks = range(self.size) if table.starts else range(1)
-        share = worker.Share(self.key, self._threads, this_engine())
-        asked = [
-            self._submit(r, f"describe-{uuid.uuid4().hex}", worker.describe, share, table, tuple(fields), r)
-            for r in ranks
-        ]
+    def starts(self, table: ClusterTable) -> tuple[int, ...]:
+        """The rows at which each rank begins, and their number."""
+        return self._divisions.first_starts(table)
+
+    def describe(self, table: FileTable, starts: Sequence[int], fields: Sequence[int]) -> list[Sequence[Described]]:
+        """For each field what each rank says of its rows, which are all where there are no ``starts``."""
+        rows = pairwise(starts) if starts else [None]
+        asked = [self._asked(r, worker.describe, table, tuple(fields), low_high) for r, low_high in enumerate(rows)]
         return list(zip(*[unpacked(d) for d in self._results(asked)], strict=True))
+
+    def value_cut(self, table: FileTable, field: int) -> ValueCut | None:
+        """The rows of a table cut evenly between values of a field; see `Asks`."""
+        found: list[ValueCut | None] = self._results([self._asked(0, worker.value_cut, table, field, self.size)])
+        return found[0]
+
+    def rows_below(self, table: FileTable, field: int, bounds: Sequence[int]) -> tuple[int, ...] | None:
+        """How many rows of a field are below each of these values; see `Asks`."""
+        found: list[tuple[int, ...] | None] = self._results(
+            [self._asked(0, worker.rows_below, table, field, tuple(bounds))]
+        )
+        return found[0]
+
+    def _asked(self, rank: int, function: Any, table: FileTable, *arguments: object) -> Any:
+        """A question to a worker about a table."""
+        share = worker.Share(self.key, self._threads, this_engine())
+        return self._submit(rank, f"{function.__name__}-{uuid.uuid4().hex}", function, share, table, *arguments)
 
     # ---- runs ----
 
@@ -101,11 +122,7 @@ class Cluster:
             raise NotSupportedError("A cluster runs no query yet that makes lists")
         if any(isinstance(stage.work, RecursiveRows) for stage in program.stages):
             raise NotSupportedError("A cluster runs no recursive query yet")
-        cuts: Cuts = {
-            id(s): TableCut(s.file_table.starts)
-            for s in _sources(program)
-            if isinstance(s, ClusterTable) and s.file_table.starts
-        }
+        cuts = cut_tables(program, self._divisions, tuning.cluster.whole_bytes, alone_bytes=0)
         parting = Parting(self.size, tuning.distribution.parted_bytes)
         placement = place(program, lambda read: located_by(cuts, read), cuts_frame, parting)
         made = feedback.ranked = RankedFeedback(program, (), cuts, placement, ())
@@ -167,22 +184,24 @@ class Cluster:
     def _sent(self, placed: RankedFeedback) -> _Sent:
         """A program on its way: packed once, and a task's result from then on."""
         keys: dict[int, str] = {}
-        tables: dict[str, Any] = {}
+        tables: dict[str, Sent] = {}
         memory: dict[str, Any] = {}
-        whole = set()
+        whole = {
+            id(source.source)
+            for stage, at in zip(placed.program.stages, placed.placement, strict=True)
+            if at.reads == "whole" and isinstance(source := getattr(stage.work, "source", None), ReadTable)
+        }
         for source in _sources(placed.program):
             if isinstance(source, ClusterTable):
                 keys[id(source)] = key = source.file_table.key
-                tables[key] = (source.file_table, source.agreed)
+                cut = placed.cuts.get(id(source))
+                starts = () if cut is None else cut.starts
+                tables[key] = Sent(source.file_table, source.agreed, starts, id(source) in whole)
             else:
                 keys[id(source)] = key = self._key_of(source)
                 memory[key] = source
-        for stage, at in zip(placed.program.stages, placed.placement, strict=True):
-            source_of = getattr(stage.work, "source", None)
-            if at.reads == "whole" and isinstance(source_of, ReadTable) and id(source_of.source) in keys:
-                whole.add(keys[id(source_of.source)])
         program = packed((placed.program, placed.placement), keys)
-        plan = worker.Plan(uuid.uuid4().hex, self.size, program, packed((tables, whole)), this_engine())
+        plan = worker.Plan(uuid.uuid4().hex, self.size, program, packed(tables), this_engine())
         fields = _fields(placed.program)
         scattered = {k: self._scattered(s, fields[id(s)]) for k, s in memory.items()}
         return _Sent(placed, self._submit(0, f"plan-{plan.key}", worker.given, plan), scattered)

@@ -1,8 +1,9 @@
 """Tables of files on a cluster: what the connection knows of them, and what all workers agree on.
 
-A small table is read by every worker as a whole. Of others each rank has a range of rows, and reads the row groups in which they
-lie. When a query first uses a column, the ranks tell what theirs is like: bounds, order, physical type, dictionary. The
-connection makes one description of that, by which programs are lowered; each rank brings its rows into that form.
+A small table is read by every worker as a whole. Of others each rank has a range of rows (`cluster.divisions`), and reads the
+row groups in which they lie. When a query first uses a column, the ranks tell what theirs is like: bounds, order, physical
+type, dictionary. The connection makes one description of that, by which programs are lowered; each rank brings its rows into
+that form.
 """
 
 from __future__ import annotations
@@ -12,16 +13,16 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Protocol, cast
+from typing import NamedTuple, Protocol, cast
 
 import numpy as np
 
 from gquery import tuning
+from gquery.cluster.sorted_rows import ValueCut
 from gquery.columns.dictionary_union import Codes, union_in_phases
 from gquery.columns.table import ColumnData, ColumnStatistics, Dictionary, Table
 from gquery.device.buffer import Buffer
 from gquery.distributed.column_pieces import statistics_together, widest_type
-from gquery.distributed.cuts import even
 from gquery.errors import NotSupportedError
 from gquery.expression.frozen import frozen_open
 from gquery.expression.types import Bounds, DType, Field, PhysicalType, Schema, physical_type_for
@@ -33,14 +34,12 @@ from gquery.runtime.threads import run_phases
 
 @frozen_open
 class FileTable:
-    """A table of Parquet files, for workers to open: ``files`` as the connection has found them. Rank r has the rows
-    ``starts[r]`` to ``starts[r + 1]``; every rank has all of them where there are no starts."""
+    """A table of Parquet files, for workers to open: ``files`` as the connection has found them."""
 
     key: str
     asked: Asked
     files: tuple[File, ...]
     narrow: bool
-    starts: tuple[int, ...]
 
 
 @frozen_open
@@ -73,55 +72,76 @@ class Agreed:
 
 
 class Describes(Protocol):
-    """Asks the ranks of a cluster, of which there are ``size``."""
+    """Asks the ranks of a cluster."""
 
-    size: int
-
-    def describe(self, table: FileTable, fields: Sequence[int]) -> list[Sequence[Described]]:
-        """For each field what each rank says of it."""
+    def starts(self, table: ClusterTable) -> tuple[int, ...]:
+        """The rows at which each rank begins, and their number."""
         ...
+
+    def describe(self, table: FileTable, starts: Sequence[int], fields: Sequence[int]) -> list[Sequence[Described]]:
+        """For each field what each rank says of its rows, which are all where there are no ``starts``."""
+        ...
+
+
+class KnownCuts:
+    """What `cluster.divisions` has found out of a table as its files are now."""
+
+    def __init__(self) -> None:
+        self.has_first = False
+        self.first: ValueCut | None = None
+        self.even: dict[int, ValueCut | None] = {}  # by field
+        self.below: dict[tuple[int, tuple[int, ...]], tuple[int, ...] | None] = {}  # by field and values
 
 
 class ClusterTable:
     """A `TableSource` whose columns are on the workers: `load` gives them without values."""
 
     def __init__(self, source: ParquetSource, cluster: Describes) -> None:
-        self.name, self._source, self._cluster = source.name, source, cluster
+        self.name, self.source, self._cluster = source.name, source, cluster
         self._lock = threading.RLock()
         self._begin()
 
     def _begin(self) -> None:
         """Take the files as they are now; workers will open them under another key."""
-        source = self._source
-        size = sum(source.bytes_of(f) for f in range(len(source.schema.fields)))
-        starts = even(source.rows, self._cluster.size) if size >= tuning.distribution.replicated_bytes else ()
-        self.file_table = FileTable(uuid.uuid4().hex, source.asked, source.files, source.narrow, starts)
+        source = self.source
+        self.file_table = FileTable(uuid.uuid4().hex, source.asked, source.files, source.narrow)
+        self.cuts = KnownCuts()
         self.schema, self.rows = source.schema, source.rows
         self.agreed: dict[int, Agreed] = {}
 
     @property
     def version(self) -> int:
         """See `TableSource`; looks at the files."""
-        version = self._source.version
+        version = self.source.version
         with self._lock:
-            if self._source.files != self.file_table.files:
+            if self.source.files != self.file_table.files:
                 self._begin()
         return version
 
     def statistics(self, field: int) -> ColumnStatistics:
         """See `TableSource`."""
         known = self.agreed.get(field)
-        return self._source.statistics(field) if known is None else known.statistics
+        return self.source.statistics(field) if known is None else known.statistics
 
     def has_nulls(self, field: int) -> bool:
         """See `TableSource`."""
         known = self.agreed.get(field)
-        return self._source.has_nulls(field) if known is None else known.nullable
+        return self.source.has_nulls(field) if known is None else known.nullable
 
     def is_unique(self, field: int) -> bool:
         """See `TableSource`."""
         known = self.agreed.get(field)
         return known is not None and known.statistics.is_unique
+
+    def bytes_of(self, fields: Sequence[int]) -> int:
+        """About how many bytes columns take once they are read, as the footers tell."""
+        return sum(map(self._bytes_of, fields))
+
+    def _bytes_of(self, field: int) -> int:
+        bounds, dtype = self.source.statistics(field).bounds, self.schema.fields[field].dtype
+        if bounds is None or not dtype.is_exact:
+            return self.source.bytes_of(field)
+        return self.rows * physical_type_for(bounds).bytes
 
     def load(self, fields: Sequence[int]) -> Table:
         """The columns without their values. NotSupportedError for those of types that are only carried."""
@@ -132,7 +152,9 @@ class ClusterTable:
         with self._lock:
             missing = [f for f in dict.fromkeys(fields) if f not in self.agreed]
             if missing:
-                described = self._cluster.describe(self.file_table, missing)
+                is_whole = self.bytes_of(fields) < tuning.cluster.whole_bytes
+                starts = () if is_whole else self._cluster.starts(self)
+                described = self._cluster.describe(self.file_table, starts, missing)
                 for f, parts in zip(missing, described, strict=True):
                     self.agreed[f] = agreed(self.schema.fields[f].dtype, parts)
         columns = tuple([self.agreed[f].column(self.rows) for f in fields])
@@ -224,5 +246,15 @@ def _rising(parts: Sequence[Described]) -> bool | None:
     return all(a[1] < b[0] for a, b in pairwise(ends))
 
 
-Tables = Mapping[str, tuple[FileTable, Mapping[int, Agreed]]]
-"""By key the tables of a program, and the columns that it reads."""
+class Sent(NamedTuple):
+    """A table of files as a program reads it, and the columns that all have agreed on. Rank r has the rows ``starts[r]`` to
+    ``starts[r + 1]``; every rank has all of them where there are no starts, and reads all of them where a stage does."""
+
+    table: FileTable
+    agreed: Mapping[int, Agreed]
+    starts: tuple[int, ...]
+    is_read_whole: bool
+
+
+Tables = Mapping[str, Sent]
+"""By key the tables of files that a program reads."""

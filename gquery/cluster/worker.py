@@ -8,40 +8,29 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 from weakref import WeakValueDictionary
-
-import numpy as np
-import pyarrow as pa
 
 from gquery import tuning
 from gquery.cluster.engine import Engine, be_like, works_otherwise
 from gquery.cluster.fragments import Ended, FragmentComm, Outcome, RankThread, Received
 from gquery.cluster.moving import Packed, packed, unpacked
-from gquery.cluster.tables import Agreed, Described, FileTable, SentTable, Tables
-from gquery.columns.table import ColumnData, ColumnStatistics, Dictionary, Table
-from gquery.device.buffer import Buffer
+from gquery.cluster.rank_tables import OpenedTables, described
+from gquery.cluster.sorted_rows import SortedRows, UnsortedError, ValueCut
+from gquery.cluster.tables import FileTable, SentTable, Tables
+from gquery.columns.table import Table
 from gquery.device.device import cpu_device
-from gquery.distributed.column_pieces import one_column, recoded
 from gquery.distributed.cuts import TableCut
 from gquery.distributed.localize import localized
 from gquery.distributed.stage_placement import Placement
-from gquery.errors import FileError, OperationalError
+from gquery.errors import OperationalError
 from gquery.execution.feedback import RunFeedback
 from gquery.execution.measure import Meter
 from gquery.execution.ranked import run_rank_stages
 from gquery.execution.speculation import Speculation
 from gquery.execution.state import ExecutionContext, Rank, Run, StageReport
-from gquery.expression.expr import new_column
 from gquery.expression.frozen import frozen_open
-from gquery.expression.types import Bounds, Field, PhysicalType, Schema
-from gquery.io.column_cache import ColumnCache
-from gquery.io.parquet import ParquetPart, ParquetSource
-from gquery.io.parquet_files import RowGroup
-from gquery.kernels.values import ValueProperties
-from gquery.planner.physical import Program, Stored
-from gquery.runtime.arrow_compute import cast, pc, take
+from gquery.planner.physical import Program
 from gquery.runtime.recent import Recent
 from gquery.settings import Settings
 
@@ -53,7 +42,7 @@ class Plan:
     key: str
     size: int
     program: Packed  # with its placement
-    tables: Packed  # of files, by key; and the keys of those that a stage reads as a whole on every rank
+    tables: Packed  # of files, by key
     engine: Engine
 
 
@@ -94,10 +83,7 @@ class _Session:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.lock = threading.RLock()
-        self.cache = ColumnCache(None, cpu_device())
-        self.sources: dict[str, ParquetSource] = {}
-        self.parts: dict[tuple[str, tuple[RowGroup, ...]], ParquetPart] = {}
-        self.tables: dict[tuple[str, int, int], RankTable] = {}
+        self.tables = OpenedTables()
         self.programs: Recent[tuple[str, int], _RankProgram] = Recent(tuning.memory.plans)
         self.memory: WeakValueDictionary[str, SentTable] = WeakValueDictionary()
         self.ranks: dict[tuple[str, int], RankThread] = {}
@@ -147,153 +133,33 @@ def end_run(key: str, run: str) -> None:
 # ---- tables ---------------------------------------------------------------------------------------------------------
 
 
-class RankTable:
-    """The rows of a rank of a table of files, or all of them, as a `TableSource`."""
-
-    def __init__(self, session: _Session, table: FileTable, low: int, high: int) -> None:
-        self._session, self._table = session, table
-        self._low, self.rows = low, high - low
-        self._lock = threading.RLock()
-        self._columns: dict[int, ColumnData] = {}
-        self.agreed: dict[int, Agreed] = {}
-        self.source = _opened(session, table)
-        self.name, self.schema, self.version = self.source.name, self.source.schema, 0
-
-    def statistics(self, field: int) -> ColumnStatistics:
-        """See `TableSource`."""
-        return self.agreed[field].statistics
-
-    def has_nulls(self, field: int) -> bool:
-        """See `TableSource`."""
-        return self.agreed[field].nullable
-
-    def is_unique(self, field: int) -> bool:
-        """See `TableSource`."""
-        return self.agreed[field].statistics.is_unique
-
-    def load(self, fields: Sequence[int]) -> Table:
-        """The columns in the form that all ranks have them in."""
-        with self._lock:
-            missing = [f for f in fields if f not in self._columns]
-            for f, column in zip(missing, self.own(missing), strict=True):
-                self._columns[f] = _in_form(column, self.schema.fields[f], self.agreed[f])
-            columns = tuple([self._columns[f] for f in fields])
-        return Table(Schema(tuple([self.schema.fields[f] for f in fields])), columns, self.rows)
-
-    def own(self, fields: Sequence[int]) -> list[ColumnData]:
-        """The columns as this worker reads them."""
-        if not fields:
-            return []
-        groups, first = _holding(self.source, self._low, self._low + self.rows)
-        part: ParquetSource | ParquetPart = self.source
-        if len(groups) < self.source.row_groups[1]:
-            with self._session.lock:
-                key = (self._table.key, groups)
-                part = self._session.parts.setdefault(key, ParquetPart(self.source, groups))
-        low = self._low - first
-        return [
-            c if (low, low + self.rows) == (0, c.length) else c.slice(low, low + self.rows)
-            for c in part.load(fields).columns
-        ]
+def describe(share: Share, table: FileTable, fields: Sequence[int], rows: tuple[int, int] | None) -> Packed:
+    """What columns are like in the rows from one to another, or in all of them; a task of a first use."""
+    tables = _asked(share)
+    low, high = rows or (0, tables.opened(table).rows)
+    return packed([described(c) for c in tables.rank_table(table, low, high).own(list(fields))])
 
 
-def _holding(source: ParquetSource, low: int, high: int) -> tuple[tuple[RowGroup, ...], int]:
-    """The row groups that have these rows, and the number of their first row."""
-    found: list[RowGroup] = []
-    at, first = 0, low
-    for group in source.all_groups:
-        if at < high and at + group.rows > low:
-            first = first if found else at
-            found.append(group)
-        at += group.rows
-    return tuple(found), first
+def value_cut(share: Share, table: FileTable, field: int, ranks: int) -> ValueCut | None:
+    """The rows of a table cut evenly between values of a field; None where it is not sorted. A task."""
+    try:
+        return SortedRows(_asked(share).opened(table), field).cut(ranks)
+    except UnsortedError:
+        return None
 
 
-def _opened(session: _Session, table: FileTable) -> ParquetSource:
-    with session.lock:
-        source = session.sources.get(table.key)
-        if source is None:
-            asked = table.asked
-            source = ParquetSource(
-                asked.paths, session.cache, table.narrow, hive=asked.hive, filename=asked.filename,
-                filesystem=asked.filesystem,
-            )  # fmt: skip
-            if source.files != table.files:
-                raise FileError(
-                    f"The files of {source.name} are not the same on the worker as on the connection's machine"
-                )
-            session.sources[table.key] = source
-        return source
+def rows_below(share: Share, table: FileTable, field: int, bounds: Sequence[int]) -> tuple[int, ...] | None:
+    """How many rows of a field are below each of these values; None where it is not sorted. A task."""
+    try:
+        return SortedRows(_asked(share).opened(table), field).below(bounds)
+    except UnsortedError:
+        return None
 
 
-def rank_table(session: _Session, table: FileTable, low: int, high: int) -> RankTable:
-    """A rank's rows of a table."""
-    with session.lock:
-        found = session.tables.get((table.key, low, high))
-        if found is None:
-            found = session.tables[table.key, low, high] = RankTable(session, table, low, high)
-        return found
-
-
-def describe(share: Share, table: FileTable, fields: Sequence[int], rank: int) -> Packed:
-    """What columns of a rank's rows are like; a task of a first use."""
-    session = session_of(share.session, share.engine)
-    session.cache.workers = share.threads
-    rows = _opened(session, table).rows
-    low, high = (table.starts[rank], table.starts[rank + 1]) if table.starts else (0, rows)
-    return packed([_described(c) for c in rank_table(session, table, low, high).own(list(fields))])
-
-
-def _described(column: ColumnData) -> Described:
-    known = column.statistics
-    dictionary = column.dictionary if isinstance(column.dictionary, Dictionary) else None
-    nulls = 0 if column.validity is None else column.length - int(np.count_nonzero(column.validity.host))
-    ends = None
-    if known.is_sorted and dictionary is None and column.length and column.physical_type in _INTEGERS:
-        values = column.data.host
-        ends = int(values[0]), int(values[-1])
-    known = replace(known, null_count=nulls, zones=None)
-    return Described(column.physical_type, column.length, nulls > 0, known, dictionary, ends)
-
-
-_INTEGERS = frozenset({PhysicalType.I8, PhysicalType.I16, PhysicalType.I32, PhysicalType.I64, PhysicalType.U8,
-                       PhysicalType.U16, PhysicalType.U32})  # fmt: skip
-
-
-def _in_form(column: ColumnData, field: Field, form: Agreed) -> ColumnData:
-    """A column in the form that all have agreed on."""
-    device = cpu_device()
-    own = column.dictionary
-    if form.dictionary is not None:
-        if isinstance(own, Dictionary) and own.digest != form.dictionary.digest:
-            table = pc.index_in(cast(own.values, pa.large_string()), cast(form.dictionary.values, pa.large_string()))
-            codes = np.asarray(table.to_numpy(zero_copy_only=False), np.int64)
-            column = recoded(column, codes, Bounds(0, len(form.dictionary) - 1), device)
-        column = replace(column, dictionary=form.dictionary)
-    elif isinstance(own, Dictionary):
-        column = _as_text(column, own)
-    properties = ValueProperties(form.dtype, form.statistics.bounds, form.nullable, form.dictionary)
-    planned = Stored(new_column(field.name, form.dtype, form.nullable), properties, form.physical_type)
-    if column.physical_type is form.physical_type and (column.validity is not None) is form.nullable:
-        made = column
-    else:
-        made = one_column([column], planned, device)
-    known = replace(form.statistics.of_some_rows(), zones=column.statistics.zones if column is made else None)
-    return replace(made, statistics=known)
-
-
-def _as_text(column: ColumnData, dictionary: Dictionary) -> ColumnData:
-    """Codes as the text that they stand for."""
-    codes = column.data.host.astype(np.int64)
-    nulls = None if column.validity is None else column.validity.host == 0
-    text = cast(take(dictionary.values, pa.array(codes, mask=nulls)), pa.large_string())
-    text = text.combine_chunks() if isinstance(text, pa.ChunkedArray) else text
-    _, offsets, characters = text.buffers()
-    made = np.frombuffer(offsets, np.int64)[: column.length + 1] if column.length else np.zeros(1, np.int64)
-    bytes_ = np.frombuffer(characters, np.uint8) if characters is not None else np.empty(0, np.uint8)
-    return replace(
-        column, physical_type=PhysicalType.STRING64, data=Buffer(made.copy()), characters=Buffer(bytes_.copy()), dictionary=None
-    )  # fmt: skip
+def _asked(share: Share) -> OpenedTables:
+    tables = session_of(share.session, share.engine).tables
+    tables.cache.workers = share.threads
+    return tables
 
 
 # ---- fragments ------------------------------------------------------------------------------------------------------
@@ -360,28 +226,25 @@ def _run(session: _Session, request: Request, plan: Plan, memory: dict[str, Pack
 
 
 def _rank_program(session: _Session, plan: Plan, memory: dict[str, Packed], comm: FragmentComm) -> _RankProgram:
-    tables: Tables
-    tables, whole = unpacked(plan.tables)
+    tables: Tables = unpacked(plan.tables)
     made: dict[str, object] = {}
+    cuts: dict[int, TableCut] = {}
     for k, data in memory.items():
         sent = session.memory.get(k)
         if sent is None:
             sent = session.memory[k] = unpacked(data)
         made[k] = sent
-    for k, (file_table, agreed) in tables.items():
-        starts = file_table.starts
-        rows = starts[-1] if starts else _opened(session, file_table).rows
-        low, high = (0, rows) if k in whole or not starts else (starts[comm.rank], starts[comm.rank + 1])
-        made[k] = found = rank_table(session, file_table, low, high)
+    for k, (file_table, agreed, starts, is_read_whole) in tables.items():
+        if not starts or is_read_whole:
+            low, high = 0, session.tables.opened(file_table).rows
+        else:
+            low, high = starts[comm.rank], starts[comm.rank + 1]
+        made[k] = found = session.tables.rank_table(file_table, low, high)
         found.agreed |= agreed
+        if starts and not is_read_whole:  # it has no rows but its own
+            starts = (0,) * (comm.rank + 1) + (found.rows,) * (plan.size - comm.rank)
+        if starts:
+            cuts[id(found)] = TableCut(starts)
     program, placement = unpacked(plan.program, made.__getitem__)
-    cuts = {}
-    for k, (file_table, _) in tables.items():
-        if file_table.starts:
-            starts = file_table.starts
-            if k not in whole:
-                own = starts[comm.rank + 1] - starts[comm.rank]
-                starts = (0,) * (comm.rank + 1) + (own,) * (plan.size - comm.rank)
-            cuts[id(made[k])] = TableCut(starts)
     program = localized(program, placement, comm.rank)
     return _RankProgram(program, placement, cuts, RunFeedback())

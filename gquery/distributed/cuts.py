@@ -12,12 +12,13 @@ values: the longest of them says which.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from itertools import pairwise
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from gquery import tuning
-from gquery.columns.table import TableSource
+from gquery.columns.table import ColumnData, TableSource
 from gquery.device.array import Array
 from gquery.device.device import cpu_device
 from gquery.distributed.located import NOWHERE, Located
@@ -77,18 +78,77 @@ def located_by(cuts: Cuts, read: ReadTable) -> Located | None:
     return {s.column.id: cut.keys for s, f in zip(read.columns, read.fields, strict=True) if f == cut.field}
 
 
-def cut_tables(program: Program, ranks: int, least_bytes: int) -> Cuts:
-    """How the tables of a program are cut of which it reads at least so many bytes; none where it reads little of all. Their
-    columns are loaded."""
+class Places(Protocol):
+    """What is asked of tables before they are cut for so many ``ranks``."""
+
+    ranks: int
+
+    def bytes_of(self, source: TableSource, fields: Sequence[int]) -> int | None:
+        """About how many bytes columns take; None for a table that is never cut."""
+        ...
+
+    def is_sorted(self, source: TableSource, field: int) -> bool:
+        """Whether a field is sorted, of integers that mean the same in every table, and can be looked up."""
+        ...
+
+    def starts(self, source: TableSource) -> tuple[int, ...]:
+        """The rows at which each rank begins where none of the columns that a program reads is sorted, and their number."""
+        ...
+
+    def bounds(self, source: TableSource, field: int) -> Sequence[int]:
+        """The values of a sorted field that divide the table about evenly: that at which each rank but the first one begins."""
+        ...
+
+    def rows_below(self, source: TableSource, field: int, bounds: Sequence[int]) -> Sequence[int]:
+        """For each of these values how many rows of a sorted field are below it."""
+        ...
+
+
+class LoadedPlaces:
+    """Those of tables whose columns this process has loaded."""
+
+    def __init__(self, ranks: int) -> None:
+        self.ranks = ranks
+
+    def bytes_of(self, source: TableSource, fields: Sequence[int]) -> int | None:
+        """See `Places`."""
+        return source.load(fields).nbytes
+
+    def is_sorted(self, source: TableSource, field: int) -> bool:
+        """See `Places`."""
+        if not source.statistics(field).is_sorted:
+            return False
+        (column,) = source.load([field]).columns
+        return has_values(column)
+
+    def starts(self, source: TableSource) -> tuple[int, ...]:
+        """See `Places`."""
+        return even(source.rows, self.ranks)
+
+    def bounds(self, source: TableSource, field: int) -> Sequence[int]:
+        """See `Places`."""
+        values = _values(source, field)
+        return [int(values[at]) for at in even(source.rows, self.ranks)[1:-1]]
+
+    def rows_below(self, source: TableSource, field: int, bounds: Sequence[int]) -> Sequence[int]:
+        """See `Places`."""
+        values = _values(source, field)
+        return [int(np.searchsorted(values, np.array(b).astype(np.int64), "left")) for b in bounds]
+
+
+def cut_tables(program: Program, places: Places, least_bytes: int, alone_bytes: int) -> Cuts:
+    """How the tables of a program are cut of which it reads at least so many bytes; none where it reads fewer of all than
+    ``alone_bytes``. Their columns are loaded."""
     fields: dict[int, set[int]] = {}
     for read in table_reads(program):
         fields.setdefault(id(read.source), set()).update(read.fields)
     every = {id(read.source): read.source for read in table_reads(program)}
-    sizes = {n: s.load(sorted(fields[n])).nbytes for n, s in every.items() if s.rows}
-    if sum(sizes.values()) < tuning.distribution.alone_bytes:
+    asked = {n: places.bytes_of(s, sorted(fields[n])) for n, s in every.items() if s.rows}
+    sizes = {n: size for n, size in asked.items() if size is not None}
+    if sum(sizes.values()) < alone_bytes:
         return {}
     sources = {n: every[n] for n, size in sizes.items() if size >= least_bytes}
-    sorted_fields = {Field(n, f) for n, source in sources.items() for f in fields[n] if _is_sorted(source, f)}
+    sorted_fields = {Field(n, f) for n, source in sources.items() for f in fields[n] if places.is_sorted(source, f)}
     joined = [(a, b) for a, b in _joined(program) if a in sorted_fields and b in sorted_fields and a.source != b.source]
     joined.sort(key=lambda pair: -min(sources[f.source].rows for f in pair))  # what saves most first
     groups: dict[int, list[Field]] = {}
@@ -96,12 +156,13 @@ def cut_tables(program: Program, ranks: int, least_bytes: int) -> Cuts:
         _unite(groups, pair)
     cuts: dict[int, TableCut] = {}
     for group in {id(g): g for g in groups.values()}.values():
-        cuts |= _cut_together(group, sources, ranks)
+        cuts |= _cut_together(group, sources, places)
     for number, source in sources.items():
+        for field in sorted([f for f in sorted_fields if f.source == number], key=lambda f: f.field):
+            if number not in cuts:
+                cuts |= _cut_together([field], sources, places)
         if number not in cuts:
-            own = [f for f in sorted_fields if f.source == number]
-            alone = min(own, key=lambda f: f.field, default=None)
-            cuts |= _cut_together([alone], sources, ranks) if alone else {number: TableCut(even(source.rows, ranks))}
+            cuts[number] = TableCut(places.starts(source))
     return cuts
 
 
@@ -112,6 +173,18 @@ def even(rows: int, ranks: int) -> tuple[int, ...]:
     (0, 3, 6, 10)
     """
     return tuple(rows * r // ranks for r in range(ranks + 1))
+
+
+def is_about_even(*tables: Sequence[int]) -> bool:
+    """Whether no rank has many more rows than the mean, of tables that begin at these rows on each: see `tuning.distribution`.
+
+    >>> is_about_even((0, 500_000, 1_000_000)), is_about_even((0, 900_000, 1_000_000))
+    (True, False)
+    """
+    rows: list[int] = [sum(b - a for a, b in own) for own in zip(*map(pairwise, tables), strict=True)]
+    limits = tuning.distribution
+    most = limits.uneven * sum(rows) / len(rows) + limits.uneven_rows
+    return max(rows) <= most
 
 
 def _unite(groups: dict[int, list[Field]], pair: Sequence[Field]) -> None:
@@ -126,17 +199,16 @@ def _unite(groups: dict[int, list[Field]], pair: Sequence[Field]) -> None:
         groups[field.source] = merged
 
 
-def _cut_together(fields: Sequence[Field], sources: Mapping[int, TableSource], ranks: int) -> dict[int, TableCut]:
-    """Cuts of tables at the same values of these fields, which divide the longest table evenly."""
-    values = {f: _values(sources[f.source], f.field) for f in fields}
+def _cut_together(fields: Sequence[Field], sources: Mapping[int, TableSource], places: Places) -> dict[int, TableCut]:
+    """Cuts of tables at the same values of these fields, which divide the longest table evenly; none where a few values have so
+    many rows that they do not."""
     longest = max(fields, key=lambda f: sources[f.source].rows)
-    rows = sources[longest.source].rows
-    bounds = [int(values[longest][at]) for at in even(rows, ranks)[1:-1]]
+    bounds = [int(b) for b in places.bounds(sources[longest.source], longest.field)]
     keys, cuts = CutKeys(bounds), {}
-    for field, column in values.items():
-        inner = [int(np.searchsorted(column, np.array(b).astype(np.int64), "left")) for b in bounds]
-        cuts[field.source] = TableCut((0, *inner, sources[field.source].rows), field.field, keys)
-    return cuts
+    for number, field in fields:
+        inner = places.rows_below(sources[number], field, bounds)
+        cuts[number] = TableCut((0, *inner, sources[number].rows), field, keys)
+    return cuts if is_about_even(*[c.starts for c in cuts.values()]) else {}
 
 
 def _values(source: TableSource, field: int) -> Array:
@@ -145,13 +217,9 @@ def _values(source: TableSource, field: int) -> Array:
     return column.data.on(cpu_device())
 
 
-def _is_sorted(source: TableSource, field: int) -> bool:
-    """Whether a field is sorted, and of integers that mean the same in every table."""
-    if not source.statistics(field).is_sorted:
-        return False
-    (column,) = source.load([field]).columns
-    is_word = column.physical_type in _INTEGERS
-    return is_word and column.dictionary is None and column.validity is None
+def has_values(column: ColumnData) -> bool:
+    """Whether a column is of integers that mean the same in every table, and has no NULL."""
+    return column.physical_type in _INTEGERS and column.dictionary is None and column.validity is None
 
 
 _INTEGERS = frozenset({PhysicalType.I8, PhysicalType.I16, PhysicalType.I32, PhysicalType.I64, PhysicalType.U8,

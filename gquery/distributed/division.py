@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from gquery import tuning
-from gquery.distributed.cuts import cut_tables, located_by
+from gquery.distributed.cuts import LoadedPlaces, cut_tables, located_by
 from gquery.distributed.placement import Parting, place
 from gquery.distributed.rank_cost import rank_cost
 from gquery.distributed.stage_placement import Placement
@@ -19,7 +19,8 @@ class Division:
 
     def __init__(self, program: Program, ranks: int, cuts_frame: Callable[[Pipeline], bool]) -> None:
         self._ranks, self._cuts_frame = ranks, cuts_frame
-        self._cuts = cut_tables(program, ranks, tuning.distribution.replicated_bytes)
+        limits = tuning.distribution
+        self._cuts = cut_tables(program, LoadedPlaces(ranks), limits.replicated_bytes, limits.alone_bytes)
         self._parting = Parting(ranks, tuning.distribution.parted_bytes)
         self.program, self.placement = program, self._placed(program)
 

@@ -15,7 +15,7 @@ from gquery import tuning
 from gquery.columns.table import Table
 from gquery.device.array import Array
 from gquery.device.peer import has_peer_access
-from gquery.distributed.cuts import cut_tables, located_by
+from gquery.distributed.cuts import LoadedPlaces, cut_tables, located_by
 from gquery.distributed.divide_groups import groups_divided
 from gquery.distributed.divide_joins import divided
 from gquery.distributed.localize import localized
@@ -41,8 +41,9 @@ def ranked(program: Program, ranks: int, feedback: RunFeedback) -> RankedFeedbac
     known = feedback.ranked
     if known is not None and known.program is program and len(known.ranks) == ranks:
         return known
-    cuts = cut_tables(program, ranks, tuning.distribution.replicated_bytes)
-    parting = Parting(ranks, tuning.distribution.parted_bytes)
+    limits = tuning.distribution
+    cuts = cut_tables(program, LoadedPlaces(ranks), limits.replicated_bytes, limits.alone_bytes)
+    parting = Parting(ranks, limits.parted_bytes)
     placement = place(program, lambda read: located_by(cuts, read), cuts_frame, parting)
     programs = tuple([localized(program, placement, rank) for rank in range(ranks)])
     of_ranks = tuple([feedback.for_rank() for _ in programs])

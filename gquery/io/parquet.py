@@ -24,6 +24,7 @@ from weakref import WeakValueDictionary
 from gquery import tuning
 from gquery.columns.domain import Domain, Restriction, ScanUse
 from gquery.io.column_cache import ColumnCache
+from gquery.io.extents import Extent
 from gquery.io.files import File, Paths
 from gquery.io.parquet_files import RowGroup, open_files
 from gquery.io.parquet_rows import ParquetRows
@@ -75,6 +76,10 @@ class ParquetSource(WatchedFiles, ParquetRows):
     @property
     def row_groups(self) -> tuple[int, int]:
         return len(self._groups), len(self._groups)
+
+    def extents(self, field: int, groups: Sequence[RowGroup]) -> list[Extent]:
+        """Between which values a field lies in row groups, as far as the footers tell."""
+        return self._contents.extents(field, groups)
 
     def _open(self, files: list[File]) -> None:
         with self._lock:

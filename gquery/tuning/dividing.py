@@ -17,11 +17,15 @@ class Distribution(Record):
         2**28, "bytes", "of the columns that a query reads of a table, below which every rank has all of them"
     )
     alone_bytes: int = number(
-        2**29, "bytes", "of all columns that a query reads, below which the first rank runs it: a read of as many takes 0.12 ms"
+        2**29,
+        "bytes",
+        "of all columns that a query reads, below which the first rank runs it: a read of as many takes 0.12 ms",
     )
     alone_rows: int = number(2**24, "rows", "of a frame, from which on ranks divide it where they divide no table")
     extent_rows: int = number(
-        2**16, "rows", "more on both sides that a rank's copy of a part has, a 64th of the column at most: others are cut near it"
+        2**16,
+        "rows",
+        "more on both sides that a rank's copy of a part has, a 64th of the column at most: others are cut near it",
     )
     cut_frame_rows: int = number(
         2**20, "rows", "of a frame that all ranks have, from which on each takes a part of them"
@@ -91,6 +95,12 @@ class Distribution(Record):
         "sort that leaves few, with some columns of text, a hundred",
         _MERGED,
     )
+    uneven: float = number(
+        1.25,
+        "times the mean",
+        "that the rows of a rank are at most where tables are cut between values; those with fewer values are cut evenly",
+    )
+    uneven_rows: int = number(2**16, "rows", "more than that, in small tables")
     text_bytes: int = number(24, "bytes", "of the characters of a text, about, where nothing is known of it")
     parted_bytes: int = number(
         2**20, "bytes", "of the states of groups of a rank, from which on each rank merges a part of them alone"
@@ -121,6 +131,20 @@ class Spilling(Record):
 class Clusters(Record):
     """How a connection speaks with the workers of a cluster."""
 
+    whole_bytes: int = number(
+        2**24,
+        "bytes",
+        "of the columns that a query reads of a table of files, below which every worker has all of them: a thread reads them in "
+        "5 ms, as long as an exchange takes",
+    )
+    sorted_fields: int = number(
+        4, "fields", "that may be sorted, by their footers, and are looked at for a cut of a table"
+    )
+    alike: float = number(
+        0.9,
+        "share",
+        "of the bounds of two sorted columns that is common to them where their tables are cut at the same values",
+    )
     connect_seconds: int = number(10, "seconds", "for which a scheduler may take to answer")
     look_seconds: float = number(
         0.2, "seconds", "between two looks at whether a query was interrupted, or workers are left"

@@ -52,7 +52,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 def db(files: dict[str, str]) -> Iterator[gquery.Connection]:
     """A connection to two workers, on which all tables are cut."""
     with (
-        tuning.using(replace(tuning.distribution, replicated_bytes=0, cut_frame_rows=1)),
+        tuning.using(replace(tuning.distribution, cut_frame_rows=1), replace(tuning.cluster, whole_bytes=0)),
         gquery.connect(device="python", cluster="local", workers=WORKERS, threads=1) as made,
     ):
         for name, path in files.items():
@@ -314,7 +314,7 @@ def test_a_worker_is_killed_in_every_fragment(number: int, tmp_path_factory: pyt
     with (
         # Behind it Dask looks whether a worker has come again, and ends one that was killed once more just then.
         dask.config.set({"distributed.deploy.lost-worker-timeout": "1 hour"}),
-        tuning.using(replace(tuning.distribution, replicated_bytes=100_000)),
+        tuning.using(replace(tuning.cluster, whole_bytes=100_000)),
         gquery.connect(device="python", cluster="local", workers=3, threads=1) as made,
     ):
         for path in sorted(Path(folder).glob("*.parquet")):

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
 import gquery
-from gquery.distributed.cuts import cut_tables, located_by
+from gquery import tuning
+from gquery.distributed.cuts import LoadedPlaces, cut_tables, located_by
 from gquery.distributed.placement import Parting, place
 from gquery.distributed.stage_placement import Placement
+from tests.support.tuned import Tune
 
 ORDERS = 300
 
@@ -27,7 +31,7 @@ def connection() -> gquery.Connection:
 
 def placement(sql: str, ranks: int = 3, parted_bytes: int | None = None) -> Placement:
     program = connection().program(sql)
-    cuts = cut_tables(program, ranks, 0)
+    cuts = cut_tables(program, LoadedPlaces(ranks), 0, 0)
     parting = None if parted_bytes is None else Parting(ranks, parted_bytes)
     return place(program, lambda read: located_by(cuts, read), lambda _: False, parting)
 
@@ -108,7 +112,7 @@ def test_arrays_over_keys_are_built_in_parts_and_merged(sql: str) -> None:
 @pytest.mark.parametrize("ranks", [2, 3, 8, 1000])
 def test_cuts_are_made_between_two_keys(ranks: int) -> None:
     program = connection().program("SELECT sum(c + v) FROM lines JOIN orders ON lines.o = orders.o")
-    cuts = cut_tables(program, ranks, 0)
+    cuts = cut_tables(program, LoadedPlaces(ranks), 0, 0)
     (one, keys), (two, others) = [(c.starts, c.keys) for c in cuts.values()]
     assert keys is others and len(one) == len(two) == ranks + 1
     assert (one[0], two[0]) == (0, 0) and {one[-1], two[-1]} == {ORDERS, 900}
@@ -116,12 +120,24 @@ def test_cuts_are_made_between_two_keys(ranks: int) -> None:
         assert list(starts) == sorted(starts)
 
 
-def test_a_table_in_which_one_key_has_all_rows_lies_on_one_rank() -> None:
+def test_a_large_table_in_which_one_key_has_all_rows_is_cut_evenly() -> None:
     db = gquery.connect(device="python")
     db.register("t", pa.table({"a": [5] * 100, "b": range(100)}))
-    (cut,) = cut_tables(db.program("SELECT a, min(a) FROM t GROUP BY a"), 4, 0).values()
+    program = db.program("SELECT a, min(a) FROM t GROUP BY a")
+    (cut,) = cut_tables(program, LoadedPlaces(4), 0, 0).values()
     assert cut.starts in {(0, 0, 0, 0, 100), (0, 100, 100, 100, 100)}
+    with tuning.using(replace(tuning.distribution, uneven_rows=0)):
+        (cut,) = cut_tables(program, LoadedPlaces(4), 0, 0).values()
+    assert cut.starts == (0, 25, 50, 75, 100) and cut.field is None
+
+
+def test_a_table_with_few_values_is_cut_by_its_next_sorted_column(tune: Tune) -> None:
+    tune(tuning.distribution, uneven_rows=0)
+    db = gquery.connect(device="python")
+    db.register("t", pa.table({"a": [n // 60 for n in range(100)], "b": range(100)}))
+    (cut,) = cut_tables(db.program("SELECT a, b, count(*) FROM t GROUP BY a, b"), LoadedPlaces(4), 0, 0).values()
+    assert (cut.field, cut.starts) == (1, (0, 25, 50, 75, 100))
 
 
 def test_small_tables_are_not_cut() -> None:
-    assert not cut_tables(connection().program("SELECT sum(v) FROM lines"), 4, 10_000)
+    assert not cut_tables(connection().program("SELECT sum(v) FROM lines"), LoadedPlaces(4), 10_000, 0)

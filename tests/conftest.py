@@ -21,6 +21,7 @@ import gquery.kernels.targets.cpu
 import gquery.kernels.targets.python
 import gquery.runtime.boundary
 from gquery import tuning
+from tests.support.collection import WrittenDoctests
 from tests.support.tuned import Tune
 
 # Partitions begin at multiples of so many rows: few, so that three partitions of a small table are three.
@@ -104,6 +105,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(skip)
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(WrittenDoctests())  # a hook of this file is not asked about modules of other folders
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """Modules and tests are made, which stay: no collection finds anything meanwhile."""
@@ -121,23 +126,16 @@ def pytest_collection_finish() -> None:
 
 
 # Plans and kernels of a worker's thousands of queries stay in caches: a full collection would go through all of them each time,
-# for a quarter of a second at last. What one has left is taken for good, between tests, so that the next looks at new ones.
-whole_collections = 0
-
-
-def count_collections(phase: str, about: dict[str, int]) -> None:
-    global whole_collections
-    whole_collections += phase == "stop" and about["generation"] == 2
-
-
-gc.callbacks.append(count_collections)
+# for a quarter of a second at last. What one has left is taken for good, between tests, so that the next looks at new ones. It
+# comes when one is due, and the interpreter's own only for a test that makes as much as ten others.
+young, middle, old = gc.get_threshold()
+gc.set_threshold(young, middle, 10 * old)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol() -> Generator[None, object, object]:
-    before = whole_collections
     done = yield
-    if whole_collections > before:
+    if gc.get_count()[2] > old:
         gc.collect()
         gc.freeze()
     return done

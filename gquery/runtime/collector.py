@@ -18,6 +18,7 @@ _lock = threading.Lock()
 _paused = 0  # callers, of all threads
 _was_on = False
 _makes_permanent = False
+_seen = 0  # objects, the last time that they were listed
 
 
 @contextmanager
@@ -44,24 +45,33 @@ def permanent() -> Iterator[None]:
     would go through it three times, 0.1 s. Everything that was there before is collected as ever: a file that is only held
     by a circle of the user's is written out. Where that cannot be told apart, nothing is done but to have all taken for old. A
     block within another is a part of that."""
-    global _makes_permanent
+    global _makes_permanent, _seen
     if _makes_permanent:
         yield
         return
-    before = [] if _others_run() or not _can_track() else gc.get_objects()
+    # a list of a million objects takes 0.1 s, so a process that had too many is not asked again
+    before = [] if _are_many(_seen) or _others_run() or not _can_track() else gc.get_objects()
+    _seen = len(before) or _seen
     _makes_permanent = True
     with paused():
         try:
             yield
         finally:
             _makes_permanent = False
-        from gquery import tuning  # not above: it belongs to what stays
-
-        if not 0 < len(before) <= tuning.startup.collected_before or _others_run():
+        if not before or _are_many(len(before)) or _others_run():
             _age()
             return
         gc.freeze()
         _unfreeze(before)
+
+
+def _are_many(objects: int) -> bool:
+    """Whether there are too many to be given back to the collector one by one."""
+    if objects == 0:
+        return False
+    from gquery import tuning  # not before the first objects were listed: it belongs to what stays
+
+    return objects > tuning.startup.collected_before
 
 
 def _others_run() -> bool:

@@ -141,6 +141,23 @@ def test_what_a_block_makes_is_permanent_and_a_circle_from_before_is_found(monke
         gc.freeze()  # what was there before the tests, and more
 
 
+def test_a_process_with_too_many_objects_lists_them_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    listed: list[int] = []
+
+    def objects() -> list[object]:
+        listed.append(1)
+        return [None] * 10
+
+    monkeypatch.setattr(collector, "_others_run", lambda: False)
+    monkeypatch.setattr(collector, "_seen", 0)
+    monkeypatch.setattr(gc, "get_objects", objects)
+    with tuning.using(replace(tuning.startup, collected_before=9)):
+        for _ in range(3):
+            with permanent():
+                pass
+    assert listed == [1]
+
+
 def test_a_proxy_of_what_is_gone_does_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(collector, "_others_run", lambda: False)
 

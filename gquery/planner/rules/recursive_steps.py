@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gquery.planner.logical.nodes import Fixpoint, Plan, Query
-from gquery.planner.logical.shared import every_node
+from gquery.planner.logical.shared import nodes
 from gquery.planner.logical.tree import transform_up
 from gquery.runtime.records import replace
 
 
 def recursive_steps(query: Query, optimized: Callable[[Query], Query]) -> Query | None:
-    """The query with the steps of its recursions as ``optimized`` makes them; None where it has none."""
-    if not any(isinstance(n, Fixpoint) for n in every_node(query.plan)):
+    """The query with the steps of its recursions as ``optimized`` makes them; None where it has none. Those of its definitions
+    are theirs: the rule takes each by itself."""
+    if not any(isinstance(n, Fixpoint) for n in nodes(query.plan)):
         return None
 
     def node(plan: Plan) -> Plan:

@@ -102,20 +102,27 @@ def _with_tables(asked: Sequence[Question], engines: Sequence[Engine], rows: int
 
 
 def measured(question: Question, engines: Sequence[Engine], runs: Sequence[int]) -> Iterator[Measured]:
-    """One question in each engine, so many hot runs each, compared with what the first that answers says."""
+    """One question in each engine, so many hot runs each, compared with what the first that answers says. Engines take turns, so
+    that what others do on the machine meets all of them."""
     expected: Totals | None = None
-    for engine, times in zip(engines, runs, strict=True):
+    made: list[tuple[Engine, tuple[float, float], list[tuple[float, float]], str]] = []
+    for engine in engines:
         try:
             first = _seconds(engine, question)
-            each = [_seconds(engine, question) for _ in range(times)] or [first]
         except (gquery.Error, TooSlowError) as error:
             why = f" {type(error).__name__}: {str(error).splitlines()[0]}"
-            yield Measured(question.name, engine.name, math.nan, math.nan, math.nan, why)
+            made.append((engine, (math.nan, math.nan), [], why))
             continue
         totals = engine.totals()
         expected = totals if expected is None else expected
         wrong = "" if _is_close(totals, expected) else f"WRONG: {totals}, not {expected}"
-        hot, cpu = statistics.median(wall for wall, _ in each), min(cpu for _, cpu in each)
+        made.append((engine, first, [], wrong))
+    for turn in range(max(runs)):
+        for (engine, first, each, _), times in zip(made, runs, strict=True):
+            if turn < times and not math.isnan(first[0]):
+                each.append(_seconds(engine, question))
+    for engine, first, each, wrong in made:
+        hot, cpu = statistics.median(w for w, _ in each or [first]), min(c for _, c in each or [first])
         yield Measured(question.name, engine.name, first[0], hot, cpu, wrong)
 
 

@@ -109,7 +109,7 @@ def _sort(work: SortRows, frame: Frame, device: Device, workers: int = 1) -> Fra
         wanted = min(work.limit + work.offset, frame.rows)
         if (first := first_rows(frame, work.keys[0], wanted, device, workers)) is not None:
             return _sort(work, _few(work, frame, first, device), device)
-    keys = sort_keys(work.keys, frame, device)
+    keys = sort_keys(work.keys, frame, device, workers)
     if frame.number is not None:
         return _counted_sort(work, keys, frame, frame.number, device)
     if work.limit is not None:

@@ -91,15 +91,15 @@ def order_frame(
     rows: Array | None = None if known is None else known.rows
     if known is None and not _is_sorted(frame, by):
         if {k.expr for k in by[: len(partition)]} == set(partition) and by[len(partition) :] == list(keys):
-            own = sort_keys(by[: len(partition)], frame, device)
-            then = sort_keys(by[len(partition) :], frame, device)
+            own = sort_keys(by[: len(partition)], frame, device, workers)
+            then = sort_keys(by[len(partition) :], frame, device, workers)
             rows, peers, starts = order.sort_partitions([*own, *then], len(own), workers)
             if starts is not None or not partition:
                 return OrderedFrame(
                     frame.rows, rows, starts if partition else None, peers if keys else None, device, workers
                 )
         else:
-            rows = order.sort_order(sort_keys(by, frame, device), workers=workers)
+            rows = order.sort_order(sort_keys(by, frame, device, workers), workers=workers)
     first = [frame.columns[c.id] for c in partition]
     last = [frame.columns[k.expr.id] for k in keys if isinstance(k.expr, Column)]
     starts, peers = key_changes(first, last, rows, device, workers)

@@ -43,7 +43,7 @@ from gquery.operators.group_selection import GroupValues, column_values, group_v
 from gquery.operators.made_lists import list_column
 from gquery.operators.numbered_groups import numbered
 from gquery.operators.ordered_reductions import Ranges, reduced
-from gquery.operators.quantiles import interpolated, positions_between, positions_of
+from gquery.operators.quantiles import Sides, interpolated, interpolated_rows, positions_between, positions_of
 from gquery.operators.sort_keys import key_parts, sort_keys
 from gquery.planner.ordered_call import OrderedCall
 from gquery.planner.physical import OrderedGroups, Stored
@@ -99,7 +99,9 @@ def _groups(work: OrderedGroups, frame: Frame, device: Device, workers: int) -> 
         return one_group(frame, device)
     if (found := numbered([frame.columns[c.id] for _, c in work.keys], rows, device, workers)) is not None:
         return Groups(frame, device, found.of_rows, found.starts, found.some_rows)
-    sorted_rows, flags = order.sort_starts(sort_keys([SortKey(c) for _, c in work.keys], frame, device))
+    sorted_rows, flags = order.sort_starts(
+        sort_keys([SortKey(c) for _, c in work.keys], frame, device, workers), workers
+    )
     numbers = xp.empty(rows, np.uint32)
     numbers[sorted_rows] = xp.cumsum(flags, dtype=np.uint32) - np.uint32(1)
     positions = scans.compact(flags)
@@ -146,17 +148,17 @@ class InOrder:
     @cached_property
     def rows(self) -> Array:
         """The row at each place (uint32)."""
-        keys = [*self._before, *sort_keys(self.keys, self.frame, self.device)]
+        keys = [*self._before, *sort_keys(self.keys, self.frame, self.device, self.workers)]
         if not self.keys and self.kept is None and self.groups.sorted_rows is not None:
             return self.groups.sorted_rows
         if not keys:
             rows: Array = self.device.xp.arange(self.frame.rows, dtype=np.uint32)
             return rows
-        return order.sort_order(keys)
+        return order.sort_order(keys, workers=self.workers)
 
     def by_value(self, column: ColumnData) -> tuple[Array, Array]:
         """The rows by group, those that count before others, and then by the values of a column; and where neighbours differ."""
-        return order.sort_starts([*self._before, *key_parts(column, self.device)])
+        return order.sort_starts([*self._before, *key_parts(column, self.device, workers=self.workers)], self.workers)
 
     @cached_property
     def sizes(self) -> Array:
@@ -204,9 +206,9 @@ def result_of(call: OrderedCall, stored: Stored, rows: InOrder) -> ColumnData:
             low, high, weight = positions_between(constants[0], sizes)
             if rows.needs_no_sort(first, column):
                 ends = rows.values_at(column, low, high)
-            else:
-                ends = [gathers.take(column, rows.rows_at(p), device) for p in (low, high)]
-            return interpolated(ends[0], ends[1], weight, there, stored, device)
+                return interpolated(ends[0], ends[1], weight, there, stored, device)
+            sides = Sides(rows.rows_at(low), rows.rows_at(high), weight, there)
+            return interpolated_rows(column, sides, stored, device, rows.workers)
         case MostFrequent():  # a second argument says where equal values are not the same
             compared = columns[more[0].id] if more and isinstance(more[0], Column) else column
             return _taken(column, _modes(compared, call.order, rows), there, device)

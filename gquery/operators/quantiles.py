@@ -6,6 +6,7 @@ A fraction is a constant: of a decimal the position is exact. A negative one cou
 from __future__ import annotations
 
 from types import ModuleType
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,8 +17,8 @@ from gquery.device.device import Device
 from gquery.expression.expr import Literal
 from gquery.expression.facts import INT64_BITS, power_of_ten
 from gquery.expression.types import Kind, PhysicalType, Register, register_for
-from gquery.kernels.builtin import wide_arrays
-from gquery.kernels.builtin.define import namespace
+from gquery.kernels.builtin import gathers, wide_arrays
+from gquery.kernels.builtin.define import builtin_kernel, launch, namespace
 from gquery.operators.base import narrow
 from gquery.planner.physical import Stored
 
@@ -71,6 +72,41 @@ def interpolated(
     return ColumnData(
         stored.properties.dtype, stored.physical_type, int(there.size), Buffer(data, device), Buffer(there, device)
     )
+
+
+class Sides(NamedTuple):
+    """By quantile, the rows (uint32) whose values it lies between, how far it is from the first to the second (float64), and
+    whether there is one (uint8)."""
+
+    low: Array
+    high: Array
+    weight: Array
+    there: Array
+
+
+def interpolated_rows(column: ColumnData, sides: Sides, stored: Stored, device: Device, workers: int) -> ColumnData:
+    """The same of a column's rows."""
+    _, _, weight, there = sides
+    if not column.physical_type == stored.physical_type == PhysicalType.F64:
+        low, high = (gathers.take(column, rows, device) for rows in (sides.low, sides.high))
+        return interpolated(low, high, weight, there, stored, device)
+    made = device.empty(there.size, np.float64)
+    launch(_BETWEEN_ROWS, there.size, made, column.data.on(device), *sides, made, workers=workers)
+    validity = Buffer(there, device)
+    return ColumnData(stored.properties.dtype, PhysicalType.F64, int(there.size), Buffer(made, device), validity)
+
+
+_BETWEEN_ROWS = builtin_kernel(
+    "values:*f64 low:*u32 high:*u32 weights:*f64 there:*u8 made:*f64",
+    "value = 0.0",
+    "if ne_i64(i64(there[i]), 0):",
+    "    weight = f64(weights[i])",
+    "    value = f64(values[row_index(i64(low[i]))])",
+    "    if gt_f64(weight, 0.0):",
+    "        other = f64(values[row_index(i64(high[i]))])",
+    "        value = add_f64(mul_f64(value, sub_f64(1.0, weight)), mul_f64(other, weight))",
+    "store_f64(made, i64(i), value)",
+)
 
 
 def _between(a: Array, b: Array, weight: Array, stored: Stored, xp: ModuleType) -> Array:

@@ -13,12 +13,13 @@ from gquery import tuning
 from gquery.columns.table import ColumnData
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device, cpu_device
-from gquery.expression.types import VARCHAR, Bounds, PhysicalType
+from gquery.expression.types import DOUBLE, VARCHAR, Bounds, PhysicalType
 from gquery.kernels.builtin import define, order, order_bits, scans, text_keys
 from gquery.kernels.builtin.order import Integers, Text
 from gquery.kernels.kernel import Kernel
 from gquery.operators import prefix
 from gquery.operators.base import Frame
+from gquery.operators.sort_keys import key_parts
 from gquery.planner.physical import Pipeline, ReadTable
 from tests.kernels.test_whole_arrays import DEVICES, host, on, place
 from tests.support.harness import assert_same
@@ -229,3 +230,23 @@ def test_kernels_of_a_part(descending: bool, monkeypatch: pytest.MonkeyPatch) ->
     offsets = part.bounds.high - data.astype(object) if descending else data.astype(object) - part.bounds.low
     assert both.tolist() == [(x >> part.bits - 9 & 2**9 - 1) << 20 | x >> 5 & 2**20 - 1 for x in offsets]
     assert [order.signed(x) for x in (2**64 - 1, 2**63, -1, 5)] == [-1, -(2**63), -1, 5]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_words_of_floats_by_numpy_and_by_kernel(dtype: type, tune: Tune) -> None:
+    """NaN is last and one value, and so are -0.0 and 0.0; the words are the same whichever makes them."""
+    payload = np.array([0x7FF8000000000001], np.int64).view(np.float64)
+    plain = [np.inf, -0.0, np.nan, -np.inf, 0.0, -1.5, 5e-324, -np.nan, 3e38]
+    values: Any = np.concatenate([plain, payload]).astype(dtype)
+    column = ColumnData(
+        DOUBLE, PhysicalType.F32 if dtype is np.float32 else PhysicalType.F64, values.size, Buffer(values)
+    )
+    found: list[list[int]] = []
+    for least in (1, values.size + 1):
+        tune(tuning.sorting, fused_rows=least)
+        (words,) = key_parts(column, cpu_device())
+        assert isinstance(words, Integers)
+        found.append(words.data.tolist())
+    assert found[0] == found[1]
+    assert len({found[0][i] for i in (2, 7, 9)}) == 1 and found[0][1] == found[0][4]
+    assert np.array_equal(values[np.argsort(found[0], kind="stable")], np.sort(values), equal_nan=True)

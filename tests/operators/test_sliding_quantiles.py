@@ -10,12 +10,20 @@ import pyarrow as pa
 import pytest
 
 import gquery
+from gquery.columns.table import ColumnData
+from gquery.device.buffer import Buffer
 from gquery.device.device import Device, cpu_device
+from gquery.expression.expr import Column
+from gquery.expression.types import DOUBLE, PhysicalType
+from gquery.kernels.builtin import define, gathers
 from gquery.kernels.ir.read import read_lines
 from gquery.kernels.kernel import Kernel, Parameter
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.base import arguments_of
+from gquery.kernels.values import ValueProperties
+from gquery.operators.quantiles import Sides, interpolated, interpolated_rows
 from gquery.operators.window import quantiles
+from gquery.planner.physical import Stored
 from tests.operators.test_sliding_frames import FRAMES
 from tests.support.harness import assert_same
 from tests.support.primitives import TARGETS
@@ -170,3 +178,27 @@ def test_sets(target: str) -> None:
         runner.run(runner.compile(kernel), 0, 1, arguments_of(runner, kernel, values))
         assert made.tolist() == expected
         assert not bool(sets[:room].any())
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_what_lies_between_rows_is_bit_for_bit_what_lies_between_their_values(
+    target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = np.array([np.inf, -np.inf, np.nan, -0.0, 0.0, 5e-324, 1e308, -1e308, 0.1, 3.0])
+    n = values.size
+    low, high = (a.ravel().astype(np.uint32) for a in np.meshgrid(np.arange(n), np.arange(n)))
+    device = cpu_device()
+    column = ColumnData(DOUBLE, PhysicalType.F64, n, Buffer(values))
+    stored = Stored(Column(1, "m", DOUBLE), ValueProperties(DOUBLE), PhysicalType.F64)
+    monkeypatch.setattr(define, "is_interpreted", lambda kernel, rows: target == "python")
+    for share in (0.0, 0.25, 1.0):
+        weight = np.full(low.size, share)
+        there = (np.arange(low.size) % 7 > 0).astype(np.uint8)
+        sides = [gathers.take(column, rows, device) for rows in (low, high)]
+        with np.errstate(invalid="ignore", over="ignore"):
+            wanted = interpolated(sides[0], sides[1], weight, there, stored, device)
+        found = interpolated_rows(column, Sides(low, high, weight, there), stored, device, 1)
+        a, b = found.data.host, wanted.data.host
+        assert np.array_equal(np.isnan(a), np.isnan(b))
+        assert np.array_equal(a.view(np.int64)[~np.isnan(a)], b.view(np.int64)[~np.isnan(b)])
+        assert found.validity is not None and np.array_equal(found.validity.host, there)

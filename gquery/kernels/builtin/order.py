@@ -213,7 +213,9 @@ class Digits:
             pieces.append(self.part.piece(self.left, count))
             used += count
             before += count if self.gone < first else 0
-        is_whole = self.gone >= first or (self.gone == first - 1 and self.left == 0 and isinstance(self.keys[0], Integers))
+        is_whole = self.gone >= first or (
+            self.gone == first - 1 and self.left == 0 and isinstance(self.keys[0], Integers)
+        )
         if not pieces:
             return None, None
         return placed_words(pieces, place_bits, workers), used - before if is_whole else None
@@ -243,9 +245,9 @@ def sort_order(keys: Sequence[OrderKey], rows: Array | None = None, workers: int
     return _sorted(keys, rows, False, workers=workers)[0]
 
 
-def sort_starts(keys: Sequence[OrderKey]) -> tuple[Array, Array]:
+def sort_starts(keys: Sequence[OrderKey], workers: int = 1) -> tuple[Array, Array]:
     """All rows in the order of the keys, and for each place whether its row's keys differ from those of the one before."""
-    rows, starts, _ = _sorted(keys, None, True)
+    rows, starts, _ = _sorted(keys, None, True, workers=workers)
     assert starts is not None
     return rows, starts
 

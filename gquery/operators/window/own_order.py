@@ -8,6 +8,7 @@ the n-th one, and for quantiles, a tree of ranks is asked.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -26,34 +27,53 @@ from gquery.operators.window.positions import Work
 from gquery.operators.window.rank_tree import RankTree, rank_tree, select_rank
 from gquery.operators.window.segment_scans import Op, identity
 
-_RANKS = builtin_kernel("found:*u32 ranks:*i64", "store_i64(ranks, i64(found[i]), i64(i))")
-_ABSENT = builtin_kernel(
-    "present:*u8 other:i64 ranks:*i64", "if eq_i64(i64(present[i]), 0):", "    store_i64(ranks, i64(i), other)"
-)
+RankWord = Literal["u32", "i64"]
+_RANKS = {
+    word: builtin_kernel(f"found:*u32 ranks:*{word}", f"store_{word}(ranks, i64(found[i]), i64(i))")
+    for word in get_args(RankWord)
+}
+_ABSENT = {
+    word: builtin_kernel(
+        f"present:*u8 other:i64 ranks:*{word}",
+        "if eq_i64(i64(present[i]), 0):",
+        f"    store_{word}(ranks, i64(i), other)",
+    )
+    for word in get_args(RankWord)
+}
 
 
-def own_ranks(keys: Sequence[SortKey], work: Work) -> tuple[Array, Array]:
-    """The positions in the order of the keys (uint32), and the rank of each position in it (int64)."""
-    found, _, ranks = own_peers(keys, work)
-    return found, ranks
+def own_ranks(keys: Sequence[SortKey], work: Work, word: RankWord = "u32") -> tuple[Array, Array]:
+    """The positions in the order of the keys (uint32), and the rank of each position in it."""
+    found = order.sort_order(_own_keys(keys, work), workers=work.workers)
+    return found, _ranks_of(found, word, work)
 
 
 def own_peers(keys: Sequence[SortKey], work: Work) -> tuple[Array, Array, Array]:
-    """The same; between them flags (uint8) of those positions, in their order, before which keys differ."""
+    """The same (ranks: uint32); between them flags (uint8) of those positions, in their order, before which keys differ."""
+    found, starts = order.sort_starts(_own_keys(keys, work), work.workers)
+    return found, starts.view(np.uint8), _ranks_of(found, "u32", work)
+
+
+def _own_keys(keys: Sequence[SortKey], work: Work) -> list[order.OrderKey]:
+    """The keys of the positions."""
     o, device = work.ordered, work.device
     ids = {k.expr.id for k in keys if isinstance(k.expr, Column)}
     columns = {i: work.frame.columns[i] for i in ids}
     if o.rows is not None:
         columns = {i: gathers.take(c, o.rows, device) for i, c in columns.items()}
-    found, starts = order.sort_starts(sort_keys(keys, Frame(columns, o.count), device))
-    ranks: Array = device.empty(o.count, np.int64)
-    launch(_RANKS, o.count, ranks, found, ranks)
-    return found, starts.view(np.uint8), ranks
+    return sort_keys(keys, Frame(columns, o.count), device, work.workers)
+
+
+def _ranks_of(found: Array, word: RankWord, work: Work) -> Array:
+    ranks = work.device.empty(found.size, np.uint32 if word == "u32" else np.int64)
+    launch(_RANKS[word], found.size, ranks, found, ranks, workers=work.workers)
+    return ranks
 
 
 def hide_absent(ranks: Array, present: Array, other: int, work: Work) -> None:
     """Give rows that do not count another rank."""
-    launch(_ABSENT, work.ordered.count, ranks, present, other, ranks, workers=work.workers)
+    kernel = _ABSENT["u32" if ranks.dtype == np.uint32 else "i64"]
+    launch(kernel, work.ordered.count, ranks, present, other, ranks, workers=work.workers)
 
 
 def takes_last(call: WindowCall) -> bool:
@@ -67,7 +87,7 @@ def first_by_order(
 ) -> tuple[Array, Array]:
     """By row the row with the first or last value of each frame in the call's order, and whether there is one (uint8)."""
     op: Op = "max" if takes_last(call) else "min"
-    positions, ranks = own_ranks(call.order, work)
+    positions, ranks = own_ranks(call.order, work, "i64")
     if present is not None:
         hide_absent(ranks, present, int(identity(op, "i64")), work)
     return rows_of_ranks(combined(ranks, op, call.frame, ranges, work), positions, work)
@@ -87,7 +107,7 @@ def ordered_tree(keys: Sequence[SortKey], present: Array | None, work: Work) -> 
     rows = work.ordered.count
     if present is not None:
         hide_absent(ranks, present, rows, work)
-    return positions, rank_tree(ranks.astype(np.uint32), rows, work)
+    return positions, rank_tree(ranks, rows, work)
 
 
 def rows_of_ranks(found: Array, positions: Array, work: Work) -> tuple[Array, Array]:

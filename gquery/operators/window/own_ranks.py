@@ -49,7 +49,7 @@ def own_rank_values(call: WindowCall, work: Work) -> Array:
     found, starts, ranks = own_peers(call.order, work)
     ranges = without_excluded(call.frame, frame_ranges(call.frame, work), work)
     limits = _limits_of(found, starts, call.function != "row_number", call.function == "cume_dist", work)
-    counts = count_below(rank_tree(ranks.astype(np.uint32), rows, work), limits, ranges, work)
+    counts = count_below(rank_tree(ranks, rows, work), limits, ranges, work)
     if call.function not in _SHARES:
         counted: Array = counts + 1
         return counted
@@ -91,7 +91,7 @@ def shifted_by_order(
     limits = _limits_of(found, starts, False, is_lead, work)
     if present is not None:
         hide_absent(ranks, present, rows, work)
-    tree = rank_tree(ranks.astype(np.uint32), rows, work)
+    tree = rank_tree(ranks, rows, work)
     ranges = without_excluded(call.frame, frame_ranges(call.frame, work), work)
     amounts = work.device.empty(rows, np.int64)
     before = count_below(tree, limits, ranges, work)

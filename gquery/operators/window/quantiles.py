@@ -11,8 +11,7 @@ from gquery.columns.table import ColumnData
 from gquery.device.array import Array
 from gquery.expression.expr import Column, Literal, SortKey
 from gquery.expression.windows import WindowCall
-from gquery.kernels.builtin import gathers
-from gquery.operators.quantiles import interpolated, positions_between, positions_of
+from gquery.operators.quantiles import Sides, interpolated_rows, positions_between, positions_of
 from gquery.operators.window.aggregates import difference
 from gquery.operators.window.distinct import counted_once
 from gquery.operators.window.frames import frame_ranges, without_excluded
@@ -35,8 +34,8 @@ def quantile_column(stored: Stored, call: WindowCall, between: bool, work: Work)
         chosen = chosen_rows(keys, present, call.frame, fraction, between, work)
         if chosen.weight is None:
             return take_or_null(column, chosen.low, chosen.there, stored, work)
-        sides = [gathers.take(column, rows, device) for rows in (chosen.low, chosen.high)]
-        return interpolated(sides[0], sides[1], chosen.weight, chosen.there, stored, device)
+        sides = Sides(chosen.low, chosen.high, chosen.weight, chosen.there)
+        return interpolated_rows(column, sides, stored, device, work.workers)
     ranges = without_excluded(call.frame, frame_ranges(call.frame, work), work)
     counts = difference(None if present is None else prefix(present, device), ranges, work)
     positions, tree = ordered_tree(keys, present, work)
@@ -48,5 +47,4 @@ def quantile_column(stored: Stored, call: WindowCall, between: bool, work: Work)
     if not between or column.length == 0:
         return take_or_null(column, rows_of(positions_of(fraction, counts)), there, stored, work)
     low, high, weight = positions_between(fraction, counts)
-    ends = [gathers.take(column, rows_of(numbers), device) for numbers in (low, high)]
-    return interpolated(ends[0], ends[1], weight, there, stored, device)
+    return interpolated_rows(column, Sides(rows_of(low), rows_of(high), weight, there), stored, device, work.workers)

@@ -83,7 +83,7 @@ def chosen_rows(
         o,
         work.workers,
         tile,
-        ranks.astype(np.uint32),
+        ranks,
         *numbers,
         room,
         words,

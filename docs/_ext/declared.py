@@ -86,7 +86,8 @@ def _aggregates() -> str:
     rows = []
     for a in AGGREGATES.values():
         signatures = "<br>".join(f"`{_cell(s)}`" for s in a.signatures)
-        rows.append(f"| `{a.name}` | {signatures}<br>{_cell(a.doc)} | `{_cell(a.example[0])}` |\n")
+        name = a.signatures[0].partition("(")[0]
+        rows.append(f"| `{name}` | {signatures}<br>{_cell(a.doc)} | `{_cell(a.example[0])}` |\n")
     head = "Each takes `DISTINCT` and `FILTER (WHERE ...)`, and passes over NULLs.\n\n| aggregate | what it does | example |"
     return f"\n## Aggregates\n\n{head}\n|---|---|---|\n{''.join(rows)}"
 

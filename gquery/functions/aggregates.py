@@ -142,6 +142,16 @@ def _first_by(name: str, extreme: str, value: str) -> AggregateFunction:
                              Made(ordered.first_by(extreme), compares=1), repeats_count=False, takes_order=True)  # fmt: skip
 
 
+def _several(name: str, extreme: str, value: str, of_one: bool = False, takes_null: bool = False) -> AggregateFunction:
+    which = "least" if extreme == "min" else "greatest"
+    doc = f"The n {which} values." if of_one else f"The values of x in the n rows where y is {which}."
+    signature = f"{name}(any, n) -> list" if of_one else f"{name}(x any, y any, n) -> list"
+    example = f"{name}(x, 2)" if of_one else f"{name}(x, 2 * x, 2)"
+    by = Made(ordered.several_at(extreme, takes_null), compares=1)
+    return AggregateFunction(f"_{name}_n", ordered.several_type, (signature,), doc, (example, value), by, takes_order=True,
+                             checked=ordered.of_itself if of_one else None)  # fmt: skip
+
+
 _ROWS = (
     AggregateFunction("count", _count, ("count(*)", "count(any) -> BIGINT"),
                       "How many rows there are, or how many values that are not NULL.", ("count(*)", "3"),
@@ -178,6 +188,12 @@ _ROWS = (
     _at_extreme("arg_max_null", "max", True, "3"),
     _first_by("arg_min_nulls_last", "min", "1"),
     _first_by("arg_max_nulls_last", "max", "3"),
+    _several("min", "min", "[1, 2]", of_one=True),
+    _several("max", "max", "[3, 2]", of_one=True),
+    _several("arg_min", "min", "[1, 2]"),
+    _several("arg_max", "max", "[3, 2]"),
+    _several("arg_min_nulls_last", "min", "[1, 2]", takes_null=True),
+    _several("arg_max_nulls_last", "max", "[3, 2]", takes_null=True),
     AggregateFunction("median", ordered.median_type, ("median(any)",), "The middle value, or what lies between two.",
                       ("median(x)", "2.0"), Made(ordered.median), null_type=DOUBLE),
     AggregateFunction("quantile_cont", ordered.continuous, ("quantile_cont(number or time, fraction)",),
@@ -256,6 +272,8 @@ _ROWS = (
 )  # fmt: skip
 AGGREGATES: dict[str, AggregateFunction] = {f.name: f for f in _ROWS}
 ALIASES = {alias: f.name for f in _ROWS for alias in f.aliases}
+_TAKES_SEVERAL = {(n, 2 + n.startswith("arg")): f"_{n}_n" for n in AGGREGATES if f"_{n}_n" in AGGREGATES}
+"""What a call with a number of values behind its arguments is: by name, and by how many arguments it has then."""
 INTERNAL = {
     "dependent_value": AggregateFunction("dependent_value", _same, (), "The one value of a group.", ("", ""),
                                          Accumulated((OneValue(),)), repeats_count=False),
@@ -296,7 +314,7 @@ def has_result(call: AggregateCall) -> bool:
 
 def is_aggregate(name: str) -> bool:
     """Whether a name is that of an aggregate."""
-    return name in AGGREGATES or name in ALIASES
+    return (name in AGGREGATES and not name.startswith("_")) or name in ALIASES
 
 
 def aggregate(
@@ -310,6 +328,7 @@ def aggregate(
     function = AGGREGATES.get(ALIASES.get(name, name))
     if function is None:
         raise BindError(f"there is no aggregate {name!r}.{did_you_mean(name, AGGREGATES)}")
+    function = AGGREGATES[_TAKES_SEVERAL.get((function.name, len(args)), function.name)]
     args = [cast(a, function.null_type) if a.dtype == NULL else a for a in args]
     looked_at = args if distinct or not function.carries else ()
     refuse_opaque(looked_at, f"{name}(DISTINCT)" if distinct else name)
@@ -322,7 +341,7 @@ def aggregate(
     resolved = function.resolve([a.dtype for a in kept]) if bool(constants) == _has_constants(function) else None
     is_count_of_rows = function.resolve is _count and len(args) > 1
     if resolved is None or (distinct and not args) or (is_count_of_rows and not distinct):
-        raise no_match(name, args, tuple(s.replace(function.name, name, 1) for s in function.signatures))
+        raise no_match(name, args, tuple(f"{name}{s[s.index('(') :]}" for s in function.signatures))
     types, dtype = resolved
     casted = tuple(cast(a, t) for a, t in zip(kept, types, strict=True))
     return AggregateCall(

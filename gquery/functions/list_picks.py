@@ -1,4 +1,5 @@
-"""Lists made of some elements of others: by places, by flags, cut or filled up to a length, without an end, side by side."""
+"""Lists made of some elements of others: by places, by flags, cut or filled up to a length, without an end, where others are
+least."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from gquery.errors import ConversionError, DataError, OutOfRangeError
 from gquery.expression.expr import Expr, Literal
@@ -14,10 +16,15 @@ from gquery.expression.types import BIGINT, BOOLEAN, DType
 from gquery.functions.casts import cast
 from gquery.functions.list_arrays import Lists, list_array, lists_of, plain, together
 from gquery.functions.list_function import Typed, element_of, list_function
-from gquery.functions.registry import LIST_RESOLVERS, RESOLVERS, call, resolver
+from gquery.functions.list_ranks import NO_VALUE, ranks
+from gquery.functions.registry import LIST_RESOLVERS, RESOLVERS, ScalarFunction, call, declare, resolver
 from gquery.functions.vectors import Vector, array_of, flags, from_numpy, integers, room, size_of
 
+N_LEAST, N_GREATEST = "_n_least", "_n_greatest"
 _MOST = 2**31
+_TOO_MANY = 1_000_000  # values that an aggregate gives, as in DuckDB
+_FEW = 8  # values that are found in as many passes; more by a sort, which takes as long as 16 of them
+_GONE = 2**63 - 1
 
 
 def _resized(xs: Expr, size: Expr, value: Expr | None = None) -> Typed | None:
@@ -121,3 +128,80 @@ def _pop_front(xs: Expr) -> Expr | None:
 
 for _name in ("array_push_back", "array_push_front", "array_pop_back", "array_pop_front"):
     LIST_RESOLVERS[_name] = RESOLVERS[_name]
+
+
+def _several(xs: Vector, ys: Vector, n: Vector, is_greatest: bool) -> Vector:
+    """Of each row the elements of one list where those of another, beside them, are the n least or greatest; of equal ones the
+    first. A row without elements has no list."""
+    rows = size_of(xs, ys, n)
+    lists, others = lists_of(xs, rows), lists_of(ys, rows)
+    lengths = np.where(others.lengths > 0, np.minimum(others.lengths, _wanted(n, rows, others)), 0)
+    keys = _order_keys(others.flat, is_greatest)
+    if int(lengths.max(initial=0)) <= _FEW:
+        places = _passes(keys, others, lengths)
+    else:
+        order = np.lexsort((keys, others.rows))  # stable, so that equal ones stay in their order
+        places = order[others.ordinals < lengths[others.rows]]  # sorted within its row, each has the place of its ordinal
+    return list_array(lists.flat.take(from_numpy(places)), lengths, others.lengths > 0)
+
+
+def _order_keys(values: pa.Array, is_greatest: bool) -> Any:
+    """int64 of which the least come first. NULL has the last but one number there is, `_GONE` is behind it."""
+    type_ = values.type
+    if pa.types.is_date(type_) or pa.types.is_timestamp(type_) or (pa.types.is_integer(type_) and type_ != pa.uint64()):
+        numbers, ok = integers(values, len(values)), flags(values.is_valid())
+        if not len(numbers) or (int(numbers.min()) > -_GONE + 1 and int(numbers.max()) < _GONE - 1):
+            return np.where(ok, -numbers if is_greatest else numbers, _GONE - 1)
+    (numbers,) = ranks(values)
+    return np.where(numbers == NO_VALUE, _GONE - 1, -numbers if is_greatest else numbers)
+
+
+def _passes(keys: Any, lists: Lists, wanted: Any) -> Any:
+    """The places of the least keys of each row, the least first: one pass over all rows finds one of each."""
+    has = lists.lengths > 0
+    if not has.any():
+        return np.zeros(0, np.int64)
+    lengths, wanted = lists.lengths[has], wanted[has]
+    begins = np.cumsum(lengths) - lengths
+    found = np.zeros((len(lengths), int(wanted.max())), np.int64)
+    for number in range(found.shape[1]):
+        equal = np.flatnonzero(keys == np.repeat(np.minimum.reduceat(keys, begins), lengths))
+        rows = lists.rows[equal]
+        first = equal[np.append(True, rows[1:] != rows[:-1])]
+        found[:, number] = first
+        keys[first] = _GONE
+    return found[np.arange(found.shape[1]) < wanted[:, None]]
+
+
+def _wanted(n: Vector, rows: int, there: Lists) -> Any:
+    """How many values each row asks for: the number of its first element, where there is one for each. DataError where that
+    cannot be, in a row that has a value."""
+    found = array_of(n, rows)
+    if found.type.num_fields:  # a list
+        counts = lists_of(found, rows)
+        found = counts.at(np.zeros(rows, np.int64), counts.lengths > 0)
+    values, ok, is_asked = integers(found, rows), flags(found.is_valid()), there.lengths > 0
+    problem = (
+        "cannot be NULL" if (is_asked & ~ok).any()
+        else "has to be above 0" if (is_asked & (values <= 0)).any()
+        else f"has to be below {_TOO_MANY}" if (is_asked & (values >= _TOO_MANY)).any()
+        else None
+    )  # fmt: skip
+    if problem is not None:
+        raise DataError(f"min, max, arg_min and arg_max of n values: n {problem}")
+    return values
+
+
+declare(
+    ScalarFunction(
+        N_LEAST, host=lambda xs, ys, n: _several(xs, ys, n, False), strict=False, doc="Elements where another is least."
+    )
+)
+declare(
+    ScalarFunction(
+        N_GREATEST,
+        host=lambda xs, ys, n: _several(xs, ys, n, True),
+        strict=False,
+        doc="Elements where another is greatest.",
+    )
+)

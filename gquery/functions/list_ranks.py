@@ -11,10 +11,11 @@ import pyarrow as pa
 
 from gquery.functions.list_arrays import together
 from gquery.functions.nested_keys import keys_of
-from gquery.functions.vectors import flags
+from gquery.functions.vectors import flags, integers
 from gquery.runtime.arrow_compute import pc
 
 NO_VALUE = -1
+_SAMPLE = 1000  # texts that tell whether they are often the same
 
 
 def ranks(*parts: pa.Array) -> list[Any]:
@@ -39,5 +40,10 @@ def _ranked(array: pa.Array) -> Any:
         return np.where(ok, numbers, NO_VALUE)
     if pa.types.is_boolean(type_):
         return np.where(ok, flags(array), NO_VALUE).astype(np.int64)
+    is_text = pa.types.is_string(type_) or pa.types.is_large_string(type_)
+    if is_text and len(array) > _SAMPLE and len(array[:_SAMPLE].unique()) < _SAMPLE // 2:
+        encoded = array.dictionary_encode()  # texts that come again are ranked once
+        of_each = _ranked(encoded.dictionary)
+        return np.where(ok, of_each[integers(encoded.indices, len(array))] if len(of_each) else NO_VALUE, NO_VALUE)
     made = pc.rank(array, sort_keys="ascending", tiebreaker="dense")
     return np.where(ok, made.to_numpy(zero_copy_only=False).astype(np.int64) - 1, NO_VALUE)

@@ -17,6 +17,8 @@ from gquery.expression.types import BIGINT, DOUBLE, TIMESTAMP, VARCHAR, DType, K
 from gquery.functions.aggregate_parts import Parts, is_there
 from gquery.functions.aggregate_record import Checked, Resolved
 from gquery.functions.casts import cast
+from gquery.functions.comparison_keys import comparable
+from gquery.functions.list_picks import N_GREATEST, N_LEAST
 from gquery.functions.registry import call, make
 
 Order = tuple[SortKey, ...]
@@ -72,6 +74,11 @@ def own_order(name: str, args: Sequence[Expr], order: Order) -> Checked:
     return tuple(args), (), order[:1]
 
 
+def of_itself(_: str, args: Sequence[Expr], order: Order) -> Checked:
+    """Values are compared by themselves."""
+    return (args[0], *args), (), order
+
+
 # ---- types -----------------------------------------------------------------------------------------------------------
 
 
@@ -112,6 +119,11 @@ def by_another(types: Sequence[DType]) -> Resolved | None:
     return (types, types[0]) if len(types) == 2 else None
 
 
+def several_type(types: Sequence[DType]) -> Resolved | None:
+    """Of values, of what they are compared by, and of how many."""
+    return ([*types[:2], BIGINT], list_of(types[0])) if len(types) == 3 and types[2].is_integer else None
+
+
 def weighted(types: Sequence[DType]) -> Resolved | None:
     return (types, DOUBLE) if len(types) == 2 and all(t.is_numeric for t in types) else None
 
@@ -146,6 +158,19 @@ def at_extreme(extreme: str, takes_null: bool) -> Callable[[Parts, Expr, Expr], 
     def result(p: Parts, x: Expr, y: Expr) -> Expr:
         p.only(*((y,) if takes_null else (x, y)))
         return p.at_extreme(extreme, x, y)
+
+    return result
+
+
+def several_at(extreme: str, takes_null: bool = False) -> Callable[[Parts, Expr, Expr, Expr], Expr]:
+    """The values of x in the n rows where y is least or greatest: a function of both as lists, of the same rows in one order."""
+
+    def result(p: Parts, x: Expr, y: Expr, n: Expr) -> Expr:
+        p.only(*(() if takes_null else (x, y)))
+        key = comparable(y)
+        listed = [p.part("list", list_of(e.dtype), e, in_order=True) for e in (x, key)]
+        count = n if isinstance(n, Literal) else p.part("list", list_of(BIGINT), n, in_order=True)
+        return make(N_LEAST if extreme == "min" else N_GREATEST, (*listed, count), list_of(x.dtype))
 
     return result
 

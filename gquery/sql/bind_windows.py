@@ -132,7 +132,7 @@ class Windows:
             result, calls = parts
             return remap_expr(result, {c.id: self._column(call, name, over) for call, c in calls.items()})
         call = window_call(name, args, frame, said)
-        if len(call.args) < 3:
+        if call.function not in WINDOWS or len(call.args) < 3:
             return self._column(call, name, over)
         # lag and lead with a default: it is the row's own where there is no other
         value, offset, default = call.args

@@ -272,3 +272,20 @@ select quantile_cont(x, 0.3), quantile_cont(x, [0.1, 0.7]), median(x) from (valu
 select list(id), string_agg(id::varchar, ','), first(id), last(id) from (select id from t order by id % 7 desc, id)
 
 select id % 3 as k, list(id), last(id) from (select id from t order by id % 5, id desc) group by 1
+
+-- cpu
+select n, min(i8, 3), max(s, 2), arg_min(s, id, 3), arg_max(i32, id, 2), max_by(id, (f64, id), 4), min_by(w, id, 40) from t group by n
+
+select min(day, 2), max(f64, 3), min(flag, 2), arg_max(id, (d38, id), n) filter (where flag), min(distinct i8, 2), max(distinct s, 3) from t
+
+select min(i8, 3), arg_min(i8, id, 0), max(s, null) from empty
+
+select n, min(i8, 3), arg_max_nulls_last(i8, (i32, id), 2), arg_min_nulls_last(i8, id, 40) from nulls group by n
+
+select n, min(i8, 1), max(i8, 2) from empty group by n
+
+select id, min(i8, 2) over (partition by n order by id rows 2 preceding), arg_max(id, id, 2) over (order by id), max(i8, 2) over (partition by n) from t
+
+select n, s, max(i8, 2), arg_min(s, (i8, id), 2) from t group by rollup(n, s)
+
+select (select max(b.i16, 2) from t b where b.n = a.n and b.i8 > a.i8), min([a.i8, a.id], 2), max({'x': a.i8}, 1) from t a group by a.n, a.i8

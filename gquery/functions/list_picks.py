@@ -140,8 +140,8 @@ def _several(xs: Vector, ys: Vector, n: Vector, is_greatest: bool) -> Vector:
     if int(lengths.max(initial=0)) <= _FEW:
         places = _passes(keys, others, lengths)
     else:
-        order = np.lexsort((keys, others.rows))  # stable, so that equal ones stay in their order
-        places = order[others.ordinals < lengths[others.rows]]  # sorted within its row, each has the place of its ordinal
+        order = np.lexsort((keys, others.rows))  # stable, and of each row as many as it has elements
+        places = order[others.ordinals < lengths[others.rows]]
     return list_array(lists.flat.take(from_numpy(places)), lengths, others.lengths > 0)
 
 

@@ -17,7 +17,7 @@ from gquery.runtime.nesting import with_room
 from gquery.sql.bind_forms import formed, result_of
 from gquery.sql.bind_query import QueryScopes
 from gquery.sql.catalog import Catalog
-from gquery.sql.check import check
+from gquery.sql.check import check, check_used
 from gquery.sql.cut import TextSlots
 from gquery.sql.grammar_changes import is_main
 from gquery.sql.grammar_tokens import Reading
@@ -45,6 +45,8 @@ def bind(
     convert; all but those of a damaged catalog name the place.
     """
     parsed = parse_one(sql) if isinstance(sql, str) else sql
+    if parameters:
+        check_used(parsed, parameters)
     with_room(lambda: check(parsed))
     if slots is not None:
         slots.cut(parsed)

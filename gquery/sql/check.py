@@ -3,14 +3,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sqlglot import exp
 
-from gquery.errors import BindError, ParseError
+from gquery.errors import BindError, InterfaceError, ParseError
 from gquery.functions.registry import OPERATORS
 from gquery.sql.closed import check_read
 from gquery.sql.covered import check_covered
+from gquery.sql.grammar_tokens import Reading
+from gquery.sql.lexer import PARAMETER
 from gquery.sql.parse import Parsed, located
 from gquery.sql.supported import check_supported
+from gquery.sql.types import Parameters
 
 
 def check(parsed: Parsed) -> None:
@@ -26,3 +31,23 @@ def check(parsed: Parsed) -> None:
         for node in nodes:
             if type(node) is exp.Anonymous and ((name := node.name.lower()) in OPERATORS or name[:1] == "_"):
                 raise located(BindError(f"there is no function {node.name!r}"), parsed.sql, node)
+
+
+def check_used(parsed: Parsed, parameters: Parameters) -> None:
+    """InterfaceError for values of parameters that the text does not have."""
+    if not parameters or parsed.tokens is None:
+        return
+    words = [w[1:] for w, kind in zip(parsed.tokens.words, parsed.tokens.kinds, strict=True) if kind == PARAMETER]
+    used = {*filter(None, words), *(str(n) for n in range(1, words.count("") + 1))}
+    if (
+        isinstance(parsed.reading, Reading)
+        and parsed.reading.form is not None
+        and parsed.reading.form.kind == "prepare"
+    ):
+        used = set()  # which are EXECUTE's
+    given = [str(p) for p in (parameters if isinstance(parameters, Mapping) else range(1, len(parameters) + 1))]
+    more = [p for p in given if p not in used]
+    if more:
+        raise InterfaceError(
+            f"the statement has no parameter {', '.join(f'${p}' for p in more)}, which a value is given for"
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pyarrow as pa
@@ -95,3 +96,32 @@ def test_it_reads_tables_as_they_are(db: gquery.Connection) -> None:
 def test_explain_shows_what_runs(db: gquery.Connection) -> None:
     db.sql("PREPARE p AS SELECT a FROM t WHERE a = $1")
     assert "Scan t" in str(db.sql("EXPLAIN EXECUTE p(1)"))
+
+
+@pytest.mark.parametrize(
+    ("sql", "values", "more"),
+    [
+        ("SELECT 1", [5], "$1"),
+        ("SELECT ?", [1, 2, 3], "$2, $3"),
+        ("SELECT $2", [1, 2], "$1"),
+        ("SELECT $a", {"a": 1, "b": 2}, "$b"),
+        ("SELECT $1", {"1": 1, "2": 2}, "$2"),
+        ("SELECT 1; SELECT 2", [1], "$1"),
+        ("INSERT INTO n VALUES (?)", [1, 2], "$2"),
+        ("CREATE TABLE m AS SELECT 1", [1], "$1"),
+        ("PREPARE p AS SELECT ?", [1], "$1"),
+        ("SET threads = 1", [1], "$1"),
+        ("DROP TABLE n", [1], "$1"),
+    ],
+)
+def test_values_of_parameters_that_are_not_there_are_refused(
+    db: gquery.Connection, sql: str, values: Any, more: str
+) -> None:
+    db.sql("CREATE TABLE n (x BIGINT)")
+    for _ in range(2):  # the second time where a text that fits has run before
+        with pytest.raises(InterfaceError, match=f"no parameter {re.escape(more)}, which"):
+            db.sql(sql, values)
+        fitting: Any = {"SELECT ?": [1], "SELECT $a": {"a": 1}, "INSERT INTO n VALUES (?)": [1]}.get(sql)
+        if fitting is not None:
+            assert db.sql(sql, fitting).fetchall() == [(1,)]
+    assert db.sql("SELECT 1; SELECT ?", [7]).fetchall() == [(7,)]

@@ -51,6 +51,11 @@ class RecordingDevice(Device):
         self._arena.copy(on_gpu(made).data.ptr, on_gpu(constant).data.ptr, constant.nbytes)
         return made
 
+    def synchronize(self) -> None:
+        """See `Device.synchronize`; there is nothing to wait for while a run is recorded."""
+        if self.constants is None:
+            super().synchronize()
+
     def make_room(self) -> None:
         """See `Device.make_room`; a recording is given up instead."""
         if self.constants is not None:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from gquery import tuning
 from gquery.execution.stage_feedback import StageFeedback
+from gquery.expression.facts import BITMAP_BITS
 from gquery.expression.frozen import frozen_open
 from gquery.kernels.targets.capabilities import Capabilities, capabilities
 from gquery.operators.codegen import Unit
@@ -63,9 +64,10 @@ class Decision:
     @cached_property
     def unit(self) -> int:
         """Rows that one count of a materializing kernel covers: a power of two, fewer where each goes through many build rows,
-        as the query can be interrupted between two units alone."""
+        as the query can be interrupted between two units alone. Where threads share a bitmap, those of a word of it at least."""
         most, steps = tuning.materialization.unit, tuning.interpreting.loop_steps_cpu
-        return max(1, min(most, 1 << int(steps / self.fan_out).bit_length() >> 1))
+        least = BITMAP_BITS if self.able.has_warps else 1
+        return max(least, min(most, 1 << int(steps / self.fan_out).bit_length() >> 1))
 
     @cached_property
     def able(self) -> Capabilities:

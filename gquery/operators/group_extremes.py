@@ -82,7 +82,7 @@ def _union(found: list[Array | None], rows: int, device: Device) -> Array:
 def _codes(column: ColumnData, few: Array, how: RankOf, device: Device) -> tuple[Array, ColumnData]:
     """A code for each row, and the values of the codes: some rows are ranked, others come behind all of them."""
     if column.validity is not None:
-        few = few[column.validity.on(device)[few] > 0]
+        few = gathers.gather(few, scans.compact(gathers.gather(column.validity.on(device), few)))
     ranks, values = rank(gathers.take(column, few, device), device)
     behind = 0 if how.greatest else max(values.length - 1, 0)
     codes = device.full(column.length, behind, np.int64)

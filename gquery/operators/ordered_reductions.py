@@ -18,6 +18,7 @@ from gquery.device.device import Device
 from gquery.expression.types import PhysicalType
 from gquery.functions.aggregate_record import Reduced
 from gquery.kernels.builtin.define import BuiltinKernel, builtin_kernel, launch
+from gquery.kernels.readback import read_scalar
 from gquery.operators.base import narrow
 from gquery.planner.stored import Stored
 from gquery.runtime.records import dataclass
@@ -73,7 +74,7 @@ def _in_pieces(by: Reduced, values: Array, ranges: Ranges, device: Device) -> Ar
     pieces = (sizes + (most - 1)) // most
     last = xp.cumsum(pieces)
     first = last - pieces
-    count = int(last[-1]) if last.size else 0
+    count = read_scalar(last[-1]) if last.size else 0
     group = (
         xp.repeat(xp.arange(sizes.size), pieces) if device.is_cpu else xp.searchsorted(last, xp.arange(count), "right")
     )

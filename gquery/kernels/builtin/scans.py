@@ -155,6 +155,12 @@ def count_others(values: Array, none: int = 0) -> Array:
     return total
 
 
+def is_any(flags: Array) -> bool:
+    """Whether any flag is not 0: for what is only checked. A run that has run before takes it that none is, and has the GPU
+    compare (see `readback.read_scalar`)."""
+    return read_scalar(count_others(flags), expected=0) != 0
+
+
 def sum_of(values: Array) -> Array:
     """The sum of uint32 or int64: an array of one int64. (CuPy compiles a reduction for seconds when it is first used.)"""
     xp = namespace(values)

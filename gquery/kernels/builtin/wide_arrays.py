@@ -11,6 +11,7 @@ import numpy as np
 
 from gquery.device.array import Array
 from gquery.kernels.builtin.define import namespace
+from gquery.kernels.builtin.scans import is_any
 
 # ---- doubles as integers ------------------------------------------------------------------------------------------
 
@@ -64,12 +65,6 @@ def multiword_to_i128(sum_words: Sequence[Array], bits: int = 32) -> Array:
     return wide
 
 
-def multiword_to_i64(sum_words: Sequence[Array]) -> tuple[Array, bool]:
-    """Multiword sums as 64-bit integers, and whether all of them fit."""
-    wide = multiword_to_i128(sum_words)
-    return namespace(wide).ascontiguousarray(wide[:, 0]), i128_within(wide, -(2**63), 2**63 - 1)
-
-
 def f64_from_i128(wide: Array) -> Array:
     """The doubles nearest to 128-bit integers, up to one unit in the last place."""
     xp = namespace(wide)
@@ -83,8 +78,8 @@ def f64_from_i128(wide: Array) -> Array:
 
 
 def i128_within(wide: Array, low: int, high: int) -> bool:
-    """Whether every 128-bit integer lies in low..high."""
-    return not bool((_less(wide, low) | _greater(wide, high)).any())
+    """Whether every 128-bit integer lies in low..high: for what is only checked (see `scans.is_any`)."""
+    return not is_any(_less(wide, low) | _greater(wide, high))
 
 
 def _words(value: int) -> tuple[np.int64, np.uint64]:

@@ -16,6 +16,7 @@ from gquery.device.array import Array
 from gquery.errors import DataError, OutOfRangeError
 from gquery.expression.facts import UNBOUNDED
 from gquery.expression.windows import FrameBound, WindowFrame
+from gquery.kernels.builtin import scans
 from gquery.operators.window.positions import PARTITION, PositionKernel, Work, constant_of, position_kernel
 from gquery.operators.window.range_bounds import range_bound
 
@@ -174,10 +175,10 @@ def _amounts(frame: WindowFrame, bound: FrameBound, work: Work) -> Array:
     """Amounts by row (int64), none of them NULL, or negative where groups are counted."""
     assert bound.amount is not None
     column = work.column(bound.amount)
-    if column.validity is not None and not bool(column.validity.on(work.device).all()):
+    if column.validity is not None and scans.is_any(column.validity.on(work.device) == 0):
         raise DataError(f"The amount of {_name(frame, bound)} is NULL in some row")
     amounts: Array = column.data.on(work.device).astype(np.int64)
-    if frame.unit == "groups" and amounts.size and int(amounts.min()) < 0:
+    if frame.unit == "groups" and scans.is_any(amounts < 0):
         raise OutOfRangeError(f"The amount of {_name(frame, bound)} is negative in some row")
     return amounts
 

@@ -23,7 +23,7 @@ from gquery.expression.interval import Interval
 from gquery.expression.types import INT64, DType, Kind, PhysicalType
 from gquery.expression.windows import FrameBound
 from gquery.kernels.bindings import Argument
-from gquery.kernels.builtin import wide_arrays
+from gquery.kernels.builtin import scans, wide_arrays
 from gquery.kernels.builtin.define import BuiltinKernel, builtin_kernel, launch
 from gquery.kernels.builtin.order import signed
 from gquery.operators.window.positions import (
@@ -247,7 +247,7 @@ def _bound_at_value(bound: FrameBound, is_end: bool, work: Work) -> Array:
     is_following = bound.kind == "following"
     turned = _turned(form, is_following is key.descending)
     launch(turned, rows, wrong, by_row[0], flags[0], by_row[1], flags[1], wrong, workers=work.workers)
-    if bool(wrong.any()):
+    if scans.is_any(wrong):
         raise OutOfRangeError(f"The amount of RANGE ... {bound.kind.upper()} is negative or NULL in some row")
     nullable = column.validity is not None
     search = _Search(form, key.descending, key.nulls_first, nullable, is_following, is_end, True, True)
@@ -310,14 +310,14 @@ def _checked(amount: float | None, bound: FrameBound) -> float:
 
 def _by_row(column: ColumnData, form: Form, bound: FrameBound, work: Work) -> Array:
     """The amounts by row, in the form of the keys: none is NULL or negative."""
-    if column.validity is not None and not bool(column.validity.on(work.device).all()):
+    if column.validity is not None and scans.is_any(column.validity.on(work.device) == 0):
         raise DataError(f"The amount of RANGE ... {bound.kind.upper()} is NULL in some row")
     data = column.data.on(work.device)
     if column.physical_type is PhysicalType.I128:
         signs = data.reshape(-1, 2)[:, 1]
     else:
         signs = data = data.astype(np.float64 if form == "f64" else np.int64)
-    if data.size and bool((signs < 0).any()):
+    if scans.is_any(signs < 0):
         raise _negative(bound)
     if form == "i128" and column.physical_type is not PhysicalType.I128:
         data = wide_arrays.i128_from_i64(data).reshape(-1)

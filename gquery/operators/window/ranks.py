@@ -7,6 +7,7 @@ import numpy as np
 from gquery.device.array import Array
 from gquery.errors import DataError
 from gquery.expression.windows import WindowCall
+from gquery.kernels.builtin import scans
 from gquery.operators.window.positions import PARTITION, Work, constant_of, position_kernel
 
 _GROUPS = "partitions:*u32 begins:*u32 peers:*u32 peer_begins:*u32"
@@ -85,7 +86,7 @@ def _ntile(call: WindowCall, work: Work) -> tuple[Array, Array | None]:
     buckets = column.data.on(device).astype(np.int64)
     valid = None if column.validity is None else column.validity.on(device)
     wrong = buckets < 1 if valid is None else (buckets < 1) & (valid != 0)
-    if o.count and bool(wrong.any()):
+    if scans.is_any(wrong):
         raise DataError(_NO_BUCKETS)
     NTILE_BY_ROW.run(o, work.workers, o.partitions.numbers, o.partitions.starts, buckets, made)
     return (made, None) if valid is None else (made * valid, valid)

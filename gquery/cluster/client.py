@@ -14,7 +14,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from gquery import tuning
-from gquery.cluster import worker
+from gquery.cluster import direct, tasks, worker
 from gquery.cluster.divisions import Divisions
 from gquery.cluster.engine import this_engine
 from gquery.cluster.link import Address, Link, LostError
@@ -46,6 +46,7 @@ class Cluster:
         self._tables: WeakKeyDictionary[TableSource, str] = WeakKeyDictionary()
         self._files: Recent[ParquetSource, ClusterTable] = Recent(tuning.memory.files)
         self._workers = self._addresses()
+        self._gone: set[str] = set()
         if not self._workers:
             self.close()
             raise OperationalError(f"The cluster at {address} has no worker")
@@ -67,6 +68,7 @@ class Cluster:
         there = self._addresses()
         new = [w for w in there if w not in self._workers]
         self._workers = [w if w in there or not new else new.pop() for w in self._workers]
+        self._gone = {w for w in self._workers if w not in there}
 
     def close(self) -> None:
         """Have the workers forget the connection; end those that it has started."""
@@ -148,10 +150,74 @@ class Cluster:
         sent = self._plans.get(id(placed))
         if sent is None or sent.placed is not placed:
             sent = self._plans[id(placed)] = self._sent(placed)
-        run, meter = uuid.uuid4().hex, context.meter
+        meter = context.meter
         settings = replace(context.settings, threads=context.settings.threads or self._threads)
+        asked = [
+            worker.Request(self.key, "", r, context.target, settings, meter is not None, context.counts)
+            for r in range(self.size)
+        ]
+        ran = self._run_directly(sent, asked) or self._run_in_fragments(sent, asked)
+        if meter is not None:
+            measure(meter, [r.meter for r in ran if r.meter is not None], placed.placement)
+        table = ran[0].table
+        assert table is not None
+        return table, reports_of([r.reports for r in ran], placed.placement)
+
+    def _run_directly(self, sent: _Sent, asked: Sequence[worker.Request]) -> list[worker.RanToEnd] | None:
+        """What ranks make that meet; None where one of them was not reached, or is lost."""
+        places = self._places()
+        for plan in (sent.plan,) if sent.known_by.isdisjoint(places) else (None, sent.plan):
+            run = uuid.uuid4().hex
+            ended = False
+            try:
+                ran = self._ordered(sent, [r._replace(run=run) for r in asked], places, plan)
+                errors = [r.error for r in ran if r.error is not None]
+                if errors:
+                    raise errors[0]
+                made = [unpacked(r.made) for r in ran if r.made is not None]
+                ended = len(made) == len(ran)
+            except LostError:
+                return None
+            finally:
+                if not ended:
+                    self._end_ranks(run)
+            if ended:
+                sent.known_by.update(places)
+                return made
+            if not any(r.needs_plan for r in ran):
+                return None
+        return None
+
+    def _places(self) -> tuple[str, ...]:
+        """The workers of the ranks; those of lost ones, for which no others have come, are among the rest."""
+        there = [w for w in self._workers if w not in self._gone] or self._workers
+        own = [self._workers[r % len(self._workers)] for r in range(self.size)]
+        return tuple([w if w in there else there[r % len(there)] for r, w in enumerate(own)])
+
+    def _ordered(
+        self, sent: _Sent, asked: Sequence[worker.Request], places: tuple[str, ...], plan: worker.Plan | None
+    ) -> list[direct.Ran]:
+        """What became of each rank. LostError where a worker is gone."""
+        memory = {k: f.key for k, f in sent.memory.items()}
+        order = direct.Order(tuple(asked), places, sent.plan.key, plan, memory)
+        workers = list(dict.fromkeys(places))
+        told = self._link.waited(
+            self.client.run(direct.run_ranks, order, workers=workers, on_error="return", asynchronous=True), workers
+        )
+        ran: dict[int, direct.Ran] = {}
+        for answer in told.values():
+            if isinstance(answer, OSError):  # of Dask's: the way to the worker, or the worker, is gone
+                raise LostError(str(answer))
+            if isinstance(answer, BaseException):
+                raise answer
+            ran |= answer
+        return [ran[r] for r in range(self.size)]
+
+    def _run_in_fragments(self, sent: _Sent, asked: Sequence[worker.Request]) -> list[worker.RanToEnd]:
+        """What ranks make in fragments, of which Dask computes again those of a lost worker."""
+        run, futures = uuid.uuid4().hex, list[list[Any]]()
         self._look()
-        futures: list[list[Any]] = []
+        sent.given = sent.given or self._submit(0, f"plan-{sent.plan.key}", tasks.given, sent.plan)
         try:
             made = None
             while made is None:
@@ -160,13 +226,12 @@ class Cluster:
                 for step in range(first, first + more):
                     futures.append([
                         self._submit(
-                            r, f"{run}-{step}-{r}", worker.fragment,
-                            worker.Request(self.key, run, r, context.target, settings, meter is not None, context.counts),
-                            sent.plan, sent.memory, list(futures),
+                            request.rank, f"{run}-{step}-{request.rank}", tasks.fragment,
+                            request._replace(run=run), sent.given, sent.memory, list(futures),
                         )
-                        for r in range(self.size)
+                        for request in asked
                     ])  # fmt: skip
-                last = self._submit(0, f"{run}-{len(futures)}-made", worker.outcome, futures[-1])
+                last = self._submit(0, f"{run}-{len(futures)}-made", tasks.outcome, futures[-1])
                 (made,) = self._results([last])
             ran: list[worker.RanToEnd] = [unpacked(m) for m in made]
         except BaseException:
@@ -175,14 +240,10 @@ class Cluster:
         sent.exchanges = ran[0].exchanges
         if not all(r.went_through for r in ran):  # it began anew: elsewhere it waits for what does not come
             self._end_ranks(run)
-        if meter is not None:
-            measure(meter, [r.meter for r in ran if r.meter is not None], placed.placement)
-        table = ran[0].table
-        assert table is not None
-        return table, reports_of([r.reports for r in ran], placed.placement)
+        return ran
 
     def _sent(self, placed: RankedFeedback) -> _Sent:
-        """A program on its way: packed once, and a task's result from then on."""
+        """A program on its way, packed once."""
         keys: dict[int, str] = {}
         tables: dict[str, Sent] = {}
         memory: dict[str, Any] = {}
@@ -204,7 +265,7 @@ class Cluster:
         plan = worker.Plan(uuid.uuid4().hex, self.size, program, packed(tables), this_engine())
         fields = _fields(placed.program)
         scattered = {k: self._scattered(s, fields[id(s)]) for k, s in memory.items()}
-        return _Sent(placed, self._submit(0, f"plan-{plan.key}", worker.given, plan), scattered)
+        return _Sent(placed, plan, scattered)
 
     def _key_of(self, source: TableSource) -> str:
         known = self._tables.get(source)
@@ -219,7 +280,9 @@ class Cluster:
                 raise not_on_a_cluster(source.name, source.schema.fields[f])
         columns = dict(zip(fields, source.load(fields).columns, strict=True))
         table = SentTable(source.name, source.schema, source.rows, columns)
-        return self._link.waited(self.client.scatter(packed(table), broadcast=True, hash=False, asynchronous=True))
+        made = [packed(table)]  # of a tuple itself Dask would send each part
+        (sent,) = self._link.waited(self.client.scatter(made, broadcast=True, hash=False, asynchronous=True))
+        return sent
 
     # ---- tasks ----
 
@@ -247,14 +310,17 @@ class Cluster:
 
     def _end_ranks(self, run: str) -> None:
         """End the ranks of a run that still wait on some worker."""
-        self._link.tried(lambda: self.client.run(worker.end_run, self.key, run, asynchronous=True))
+        self._link.tried(lambda: self.client.run(direct.end, self.key, run, asynchronous=True))
 
 
 class _Sent:
-    """A program on the workers. ``exchanges`` is the number that its last run made, or is expected to make."""
+    """A program for the workers. ``known_by`` are those that have it. In fragments it goes as what a task was ``given``;
+    ``exchanges`` is the number that its last run made, or is expected to make."""
 
-    def __init__(self, placed: RankedFeedback, plan: Any, memory: Mapping[str, Any]) -> None:
+    def __init__(self, placed: RankedFeedback, plan: worker.Plan, memory: Mapping[str, Any]) -> None:
         self.placed, self.plan, self.memory = placed, plan, dict(memory)
+        self.known_by: set[str] = set()
+        self.given: Any = None
         steps = [len(p.gathers) + p.merges + (p.hashed is not None) for p in placed.placement]
         self.exchanges = 1 + sum(steps) + (placed.placement[-1].makes == "part")
 

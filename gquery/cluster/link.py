@@ -89,10 +89,10 @@ class Link:
                 break
         return list(self.waited(self.client.gather(list(tasks), asynchronous=True)))
 
-    def waited(self, asked: Coroutine[Any, Any, Any]) -> Any:
+    def waited(self, asked: Coroutine[Any, Any, Any], needs: Sequence[str] = ()) -> Any:
         """What comes of a call of the Client, for as long as the scheduler answers and there are workers; its errors. LostError
-        where the workers have lost what it needs."""
-        future, watch = asyncio.run_coroutine_threadsafe(asked, self._loop.asyncio_loop), _Watch(self)
+        where the workers have lost what it needs, or one of those that it ``needs`` is gone."""
+        future, watch = asyncio.run_coroutine_threadsafe(asked, self._loop.asyncio_loop), _Watch(self, needs)
         try:
             while True:
                 with suppress(TimeoutError):
@@ -124,13 +124,16 @@ class Link:
 class _Watch:
     """What is looked at while something is waited for."""
 
-    def __init__(self, link: Link) -> None:
-        self._link = link
+    def __init__(self, link: Link, needs: Sequence[str] = ()) -> None:
+        self._link, self._needs = link, needs
         self._alone: float | None = None  # since when there is no worker
 
     def look(self) -> None:
-        """Raise where it was interrupted, the scheduler is gone, or there has been no worker for long."""
+        """Raise where it was interrupted, the scheduler or a worker that is needed is gone, or there has been none for long."""
         interrupt.check()
-        self._alone = None if self._link.workers() else self._alone or time.monotonic()
+        workers = self._link.workers()
+        if gone := [w for w in self._needs if w not in workers]:
+            raise LostError(f"the worker at {gone[0]} is gone")
+        self._alone = None if workers else self._alone or time.monotonic()
         if self._alone is not None and time.monotonic() - self._alone > tuning.cluster.alone_seconds:
             raise OperationalError("No worker of the cluster is left: the query cannot go on")

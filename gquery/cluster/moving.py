@@ -3,9 +3,9 @@
 A table is sent as the key that it has on the cluster, and each side puts its own in that place. A buffer is sent as an array of
 the host. Of dictionaries a process has one for each digest, so that columns which have the same one compare by codes.
 
-What arrays hold stands beside the pickled bytes, since Dask sends arrays as they lie and copies bytes at each step. It is copied
-when a value is packed, as whoever packs goes on and may write to its arrays while they wait to be sent, and again when it is
-unpacked, as a value can be unpacked more than once.
+What large arrays hold stands beside the pickled bytes, since Dask sends arrays as they lie and copies bytes at each step. It is
+copied when a value is packed, where whoever packs goes on and may write to its arrays while they wait to be sent, and again when
+it is unpacked, where a value can be unpacked more than once.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from weakref import WeakValueDictionary
 import cloudpickle
 import numpy as np
 
+from gquery import tuning
 from gquery.columns.table import Dictionary
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device, cpu_device
@@ -42,7 +43,7 @@ class _Packing(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
     """A pickler that knows the tables of a cluster by their identity."""
 
     def __init__(
-        self, file: io.BytesIO, tables: Mapping[int, str], beside: Callable[[pickle.PickleBuffer], None]
+        self, file: io.BytesIO, tables: Mapping[int, str], beside: Callable[[pickle.PickleBuffer], bool]
     ) -> None:
         super().__init__(file, protocol=5, buffer_callback=beside)
         self._tables = tables
@@ -66,8 +67,8 @@ class _Packing(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
 
 
 class _Unpacking(pickle.Unpickler):
-    def __init__(self, data: Packed, table: Callable[[str], object]) -> None:
-        super().__init__(io.BytesIO(data.head), buffers=[b.copy() for b in data.buffers])
+    def __init__(self, data: Packed, table: Callable[[str], object], copies: bool) -> None:
+        super().__init__(io.BytesIO(data.head), buffers=[b.copy() for b in data.buffers] if copies else data.buffers)
         self._table = table
 
     def persistent_load(self, key: Any) -> object:
@@ -75,16 +76,26 @@ class _Unpacking(pickle.Unpickler):
         return self._table(key)
 
 
-def packed(value: object, tables: Mapping[int, str] | None = None) -> Packed:
-    """A value as bytes; ``tables`` gives the keys of those that stay behind, by the ids of their sources."""
+def packed(value: object, tables: Mapping[int, str] | None = None, copies: bool = True) -> Packed:
+    """A value as bytes; ``tables`` gives the keys of those that stay behind, by the ids of their sources. What does not ``copy``
+    has large arrays of the value itself: they must stay as they are until they are sent."""
     file, beside = io.BytesIO(), list[Any]()
-    _Packing(file, tables or {}, lambda b: beside.append(np.frombuffer(b.raw(), np.uint8).copy())).dump(value)
+
+    def is_within(buffer: pickle.PickleBuffer) -> bool:
+        array = np.frombuffer(buffer.raw(), np.uint8)
+        if array.nbytes < tuning.cluster.beside_bytes:
+            return True
+        beside.append(array.copy() if copies else array)
+        return False
+
+    _Packing(file, tables or {}, is_within).dump(value)
     return Packed(file.getvalue(), tuple(beside))
 
 
-def unpacked(data: Packed, table: Callable[[str], object] = str) -> Any:
-    """The value; ``table`` gives what is put in the place of a table of that key."""
-    return _Unpacking(data, table).load()
+def unpacked(data: Packed, table: Callable[[str], object] = str, copies: bool = True) -> Any:
+    """The value; ``table`` gives what is put in the place of a table of that key. Without ``copies`` its large arrays are those
+    of the data: it is unpacked once."""
+    return _Unpacking(data, table, copies).load()
 
 
 def _buffer(array: Any) -> Buffer:

@@ -7,13 +7,13 @@ again: another worker opens the files, brings the columns into their form and be
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, Protocol
 from weakref import WeakValueDictionary
 
 from gquery import tuning
 from gquery.cluster.engine import Engine, be_like, works_otherwise
-from gquery.cluster.fragments import Ended, FragmentComm, Outcome, RankThread, Received
+from gquery.cluster.fragments import RankThread
 from gquery.cluster.moving import Packed, packed, unpacked
 from gquery.cluster.rank_tables import OpenedTables, described
 from gquery.cluster.sorted_rows import SortedRows, UnsortedError, ValueCut
@@ -23,6 +23,7 @@ from gquery.device.device import cpu_device
 from gquery.distributed.cuts import TableCut
 from gquery.distributed.localize import localized
 from gquery.distributed.stage_placement import Placement
+from gquery.distributed.transport import Comm
 from gquery.errors import OperationalError
 from gquery.execution.feedback import RunFeedback
 from gquery.execution.measure import Meter
@@ -77,7 +78,7 @@ class RanToEnd(NamedTuple):
     went_through: bool
 
 
-class _Session:
+class Session:
     """What a worker keeps of a connection."""
 
     def __init__(self, engine: Engine) -> None:
@@ -89,11 +90,17 @@ class _Session:
         self.ranks: dict[tuple[str, int], RankThread] = {}
 
 
-_sessions: dict[str, _Session] = {}
+_sessions: dict[str, Session] = {}
 _lock = threading.Lock()
 
 
-def session_of(key: str, engine: Engine) -> _Session:
+def known_session(key: str) -> Session | None:
+    """What this worker has of a connection, if it has served it."""
+    with _lock:
+        return _sessions.get(key)
+
+
+def session_of(key: str, engine: Engine) -> Session:
     """What is kept of a connection, whose numbers the process works by from here on. OperationalError where that would change
     those of another connection, or where the connection has other versions."""
     with _lock:
@@ -103,7 +110,7 @@ def session_of(key: str, engine: Engine) -> _Session:
                 "close that one first, or start the worker anew"
             )
         be_like(engine)
-        found = _sessions.setdefault(key, _Session(engine))
+        found = _sessions.setdefault(key, Session(engine))
         found.engine = engine
         return found
 
@@ -162,7 +169,7 @@ def _asked(share: Share) -> OpenedTables:
     return tables
 
 
-# ---- fragments ------------------------------------------------------------------------------------------------------
+# ---- ranks ------------------------------------------------------------------------------------------------------
 
 
 class _RankProgram(NamedTuple):
@@ -174,47 +181,25 @@ class _RankProgram(NamedTuple):
     feedback: RunFeedback
 
 
-def given(plan: Plan) -> Plan:
-    """A plan, as what a task has made: it can be made again."""
-    return plan
+class RankComm(Comm, Protocol):
+    """A `Comm` that counts its exchanges; at ``handed_over`` of them it has handed something over itself."""
+
+    @property
+    def exchanges(self) -> int: ...
+
+    @property
+    def handed_over(self) -> int: ...
 
 
-def fragment(request: Request, plan: Plan, memory: dict[str, Packed], received: Received) -> Outcome:
-    """The next fragment of a rank: what it hands over, or what it has made. A task."""
-    for handed in received[-1] if received else ():
-        if isinstance(handed, Ended):
-            return handed
-    session = session_of(request.session, plan.engine)
-    at = (request.run, request.rank)
+def run_rank(
+    session: Session, request: Request, key: str, plan: Callable[[], tuple[Plan, Mapping[str, Packed]]], comm: RankComm
+) -> RanToEnd:
+    """Run all stages of a rank. ``plan`` gives the plan of that key with the tables in memory that it reads; it is asked where
+    the session does not have its program."""
     with session.lock:
-        rank = session.ranks.get(at)
-        if rank is not None and not rank.can_go_on(received):  # it is further: this fragment is made again
-            rank.stop()
-            rank = None
-        if rank is None:
-            rank = RankThread(request.rank, plan.size, lambda comm: _run(session, request, plan, memory, comm))
-        session.ranks[at] = rank
-    ended = True
-    try:
-        made = rank.advance(received)
-        ended = isinstance(made, Ended)
-        return made
-    finally:
-        with session.lock:
-            if ended and session.ranks.get(at) is rank:
-                del session.ranks[at]
-
-
-def outcome(made: Sequence[Outcome]) -> list[Packed] | None:
-    """What the ranks have made; None where they have not ended. A task."""
-    return [m.made for m in made if isinstance(m, Ended)] if all(isinstance(m, Ended) for m in made) else None
-
-
-def _run(session: _Session, request: Request, plan: Plan, memory: dict[str, Packed], comm: FragmentComm) -> RanToEnd:
-    with session.lock:
-        own = session.programs.get((plan.key, comm.rank))
+        own = session.programs.get((key, comm.rank))
         if own is None:
-            own = session.programs[plan.key, comm.rank] = _rank_program(session, plan, memory, comm)
+            own = session.programs[key, comm.rank] = _rank_program(session, *plan(), comm)
     device = cpu_device()
     meter = Meter(device, request.counts) if request.meters else None
     context = ExecutionContext(request.target, device, request.settings, meter)
@@ -225,7 +210,7 @@ def _run(session: _Session, request: Request, plan: Plan, memory: dict[str, Pack
     return RanToEnd(table, state.reports, meter, comm.exchanges, comm.handed_over == comm.exchanges)
 
 
-def _rank_program(session: _Session, plan: Plan, memory: dict[str, Packed], comm: FragmentComm) -> _RankProgram:
+def _rank_program(session: Session, plan: Plan, memory: Mapping[str, Packed], comm: Comm) -> _RankProgram:
     tables: Tables = unpacked(plan.tables)
     made: dict[str, object] = {}
     cuts: dict[int, TableCut] = {}

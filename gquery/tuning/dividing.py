@@ -154,6 +154,12 @@ class Clusters(Record):
     leave_seconds: int = number(
         5, "seconds", "for which a connection that ends a run, or itself, waits for workers to tidy up"
     )
+    beside_bytes: int = number(
+        2**15, "bytes", "of an array, from which on it is sent beside the pickled bytes: each one so sent costs 50 us"
+    )
+    remembered_runs: int = number(
+        1000, "runs", "that have ended, for which a worker drops what still comes from other workers"
+    )
     more_fragments: int = number(
         2, "fragments", "of each rank that are asked for where a run makes more exchanges than expected"
     )

@@ -1,0 +1,283 @@
+"""A run whose ranks meet: each is a thread of its worker from its first stage to its last, and hands over to the others directly.
+
+Values go from worker to worker over Dask's own connections (TCP or UCX), each to the rank that it is for, arrays as they lie. The
+scheduler hears of the run as a whole, not of its exchanges: one takes a millisecond, and not a task's twenty. Nothing is kept of
+what was handed over: where a worker is lost, the connection has the run made anew in fragments (`cluster.fragments`), which Dask
+computes again one by one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NotYetError
+from contextlib import suppress
+from contextvars import copy_context
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+
+from gquery import tuning
+from gquery.cluster.inbox import Inbox, Inboxes, Message
+from gquery.cluster.moving import Packed, packed, unpacked
+from gquery.cluster.worker import Plan, Request, end_run, known_session, run_rank, session_of
+from gquery.distributed.transport import RankAbortedError
+from gquery.errors import InternalError
+from gquery.runtime import interrupt
+
+if TYPE_CHECKING:
+    from distributed import Worker
+
+T = TypeVar("T")
+
+_inboxes = Inboxes()
+_tokens: dict[tuple[str, int], interrupt.Token] = {}
+"""By run and rank those of the ranks that run in this process."""
+_lock = threading.Lock()
+
+
+class OutOfReachError(Exception):
+    """A rank of the run is on no worker, or what the run needs is not on this one."""
+
+
+class Order(NamedTuple):
+    """A run for the workers: what each rank is asked, and on which worker it is. ``plan`` goes with it where a worker may not
+    have it, with the keys under which Dask has the tables in memory that it reads."""
+
+    requests: tuple[Request, ...]
+    places: tuple[str, ...]
+    key: str
+    plan: Plan | None
+    memory: Mapping[str, str]
+
+
+class Ran(NamedTuple):
+    """What became of a rank: what it has made, packed; or its error; or neither, where it followed another that failed,
+    where it ``needs_plan``, or where ``lost`` says what else is not there."""
+
+    made: Packed | None = None
+    error: BaseException | None = None
+    lost: str | None = None
+    needs_plan: bool = False
+
+
+async def run_ranks(order: Order, dask_worker: Worker) -> dict[int, Ran]:
+    """Run the ranks that are placed on this worker; what became of each."""
+    dask_worker.handlers.setdefault("gquery_hand_over", _receive)
+    dask_worker.handlers.setdefault("gquery_abort", _abort)
+    sender = _Sender(dask_worker, asyncio.get_running_loop())
+    ranks = [
+        _Rank(request, order, sender)
+        for request, place in zip(order.requests, order.places, strict=True)
+        if place == dask_worker.address
+    ]
+    for rank in ranks:
+        rank.start()
+    return {rank.request.rank: await rank.made for rank in ranks}
+
+
+def end(key: str, run: str) -> None:
+    """Stop the ranks of a run of a connection in this process, wherever they are; those in fragments, too."""
+    with _lock:
+        tokens = [token for at, token in _tokens.items() if at[0] == run]
+    for token in tokens:
+        token.stopped = True
+    _inboxes.end_all(run, RankAbortedError("the run has ended"))
+    end_run(key, run)
+
+
+class _Rank:
+    """A rank on a thread of its own. ``made`` is for the worker's event loop to await."""
+
+    def __init__(self, request: Request, order: Order, sender: _Sender) -> None:
+        self.request, self._order, self._sender = request, order, sender
+        self.made: asyncio.Future[Ran] = sender.loop.create_future()
+        self._token = interrupt.Token()
+
+    def start(self) -> None:
+        """Begin."""
+        run = partial(copy_context().run, self._run)
+        threading.Thread(target=run, name=f"gquery-rank-{self.request.rank}", daemon=True).start()
+
+    def _run(self) -> None:
+        request, at = self.request, (self.request.run, self.request.rank)
+        with _lock:
+            _tokens[at] = self._token
+        inbox = _inboxes.of(*at)
+        try:
+            made = Ran() if inbox is None else self._ran(DirectComm(request, self._order.places, inbox, self._sender))
+        finally:
+            with _lock:
+                del _tokens[at]
+            _inboxes.end(*at)
+        with suppress(RuntimeError):  # the worker's loop has ended, and with it all that waits
+            self._sender.loop.call_soon_threadsafe(self._set, made)
+
+    def _ran(self, comm: DirectComm) -> Ran:
+        """Run its stages. Where it fails, the others are told."""
+        order, request = self._order, self.request
+        try:
+            with interrupt.acting_for(self._token):
+                plan = order.plan
+                session = known_session(request.session) if plan is None else session_of(request.session, plan.engine)
+                if session is None:
+                    raise _NoPlanError
+                return Ran(packed(run_rank(session, request, order.key, self._planned, comm)))
+        except RankAbortedError:
+            return Ran()
+        except Exception as error:  # raised again by the connection
+            comm.abort(error)
+            match error:
+                case _NoPlanError():
+                    return Ran(needs_plan=True)
+                case OutOfReachError():
+                    return Ran(lost=str(error))
+                case _:
+                    return Ran(error=error)
+
+    def _planned(self) -> tuple[Plan, Mapping[str, Packed]]:
+        """The plan, and the tables in memory that were sent to all workers."""
+        order, data = self._order, self._sender.worker.data
+        if order.plan is None:
+            raise _NoPlanError
+        if any(key not in data for key in order.memory.values()):
+            raise OutOfReachError("a table in memory is not on a worker that has come since it was sent")
+        return order.plan, {name: cast(Packed, data[key]) for name, key in order.memory.items()}
+
+    def _set(self, made: Ran) -> None:
+        if not self.made.done():
+            self.made.set_result(made)
+
+
+class _NoPlanError(Exception):
+    """The plan is not known here, and did not come with the order."""
+
+
+# ---- handlers of Dask's worker ----------------------------------------------------------------------------------------
+
+
+def _receive(run: str, rank: int, step: int, source: int, call: str, head: bytes, buffers: Sequence[Any]) -> None:
+    """What another rank hands over to one of this worker."""
+    inbox = _inboxes.of(run, rank)
+    if inbox is not None:
+        data = Packed(head, tuple(buffers))
+        inbox.put(step, source, Message(call, lambda: unpacked(data, copies=False)))
+
+
+def _abort(run: str, rank: int, said: str) -> None:
+    """Another rank of a run has failed, and so does this one."""
+    inbox = _inboxes.of(run, rank)
+    if inbox is not None:
+        inbox.fail(RankAbortedError(said))
+
+
+class _Sender:
+    """Sends from the thread of a rank by the event loop of its worker."""
+
+    def __init__(self, worker: Worker, loop: asyncio.AbstractEventLoop) -> None:
+        self.worker, self.loop = worker, loop
+
+    def is_here(self, place: str) -> bool:
+        """Whether a worker is this one."""
+        return bool(place == self.worker.address)
+
+    def send(self, place: str, operation: str, **message: Any) -> Future[Any]:
+        """Have a worker's handler called."""
+        call = getattr(self.worker.rpc(place), operation)
+        return asyncio.run_coroutine_threadsafe(call(**message), self.loop)
+
+
+class DirectComm:
+    """See `distributed.transport.Comm`; of a rank that meets others through Dask's connections."""
+
+    def __init__(self, request: Request, places: Sequence[str], inbox: Inbox, sender: _Sender) -> None:
+        self.rank, self.size = request.rank, len(places)
+        self._run, self._places, self._inbox, self._sender = request.run, places, inbox, sender
+        self._others = [r for r in range(self.size) if r != self.rank]
+        self.exchanges = self.handed_over = 0
+
+    def all_gather(self, what: str, value: T) -> list[T]:
+        """See `Comm`."""
+        sent = packed(value, copies=False) if any(not self._is_here(r) for r in self._others) else None
+        return cast("list[T]", self._meet(f"all_gather of {what!r}", [value] * self.size, [sent] * self.size))
+
+    def exchange(self, what: str, parts: Sequence[T]) -> list[T]:
+        """See `Comm`."""
+        if len(parts) != self.size:
+            raise InternalError(f"rank {self.rank} has {len(parts)} parts for {self.size} ranks in {what!r}")
+        sent = [
+            None if r == self.rank or self._is_here(r) else packed(part, copies=False) for r, part in enumerate(parts)
+        ]
+        return cast("list[T]", self._meet(f"exchange of {what!r}", parts, sent))
+
+    def broadcast(self, what: str, value: T | None, root: int) -> T:
+        """See `Comm`."""
+        own = value if self.rank == root else None
+        call = f"broadcast from rank {root} of {what!r}"
+        return cast(T, self._meet(call, [own] * self.size, [packed(own, copies=False)] * self.size)[root])
+
+    def agree(self, what: str, vote: bool) -> bool:
+        """See `Comm`."""
+        return all(self._meet(f"agree of {what!r}", [vote] * self.size, [packed(vote)] * self.size))
+
+    def abort(self, error: BaseException) -> None:
+        """See `Comm`."""
+        for rank in self._others:
+            self._sender.send(self._places[rank], "gquery_abort", run=self._run, rank=rank, said=str(error))
+
+    def _is_here(self, rank: int) -> bool:
+        return self._sender.is_here(self._places[rank])
+
+    def _meet(self, call: str, values: Sequence[object], sent: Sequence[Packed | None]) -> list[Any]:
+        """What all have handed over to this rank: each value goes to the rank of its number, by reference or as it is packed."""
+        step = self.exchanges
+        self.exchanges += 1
+        self.handed_over += 1
+        being_sent = []
+        for rank in self._others:
+            data = sent[rank]
+            if self._is_here(rank):
+                self._hand_over_here(rank, step, call, values[rank])
+                continue
+            assert data is not None
+            future = self._send(rank, step, call, data)
+            if data.buffers:  # which lie in this rank's arrays until they are there
+                being_sent.append(future)
+        came = dict(zip(self._others, self._inbox.take(step, self._others), strict=True))
+        for future in being_sent:
+            self._wait(future)
+        for rank, message in came.items():
+            if message.call != call:
+                raise InternalError(f"rank {self.rank} is at {call}, rank {rank} at {message.call}")
+        return [values[r] if r == self.rank else came[r].value() for r in range(self.size)]
+
+    def _hand_over_here(self, rank: int, step: int, call: str, value: object) -> None:
+        inbox = _inboxes.of(self._run, rank)
+        if inbox is not None:
+            inbox.put(step, self.rank, Message(call, lambda: value))
+
+    def _send(self, rank: int, step: int, call: str, data: Packed) -> Future[Any]:
+        from distributed.protocol import to_serialize
+
+        message = {"run": self._run, "rank": rank, "step": step, "source": self.rank, "call": call, "head": data.head}
+        buffers = [to_serialize(b) for b in data.buffers]
+        future = self._sender.send(self._places[rank], "gquery_hand_over", **message, buffers=buffers)
+        future.add_done_callback(partial(self._look, self._places[rank]))
+        return future
+
+    def _look(self, place: str, sent: Future[Any]) -> None:
+        """Have the rank fail where a worker was not reached."""
+        error = None if sent.cancelled() else sent.exception()
+        if error is not None:
+            self._inbox.fail(OutOfReachError(f"the worker at {place} is not reached: {error}"))
+
+    def _wait(self, sent: Future[Any]) -> None:
+        while True:
+            try:
+                sent.result(tuning.memory.wait_seconds)
+                return
+            except NotYetError:
+                interrupt.check()
+            except OSError as error:
+                raise OutOfReachError(str(error)) from None

@@ -82,7 +82,7 @@ class StateExchange:
 
     def send(self, values: Sequence[T]) -> list[T]:
         """See `Exchange`."""
-        return self._counted([v[self.rank] for v in handed_over(self.state, self.own, self.what, values)])
+        return self._counted(handed_to_each(self.state, self.own, self.what, values))
 
     def _counted(self, values: list[T]) -> list[T]:
         self.own.received_bytes += sum(bytes_of(v) for n, v in enumerate(values) if n != self.rank)
@@ -99,18 +99,37 @@ class _Handed(Generic[T]):
     abort_flag: Array | None
 
 
-def handed_over(state: Run, rank: Rank, what: str, value: T, reads: bool = True) -> list[T]:
+def handed_over(state: Run, rank: Rank, what: str, value: T) -> list[T]:
     """What every rank has, in rank order. What is queued behind finds it there. A rank keeps its own value until all have read
-    it: they have when they hand over something again. One that ``reads`` nothing of it does not mind if others were aborted."""
-    device, speculation = state.context.device, state.speculation
-    own = _Handed(value, mark(device), speculation.abort_flag if speculation.speculates else None)
+    it: they have when they hand over something again."""
+    (own,) = _handed(state, [value])
     parts = rank.comm.all_gather(what, own)
+    rank.handed_over = own
+    return _received(state, rank, parts)
+
+
+def handed_to_each(state: Run, rank: Rank, what: str, values: Sequence[T], reads: bool = True) -> list[T]:
+    """What every rank has for this one, in rank order; ``values[r]`` is for rank r. See `handed_over`. One that ``reads``
+    nothing of it does not mind if others were aborted."""
+    own = _handed(state, values)
+    parts = rank.comm.exchange(what, own)
+    rank.handed_over = own
+    return _received(state, rank, parts, reads)
+
+
+def _handed(state: Run, values: Sequence[T]) -> list[_Handed[T]]:
+    """Values with a mark behind all that writes them."""
+    behind, speculation = mark(state.context.device), state.speculation
+    return [_Handed(v, behind, speculation.abort_flag if speculation.speculates else None) for v in values]
+
+
+def _received(state: Run, rank: Rank, parts: Sequence[_Handed[T]], reads: bool = True) -> list[T]:
+    """The values, for which what is queued behind waits."""
     for number, part in enumerate(parts):
         if number != rank.comm.rank:
-            wait_for(device, part.mark)
+            wait_for(state.context.device, part.mark)
             if reads and part.abort_flag is not None:
-                speculation.follow(part.abort_flag)
-    rank.handed_over = own
+                state.speculation.follow(part.abort_flag)
     return [p.value for p in parts]
 
 
@@ -139,10 +158,15 @@ def gathered(state: Run, rank: Rank, number: int, part: Frame, only_first: bool 
     """All rows of a frame of which each rank has a part, in rank order; on the first rank alone, others keep their part."""
     device = state.context.device
     part = movable(part, device)
-    reads = not only_first or rank.comm.rank == 0
-    parts = handed_over(state, rank, f"rows of stage {number}, {state.program.stages[number].label}", part, reads)
-    if not reads:
-        return part
+    what = f"rows of stage {number}, {state.program.stages[number].label}"
+    if only_first:
+        is_first, others = rank.comm.rank == 0, rank.comm.size - 1
+        sent: list[Frame | None] = [part, *[None] * others]
+        parts = [p for p in handed_to_each(state, rank, what, sent, is_first) if p is not None]
+        if not is_first:
+            return part
+    else:
+        parts = handed_over(state, rank, what, part)
     rank.received_bytes += sum(c.nbytes for n, p in enumerate(parts) if n != rank.comm.rank for c in p.columns.values())
     with in_step():
         return together(parts, stored_columns(state, number, part), device)

@@ -19,7 +19,7 @@ from gquery.device.array import Array
 from gquery.device.peer import in_step
 from gquery.distributed.movable import movable, together
 from gquery.execution.direct_exchange import sent_directly
-from gquery.execution.exchange import breaker_frames, handed_over, stored_columns
+from gquery.execution.exchange import breaker_frames, handed_over, handed_to_each, stored_columns
 from gquery.execution.state import Rank, Run, StageReport
 from gquery.kernels.builtin.key_hashes import OwnPart
 from gquery.operators.base import Frame
@@ -102,11 +102,11 @@ def exchanged(
 
 def _sent(state: Run, rank: Rank, frames: Sequence[Sequence[Frame]], what: str) -> list[Frame]:
     """The rows that all ranks have for this one, in rank order; ``frames`` are its own, by the rank that they go to."""
-    device, own = state.context.device, rank.comm.rank
-    found = handed_over(state, rank, what, [[movable(f, device) for f in to] for to in frames])
-    others = [f for n, of_rank in enumerate(found) if n != own for f in of_rank[own]]
+    device = state.context.device
+    found = handed_to_each(state, rank, what, [[movable(f, device) for f in to] for to in frames])
+    others = [f for n, of_rank in enumerate(found) if n != rank.comm.rank for f in of_rank]
     rank.received_bytes += sum(c.nbytes for f in others for c in f.columns.values())
-    return [f for of_rank in found for f in of_rank[own]]
+    return [f for of_rank in found for f in of_rank]
 
 
 def _heavy_keys(state: Run, rank: Rank, by: ByHash, probed: int) -> Array:

@@ -183,6 +183,7 @@ class Cluster:
                     self._end_ranks(run)
             if ended:
                 sent.known_by.update(places)
+                sent.exchanges = made[0].exchanges
                 return made
             if not any(r.needs_plan for r in ran):
                 return None

@@ -9,6 +9,7 @@ computes again one by one.
 from __future__ import annotations
 
 import asyncio
+import pickle
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
@@ -126,7 +127,7 @@ class _Rank:
                 return Ran(packed(run_rank(session, request, order.key, self._planned, comm)))
         except RankAbortedError:
             return Ran()
-        except Exception as error:  # raised again by the connection
+        except BaseException as error:  # raised again by the connection
             comm.abort(error)
             match error:
                 case _NoPlanError():
@@ -134,7 +135,7 @@ class _Rank:
                 case OutOfReachError():
                     return Ran(lost=str(error))
                 case _:
-                    return Ran(error=error)
+                    return Ran(error=_sendable(error))
 
     def _planned(self) -> tuple[Plan, Mapping[str, Packed]]:
         """The plan, and the tables in memory that were sent to all workers."""
@@ -152,6 +153,15 @@ class _Rank:
 
 class _NoPlanError(Exception):
     """The plan is not known here, and did not come with the order."""
+
+
+def _sendable(error: BaseException) -> BaseException:
+    """An error that goes to another process: itself, but where it holds what does not."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return InternalError(f"{type(error).__name__}: {error}")
+    return error
 
 
 # ---- handlers of Dask's worker ----------------------------------------------------------------------------------------

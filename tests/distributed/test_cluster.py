@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,6 +24,7 @@ from gquery import tuning
 from gquery.cluster.engine import be_like, this_engine
 from gquery.cluster.fragments import Ended, FragmentComm, RankThread
 from gquery.cluster.moving import unpacked
+from gquery.cluster.worker import end_session
 from tests.distributed.test_ranks import ORDERED, QUERIES, TABLES
 from tests.support.harness import compare, expect
 from tests.support.paths import ROOT
@@ -211,12 +212,27 @@ def test_explain_tells_ranks_and_what_they_exchange(db: gquery.Connection) -> No
     assert "rows read by rank: 250, 250" in text and "received by rank" in text
 
 
+def test_a_worker_that_has_forgotten_a_plan_is_sent_it_again(db: gquery.Connection) -> None:
+    """Its ranks meet all the same; nothing runs in fragments."""
+    sql = "SELECT few, sum(x) FROM t GROUP BY few ORDER BY few"
+    want, cluster = db.sql(sql).fetchall(), cast(Any, db._cluster)
+    cluster.client.run(end_session, cluster.key, workers=cluster._workers[:1])
+    in_fragments, cluster._run_in_fragments = cluster._run_in_fragments, None
+    try:
+        assert db.sql(sql).fetchall() == want
+    finally:
+        cluster._run_in_fragments = in_fragments
+
+
 def test_a_lost_worker(db: gquery.Connection) -> None:
-    """One that dies in the midst of a query: its fragments are computed again."""
+    """One that dies in the midst of a query: it runs again, in fragments."""
     sql = "SELECT a.few, count(*) FROM t a JOIN t b ON a.few = b.few GROUP BY a.few ORDER BY ALL"
     want = db.sql(sql).fetchall()
     cluster: Any = db._cluster
-    threading.Timer(0.05, os.kill, (min(cluster.client.run(os.getpid).values()), signal.SIGKILL)).start()
+    victim = min(cluster.client.run(os.getpid).values())
+    cluster.client.run(_die_at_exchange, victim, 1)
+    assert db.sql(sql).fetchall() == want
+    assert victim not in cluster.client.run(os.getpid, on_error="ignore").values()
     assert db.sql(sql).fetchall() == want
 
 
@@ -306,9 +322,12 @@ def test_tpch_on_three_workers(scale: float, numbers: Sequence[int], tmp_path_fa
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("direct", [True, False])
 @pytest.mark.parametrize("number", [3, 9, 18, 21])
-def test_a_worker_is_killed_in_every_fragment(number: int, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """SIGKILL as a fragment of one rank begins, for each fragment of four queries."""
+def test_a_worker_is_killed_in_every_fragment(
+    number: int, direct: bool, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """SIGKILL as a fragment of one rank begins, for each fragment of four queries; or at each exchange of ranks that meet."""
     folder = generate(0.01, tmp_path_factory.getbasetemp() / "tpch")
     sql = (ROOT / "tpch" / "queries" / f"q{number:02}.sql").read_text()
     with (
@@ -321,10 +340,13 @@ def test_a_worker_is_killed_in_every_fragment(number: int, tmp_path_factory: pyt
             made.sql(f"CREATE VIEW {path.stem} AS SELECT * FROM '{path}'")
         want = made.sql(sql).fetchall()
         cluster: Any = made._cluster
+        if not direct:
+            cluster._run_directly = lambda *of_a_run: None
+            assert made.sql(sql).fetchall() == want
         (sent,) = [s for _, s in cluster._plans.items()]
-        for fragment in range(sent.exchanges + 1):
+        for fragment in range(sent.exchanges + (not direct)):
             victim = sorted(cluster.client.run(os.getpid).values())[fragment % 3]
-            cluster.client.run(_die_at, victim, fragment)
+            cluster.client.run(_die_at_exchange if direct else _die_at, victim, fragment)
             assert made.sql(sql).fetchall() == want
             _wait_for_another(cluster.client, victim)
 
@@ -353,3 +375,19 @@ def _die_at(pid: int, exchange: int) -> None:
         return advance(self, received)
 
     fragments.RankThread.advance = dying  # type: ignore[method-assign]  # the process dies with it
+
+
+def _die_at_exchange(pid: int, exchange: int) -> None:
+    """Have the worker of this process id die when a rank of it that meets others comes to an exchange."""
+    from gquery.cluster import direct
+
+    if os.getpid() != pid:
+        return
+    meet = direct.DirectComm._meet
+
+    def dying(self: direct.DirectComm, call: str, values: Sequence[object], sent: Any) -> list[Any]:
+        if self.exchanges >= exchange:
+            os.kill(pid, signal.SIGKILL)
+        return meet(self, call, values, sent)
+
+    direct.DirectComm._meet = dying  # type: ignore[method-assign]  # the process dies with it

@@ -51,7 +51,8 @@ import gquery
 from gquery import tuning
 from gquery.execution import program
 
-tuning.interpreting = replace(tuning.interpreting, trial_seconds=1e9, break_even_seconds=1e9, background_seconds=1e9)
+never = dict.fromkeys(("trial_seconds", "break_even_seconds", "background_seconds", "draft_seconds"), 1e9)
+tuning.interpreting = replace(tuning.interpreting, **never)
 targets = []
 run = program.run_with_report
 

@@ -167,8 +167,9 @@ def _sendable(error: BaseException) -> BaseException:
 # ---- handlers of Dask's worker ----------------------------------------------------------------------------------------
 
 
-def _receive(run: str, rank: int, step: int, source: int, call: str, head: bytes, buffers: Sequence[Any]) -> None:
-    """What another rank hands over to one of this worker."""
+def _receive(at: tuple[str, int, int, int], call: str, head: bytes, buffers: Sequence[Any]) -> None:
+    """What another rank hands over to one of this worker: ``at`` is the run, the rank, the exchange and the rank that sends."""
+    run, rank, step, source = at
     inbox = _inboxes.of(run, rank)
     if inbox is not None:
         data = Packed(head, tuple(buffers))
@@ -270,9 +271,10 @@ class DirectComm:
     def _send(self, rank: int, step: int, call: str, data: Packed) -> Future[Any]:
         from distributed.protocol import to_serialize
 
-        message = {"run": self._run, "rank": rank, "step": step, "source": self.rank, "call": call, "head": data.head}
-        buffers = [to_serialize(b) for b in data.buffers]
-        future = self._sender.send(self._places[rank], "gquery_hand_over", **message, buffers=buffers)
+        at, buffers = (self._run, rank, step, self.rank), [to_serialize(b) for b in data.buffers]
+        future = self._sender.send(
+            self._places[rank], "gquery_hand_over", at=at, call=call, head=data.head, buffers=buffers
+        )
         future.add_done_callback(partial(self._look, self._places[rank]))
         return future
 

@@ -14,7 +14,7 @@ import pytest
 
 import gquery
 from gquery import tuning
-from gquery.cluster import fragments
+from gquery.cluster import direct
 from gquery.cluster.divisions import Divisions
 from gquery.cluster.moving import packed
 from gquery.cluster.sorted_rows import SortedRows, UnsortedError, ValueCut, may_be_sorted
@@ -256,14 +256,14 @@ def test_answers(ranks: int, every: int, client: Any, tmp_path: Path, tune: Tune
 def handed_over(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Bytes that ranks hand over, one number an exchange and rank."""
     found: list[int] = []
-    meet = fragments.FragmentComm._meet
+    meet = direct.DirectComm._meet
 
-    def counted(self: fragments.FragmentComm, call: str, value: object) -> list[Any]:
-        made = packed(value)
+    def counted(self: direct.DirectComm, call: str, values: Sequence[object], sent: Sequence[Any]) -> list[Any]:
+        made = packed(values)
         found.append(len(made.head) + sum(b.nbytes for b in made.buffers))
-        return meet(self, call, value)
+        return meet(self, call, values, sent)
 
-    monkeypatch.setattr(fragments.FragmentComm, "_meet", counted)
+    monkeypatch.setattr(direct.DirectComm, "_meet", counted)
     return found
 
 

@@ -41,6 +41,7 @@ tuning.use(
         alone_bytes=0,
     )
 )
+tuning.use(replace(tuning.worker_distribution, **vars(tuning.distribution)))
 # Of small tables, too, the first rows of partitions, and of all, are looked for before a sort.
 tuning.use(replace(tuning.sorting, leading_least=16, leading_sample=16, fused_rows=24))
 tuning.use(replace(tuning.interpreting, plain_rows=8))  # most units run with primitives inlined, the last ones without

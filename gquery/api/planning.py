@@ -113,6 +113,8 @@ class Plans(Session):
                 from gquery.execution.ranked import for_ranks
 
                 program = for_ranks(program, context)
+            elif context.remote is not None:
+                program = context.remote.for_ranks(program)
             if late is not None:
                 program = replace(program, fetch=late.fetch)
             if partial.enough is not None and prepared.slots is not None:

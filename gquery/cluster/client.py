@@ -22,12 +22,13 @@ from gquery.cluster.moving import packed, unpacked
 from gquery.cluster.sorted_rows import ValueCut
 from gquery.cluster.tables import ClusterTable, Described, FileTable, Sent, SentTable, not_on_a_cluster
 from gquery.columns.table import Table, TableSource
-from gquery.distributed.cuts import cut_tables, located_by
-from gquery.distributed.placement import Parting, place
+from gquery.distributed.cuts import Cuts, cut_tables, located_by
+from gquery.distributed.placement import place
+from gquery.distributed.ranks import Ranks
 from gquery.errors import NotSupportedError, OperationalError
 from gquery.execution.feedback import RankedFeedback, RunFeedback
 from gquery.execution.made_lists import makes_lists
-from gquery.execution.ranked import cuts_frame, measure, reports_of
+from gquery.execution.ranked import all_divided, measure, reports_of
 from gquery.execution.state import ExecutionContext, StageReport
 from gquery.io.parquet import ParquetSource
 from gquery.planner.physical import HostRows, Pipeline, Program, ReadTable, RecursiveRows
@@ -124,11 +125,21 @@ class Cluster:
             raise NotSupportedError("A cluster runs no query yet that makes lists")
         if any(isinstance(stage.work, RecursiveRows) for stage in program.stages):
             raise NotSupportedError("A cluster runs no recursive query yet")
-        cuts = cut_tables(program, self._divisions, tuning.cluster.whole_bytes, alone_bytes=0)
-        parting = Parting(self.size, tuning.distribution.parted_bytes)
-        placement = place(program, lambda read: located_by(cuts, read), cuts_frame, parting)
+        cuts = self._cuts(program)
+        placement = place(program, lambda read: located_by(cuts, read), self._ranks)
         made = feedback.ranked = RankedFeedback(program, (), cuts, placement, ())
         return made
+
+    def for_ranks(self, program: Program) -> Program:
+        """The program with large joins and many groups divided among the ranks. Its tables are loaded."""
+        return all_divided(program, self._ranks, self._cuts(program))
+
+    def _cuts(self, program: Program) -> Cuts:
+        return cut_tables(program, self._divisions, tuning.cluster.whole_bytes, alone_bytes=0)
+
+    @property
+    def _ranks(self) -> Ranks:
+        return Ranks(self.size, tuning.worker_distribution)
 
     def run(
         self, program: Program, context: ExecutionContext, feedback: RunFeedback

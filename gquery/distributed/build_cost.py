@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
-from gquery import tuning
 from gquery.planner.physical import (
     JoinTable,
     Materialize,
@@ -21,11 +20,11 @@ from gquery.planner.physical import (
     Source,
     Stage,
 )
+from gquery.tuning.dividing import Distribution
 
 
-def entering_ps(stages: Sequence[Stage], work: Pipeline, table: JoinTable) -> float:
-    """Picoseconds of a GPU that a row takes which a pipeline enters in its join table."""
-    limits = tuning.distribution
+def entering_ps(stages: Sequence[Stage], work: Pipeline, table: JoinTable, limits: Distribution) -> float:
+    """Picoseconds that a row takes which a pipeline enters in its join table."""
     match table.layout:
         case "one" | "loop":
             return 0.0

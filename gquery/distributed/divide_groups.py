@@ -9,11 +9,13 @@ groups groups them by some of their keys, rows go by the hash of these, so that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from gquery import tuning
+from gquery.distributed.cuts import Cuts
 from gquery.distributed.division import Division
+from gquery.distributed.ranks import Ranks
 from gquery.distributed.row_bytes import rows_behind
 from gquery.distributed.stage_placement import StagePlacement
 from gquery.expression.expr import Column, new_column
@@ -35,11 +37,11 @@ from gquery.planner.stage_columns import stage_columns
 from gquery.planner.stage_inputs import stage_inputs
 
 
-def groups_divided(program: Program, ranks: int, cuts_frame: Callable[[Pipeline], bool]) -> Program:
-    """The program with such groups of so many ranks divided as make it cheaper; itself, if there are none. See `Division`."""
+def groups_divided(program: Program, ranks: Ranks, cuts: Cuts) -> Program:
+    """The program with such groups of ranks divided as make it cheaper; itself, if there are none. See `Division`."""
     if not any(_has_many(stage) for stage in program.stages):
         return program
-    division, number = Division(program, ranks, cuts_frame), 0
+    division, number = Division(program, ranks, cuts), 0
     while number < len(division.program.stages):
         if _is_merged(division.program.stages[number], division.placement[number]):
             number += division.takes(_divided(division.program.stages, number))  # behind the groups, which come next

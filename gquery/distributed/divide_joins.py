@@ -9,13 +9,14 @@ rows says by which columns ranks exchange them (`ReadStage.by_hash`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple, assert_never
 
-from gquery import tuning
+from gquery.distributed.cuts import Cuts
 from gquery.distributed.division import Division
 from gquery.distributed.located import hash_kind
+from gquery.distributed.ranks import Ranks
 from gquery.distributed.row_bytes import array_bytes, row_bytes, rows_behind, share_behind
 from gquery.distributed.stage_placement import Placement
 from gquery.expression.expr import Column, new_column
@@ -54,31 +55,32 @@ class _Join(NamedTuple):
     key: int  # the id of the table's first key, which stays when stages get other numbers
 
 
-def divided(program: Program, ranks: int, cuts_frame: Callable[[Pipeline], bool]) -> Program:
-    """The program with such joins of so many ranks divided as make it cheaper; itself, if there are none. See `Division`."""
+def divided(program: Program, ranks: Ranks, cuts: Cuts) -> Program:
+    """The program with such joins of ranks divided as make it cheaper; itself, if there are none. See `Division`."""
     tried: set[int] = set()  # first keys of their tables
-    if not any(_is_large(stage) for stage in program.stages):
+    least = ranks.limits.hashed_bytes
+    if not any(_is_large(stage, least) for stage in program.stages):
         return program
-    division = Division(program, ranks, cuts_frame)
+    division = Division(program, ranks, cuts)
     while True:
-        join = next((j for j in _joins(division.program, division.placement) if j.key not in tried), None)
+        join = next((j for j in _joins(division.program, division.placement, least) if j.key not in tried), None)
         if join is None:
             return division.program
         division.takes(_divided(division.program.stages, join))
         tried.add(join.key)
 
 
-def _is_large(stage: Stage) -> bool:
-    """Whether a stage builds a table that may be too large to lie on every rank."""
+def _is_large(stage: Stage, least: int) -> bool:
+    """Whether a stage builds a table of so many bytes, which may be too large to lie on every rank."""
     work = stage.work
     if not isinstance(work, Pipeline) or not isinstance(work.sink, Build):
         return False
     table = work.sink.table
     size = array_bytes(table) if table.layout == "direct-address" else 0
-    return max(size, table.rows * row_bytes(table.columns)) >= tuning.distribution.hashed_bytes
+    return max(size, table.rows * row_bytes(table.columns)) >= least
 
 
-def _joins(program: Program, placement: Placement) -> Iterator[_Join]:
+def _joins(program: Program, placement: Placement, least: int) -> Iterator[_Join]:
     stages = program.stages
     readers = [n for stage in stages for n in stage_inputs(stage.work)]
     for stage in stages:
@@ -91,7 +93,7 @@ def _joins(program: Program, placement: Placement) -> Iterator[_Join]:
             if not isinstance(step, Probe) or readers.count(step.table.stage) > 1 or not _is_divisible(step):
                 continue
             build, placed = stages[step.table.stage], placement[step.table.stage]
-            if placed.makes == "whole" and _is_large(build) and isinstance(build.work, Pipeline):
+            if placed.makes == "whole" and _is_large(build, least) and isinstance(build.work, Pipeline):
                 if _may_be_cut(build.work) and not is_in_order(stages, build.work.source):
                     yield _Join(build.number, stage.number, at, step.table.keys[0].id)
 

@@ -43,11 +43,11 @@ from gquery.distributed.located import (
     lie_together,
     wished,
 )
-from gquery.distributed.row_bytes import has_few_rows, if_large, input_bytes
+from gquery.distributed.ranks import Ranks
+from gquery.distributed.row_bytes import has_few_rows, input_bytes
 from gquery.distributed.stage_placement import HashedRows, Placement, Rows, StagePlacement
 from gquery.errors import InternalError
 from gquery.expression.expr import Column
-from gquery.expression.frozen import frozen_open
 from gquery.operators.cut_keys import CutKeys, GroupParts
 from gquery.operators.merge_groups import merges_slots
 from gquery.operators.scan_ranges import unwidened
@@ -92,31 +92,17 @@ from gquery.planner.stage_columns import makes_lists
 from gquery.planner.stage_inputs import stage_inputs
 
 
-@frozen_open
-class Parting:
-    """When groups on so many ranks become parts of all groups, not all of them on every rank: by a rank's bytes of states."""
-
-    ranks: int
-    least_bytes: int
-
-
-def place(
-    program: Program,
-    located: Callable[[ReadTable], Located | None],
-    cuts_frame: Callable[[Pipeline], bool],
-    parting: Parting | None = None,
-) -> Placement:
+def place(program: Program, located: Callable[[ReadTable], Located | None], ranks: Ranks) -> Placement:
     """The placement of a program's stages. ``located`` gives the located columns of a table that is cut, None for one that every
-    rank has whole. ``cuts_frame`` says whether each rank takes a part of the rows of a frame that all have. Without ``parting``
-    all merged groups are on every rank."""
+    rank has whole."""
     together = frozenset(
         s.number for s in program.stages if isinstance(s.work, Pipeline) and may_lie_together(s.work.sink)
     )
     if all(located(read) is None for read in table_reads(program)):
-        cuts_frame = if_large(cuts_frame)
+        ranks = ranks.without_tables()
     wishes: dict[int, GroupParts] = {}
     while True:
-        placing = _Placing(program.stages, together, located, cuts_frame, parting, wishes)
+        placing = _Placing(program.stages, together, located, ranks, wishes)
         placed = tuple([placing.stage(stage) for stage in program.stages])
         if placing.wishes:
             wishes = {**placing.wishes, **wishes}
@@ -138,13 +124,11 @@ class _Placing:
         stages: Sequence[Stage],
         together: frozenset[int],
         located: Callable[[ReadTable], Located | None],
-        cuts_frame: Callable[[Pipeline], bool],
-        parting: Parting | None,
+        ranks: Ranks,
         granted: Mapping[int, GroupParts],
     ) -> None:
         self.stages = stages
-        self.together, self.located_of, self.cuts_frame = together, located, cuts_frame
-        self.parting, self.granted = parting, granted
+        self.together, self.located_of, self.ranks, self.granted = together, located, ranks, granted
         self.wishes: dict[int, GroupParts] = {}  # by the stage of groups where a later stage would have them lie
         self.apart: set[int] = set()
         self.rows: dict[int, Rows] = {}  # by stage, what it makes
@@ -183,7 +167,7 @@ class _Placing:
             splits_segments(work, located) or not self._takes_parts(work, located, number) or self._is_too_small(work)
         ):
             reads, located = "whole", NOWHERE
-        if reads == "whole" and self.cuts_frame(work) and self._can_cut(work):
+        if reads == "whole" and self.ranks.cuts_frame(work) and self._can_cut(work):
             reads = "part"
         for step in work.steps:
             located = self._behind(step, reads, located)
@@ -224,7 +208,8 @@ class _Placing:
         if not isinstance(source, ReadStage) or source.by_hash is not None or source.stage in self.sparse:
             return False
         tables = [s.table.stage for s in work.steps if isinstance(s, Probe)]
-        return has_few_rows(self.stages[source.stage].work) and all(self.rows[n] == "whole" for n in tables)
+        is_small = has_few_rows(self.stages[source.stage].work, self.ranks.limits.gathered_rows)
+        return is_small and all(self.rows[n] == "whole" for n in tables)
 
     def _takes_parts(self, work: Pipeline, located: Located, number: int) -> bool:
         """Whether the sink of a pipeline can do with parts of the rows of its source."""
@@ -318,9 +303,11 @@ class _Placing:
 
     def _is_parted(self, sink: Group, rows: int, number: int) -> bool:
         """Whether each rank merges a part of the groups. Sparse ones are parted where they are read as they lie."""
-        if self.parting is None or merges_slots(sink) or any(c.dtype.is_opaque for c, _, _ in sink.keys):
+        if merges_slots(sink) or any(c.dtype.is_opaque for c, _, _ in sink.keys):
             return False
-        return state_bytes(sink, rows) >= self.parting.least_bytes and (not sink.sparse or number in self.together)
+        return state_bytes(sink, rows) >= self.ranks.limits.parted_bytes and (
+            not sink.sparse or number in self.together
+        )
 
     def _parted(self, sink: Group, number: int) -> Located:
         """Choose where the parts of merged groups lie; the located columns of their frame."""
@@ -339,9 +326,9 @@ class _Placing:
 
     def _slices(self, sink: Group) -> list[int]:
         """The values at which the slots of sparse groups are divided evenly."""
-        assert self.parting is not None and sink.key_encoding is not None
+        assert sink.key_encoding is not None
         (slots,) = sink.key_encoding.parts
-        return [slots.base + slots.width * r // self.parting.ranks for r in range(1, self.parting.ranks)]
+        return [slots.base + slots.width * r // self.ranks.count for r in range(1, self.ranks.count)]
 
     def _missing(self, source: Source, reads: Rows) -> tuple[int, ...]:
         """The stages whose frames have to be gathered for a stage that reads the whole of a source."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from gquery import tuning
 from gquery.distributed.build_cost import entering_ps
+from gquery.distributed.ranks import Ranks
 from gquery.distributed.row_bytes import array_bytes, frame_bytes, rows_behind, rows_made, source_bytes
 from gquery.distributed.stage_placement import Placement, StagePlacement
 from gquery.expression.facts import INT64_BYTES
@@ -19,13 +19,14 @@ from gquery.planner.physical import Build, Group, Materialize, Pipeline, Program
 PS_A_US = 1e6
 
 
-def rank_cost(program: Program, placement: Placement, ranks: int) -> float:
-    """About how many picoseconds of a GPU each of so many ranks takes to move and write rows; see `tuning.distribution`."""
+def rank_cost(program: Program, placement: Placement, ranks: Ranks) -> float:
+    """About how many picoseconds each of these ranks takes to move and write rows; see `tuning.distribution`."""
     return sum(_stage(program, stage, placed, ranks) for stage, placed in zip(program.stages, placement, strict=True))
 
 
-def _stage(program: Program, stage: Stage, placed: StagePlacement, ranks: int) -> float:
-    limits, others = tuning.distribution, (ranks - 1) / ranks
+def _stage(program: Program, stage: Stage, placed: StagePlacement, among: Ranks) -> float:
+    limits, ranks = among.limits, among.count
+    others = (ranks - 1) / ranks
     gathered = sum(frame_bytes(program.stages[n].work) for n in placed.gathers)
     cost = gathered * (limits.received_ps * others + limits.copied_ps)
     work = stage.work
@@ -41,7 +42,7 @@ def _stage(program: Program, stage: Stage, placed: StagePlacement, ranks: int) -
     cost += source_bytes(work.source, work.rows) * share * limits.copied_ps / 2  # read and not written
     match work.sink:
         case Build(table):
-            cost += table.rows * share * entering_ps(program.stages, work, table)
+            cost += table.rows * share * entering_ps(program.stages, work, table, limits)
             if table.layout != "direct-address":
                 return cost
             arrays = array_bytes(table)  # of all keys, on each rank
@@ -50,15 +51,16 @@ def _stage(program: Program, stage: Stage, placed: StagePlacement, ranks: int) -
         case Materialize():
             return cost + frame_bytes(work) * share * limits.copied_ps / 2
         case Group() as sink:
-            return cost + _groups(work, sink, placed, ranks)
+            return cost + _groups(work, sink, placed, among)
         case Reduce():
             return cost
         case _:
             assert_never(work.sink)
 
 
-def _groups(work: Pipeline, sink: Group, placed: StagePlacement, ranks: int) -> float:
-    limits, share = tuning.distribution, 1 / ranks if placed.reads == "part" else 1.0
+def _groups(work: Pipeline, sink: Group, placed: StagePlacement, among: Ranks) -> float:
+    limits, ranks = among.limits, among.count
+    share = 1 / ranks if placed.reads == "part" else 1.0
     rows = rows_behind(work, len(work.steps)) * share
     cost = rows * limits.entered_ps if sink.layout == "hash" else 0.0
     if not placed.merges:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import assert_never
 
 from gquery import tuning
@@ -73,14 +73,9 @@ def rows_made(work: Pipeline | PipelineBreaker) -> int:
             assert_never(work.sink)
 
 
-def has_few_rows(work: Pipeline | PipelineBreaker) -> bool:
-    """Whether a stage is expected to make so few rows that dividing what follows gains nothing."""
-    return isinstance(work, Pipeline) and rows_made(work) < tuning.distribution.gathered_rows
-
-
-def if_large(cuts_frame: Callable[[Pipeline], bool]) -> Callable[[Pipeline], bool]:
-    """The same where no table is cut: much has to come of small tables before ranks gain by dividing it."""
-    return lambda work: cuts_frame(work) and work.rows >= tuning.distribution.alone_rows
+def has_few_rows(work: Pipeline | PipelineBreaker, most: int) -> bool:
+    """Whether a stage is expected to make fewer rows than that, so that dividing what follows gains nothing."""
+    return isinstance(work, Pipeline) and rows_made(work) < most
 
 
 def frame_bytes(work: Pipeline | PipelineBreaker) -> int:

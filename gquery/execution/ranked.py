@@ -15,11 +15,12 @@ from gquery import tuning
 from gquery.columns.table import Table
 from gquery.device.array import Array
 from gquery.device.peer import has_peer_access
-from gquery.distributed.cuts import LoadedPlaces, cut_tables, located_by
+from gquery.distributed.cuts import Cuts, LoadedPlaces, cut_tables, located_by
 from gquery.distributed.divide_groups import groups_divided
 from gquery.distributed.divide_joins import divided
 from gquery.distributed.localize import localized
-from gquery.distributed.placement import Parting, place
+from gquery.distributed.placement import place
+from gquery.distributed.ranks import Ranks
 from gquery.distributed.stage_placement import Placement
 from gquery.distributed.transport import Comm, RankAbortedError, run_ranks
 from gquery.errors import InterruptError
@@ -32,7 +33,7 @@ from gquery.execution.speculation import MisspeculationError, Speculation
 from gquery.execution.state import ExecutionContext, Rank, Run, StageReport
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.base import AbortableTarget
-from gquery.planner.physical import Pipeline, Program, ReadStage
+from gquery.planner.physical import Program
 from gquery.runtime.records import replace
 
 
@@ -41,10 +42,8 @@ def ranked(program: Program, ranks: int, feedback: RunFeedback) -> RankedFeedbac
     known = feedback.ranked
     if known is not None and known.program is program and len(known.ranks) == ranks:
         return known
-    limits = tuning.distribution
-    cuts = cut_tables(program, LoadedPlaces(ranks), limits.replicated_bytes, limits.alone_bytes)
-    parting = Parting(ranks, limits.parted_bytes)
-    placement = place(program, lambda read: located_by(cuts, read), cuts_frame, parting)
+    cuts = _cuts(program, ranks)
+    placement = place(program, lambda read: located_by(cuts, read), Ranks.of_devices(ranks))
     programs = tuple([localized(program, placement, rank) for rank in range(ranks)])
     of_ranks = tuple([feedback.for_rank() for _ in programs])
     made = feedback.ranked = RankedFeedback(program, programs, cuts, placement, of_ranks)
@@ -55,12 +54,17 @@ def for_ranks(program: Program, context: ExecutionContext) -> Program:
     """The program as several ranks run it, with large joins and many groups divided among them; itself where one device has all
     rows."""
     ranks = len(context.ranks)
-    return groups_divided(divided(program, ranks, cuts_frame), ranks, cuts_frame) if ranks else program
+    return all_divided(program, Ranks.of_devices(ranks), _cuts(program, ranks)) if ranks else program
 
 
-def cuts_frame(pipeline: Pipeline) -> bool:
-    """Whether it is worth it that each rank takes a part of a frame that all have."""
-    return isinstance(pipeline.source, ReadStage) and pipeline.rows >= tuning.distribution.cut_frame_rows
+def all_divided(program: Program, ranks: Ranks, cuts: Cuts) -> Program:
+    """The program with large joins and many groups divided among ranks, where that makes it cheaper."""
+    return groups_divided(divided(program, ranks, cuts), ranks, cuts)
+
+
+def _cuts(program: Program, ranks: int) -> Cuts:
+    limits = tuning.distribution
+    return cut_tables(program, LoadedPlaces(ranks), limits.replicated_bytes, limits.alone_bytes)
 
 
 def run_ranked(made: RankedFeedback, context: ExecutionContext) -> tuple[Table, list[StageReport]]:

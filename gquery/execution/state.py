@@ -33,6 +33,10 @@ class Remote(Protocol):
         """How the ranks run a program."""
         ...
 
+    def for_ranks(self, program: Program) -> Program:
+        """The program as the ranks run it, with large joins and many groups divided among them."""
+        ...
+
     def run(
         self, program: Program, context: ExecutionContext, feedback: RunFeedback
     ) -> tuple[Table, list[StageReport]]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from gquery.tuning.data import Encoding, Memory, Ownership, Reading, Startup, Streaming, Transfers
-from gquery.tuning.dividing import Clusters, Distribution, Spilling
+from gquery.tuning.dividing import Clusters, Distribution, Spilling, WorkerDistribution
 from gquery.tuning.kernels import (
     BuiltInKernels,
     Compiling,
@@ -65,6 +65,7 @@ group_layouts = GroupLayouts()
 interpreter_costs = InterpreterCosts()
 # operators and execution
 distribution = Distribution()
+worker_distribution = WorkerDistribution()
 cluster = Clusters()
 spilling = Spilling()
 accumulators = Accumulators()

@@ -108,6 +108,41 @@ class Distribution(Record):
 
 
 @dataclass(init=False, eq=False, repr=False)
+class WorkerDistribution(Distribution):
+    """The same for the workers of a cluster: costs are those of one thread of a CPU, and of a network between processes."""
+
+    alone_rows: int = number(2**19, "rows", "of a frame, from which on ranks divide it where they divide no table")
+    cut_frame_rows: int = number(
+        2**18,
+        "rows",
+        "of a frame that all ranks have, from which on each takes a part of them: a probe of as many takes 10 ms",
+    )
+    gathered_rows: int = number(
+        2**16,
+        "rows",
+        "of all parts of a frame, below which the first rank goes on with them: 3 ms of a thread for as many, as of an exchange",
+    )
+    hashed_bytes: int = number(
+        2**24,
+        "bytes",
+        "of a join table, from which on it is asked whether the rows of both sides go to ranks by the hash of their keys",
+    )
+    hashed_us: float = number(1500.0, "us", "that an exchange takes for one side, however few its rows: predicted")
+    received_ps: float = number(2000.0, "ps a byte", "that comes from another worker, packed and unpacked: predicted")
+    partitioned_ps: float = number(600.0, "ps a byte", "of rows that are put in the order of a few parts: predicted")
+    copied_ps: float = number(200.0, "ps a byte", "that is read and written: 5 GB/s of a thread")
+    entered_ps: float = number(40_000.0, "ps a row", "that is entered in a large hash table: predicted")
+    ranged_ps: float = number(20_000.0, "ps a row", "whose range in a join table is found by sorting: predicted")
+    placed_ps: float = number(5000.0, "ps a row", "that goes to its slot of an array, in no order: predicted")
+    ordered_ps: float = number(
+        1000.0, "ps a row", "that comes in the order of its key, so that ranges are counted: predicted"
+    )
+    merged_ps: float = number(
+        40_000.0, "ps a group", "of a rank that goes to another and is merged there with others: predicted"
+    )
+
+
+@dataclass(init=False, eq=False, repr=False)
 class Spilling(Record):
     """How what does not fit a memory limit is made in parts, which lie in the tier below: in files, or on the host."""
 

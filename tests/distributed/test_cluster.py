@@ -53,7 +53,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 def db(files: dict[str, str]) -> Iterator[gquery.Connection]:
     """A connection to two workers, on which all tables are cut."""
     with (
-        tuning.using(replace(tuning.distribution, cut_frame_rows=1), replace(tuning.cluster, whole_bytes=0)),
+        tuning.using(replace(tuning.worker_distribution, cut_frame_rows=1), replace(tuning.cluster, whole_bytes=0)),
         gquery.connect(device="python", cluster="local", workers=WORKERS, threads=1) as made,
     ):
         for name, path in files.items():

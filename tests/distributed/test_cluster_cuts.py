@@ -23,11 +23,12 @@ from gquery.distributed.cuts import even
 from gquery.io.parquet import ParquetPart, ParquetSource
 from tests.support.harness import compare
 from tests.support.tuned import Tune
+from tests.support.two_workers import two_workers
 from tpch import queries
 from tpch.generate import files as tpch_files
 from tpch.generate import generate
 
-distributed = pytest.importorskip("distributed")
+pytest.importorskip("distributed")
 
 RANKS = (1, 2, 3, 8)
 
@@ -180,13 +181,7 @@ def test_the_second_sorted_field_serves_where_the_first_has_few_values(tmp_path:
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
-    """Two workers that are threads of this process."""
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None, memory_limit=0
-        ) as cluster,
-        distributed.Client(cluster) as made,
-    ):
+    with two_workers() as made:
         yield made
 
 

@@ -10,7 +10,8 @@ import pytest
 import gquery
 from gquery import tuning
 from gquery.distributed.cuts import LoadedPlaces, cut_tables, located_by
-from gquery.distributed.placement import Parting, place
+from gquery.distributed.placement import place
+from gquery.distributed.ranks import Ranks
 from gquery.distributed.stage_placement import Placement
 from tests.support.tuned import Tune
 
@@ -32,8 +33,11 @@ def connection() -> gquery.Connection:
 def placement(sql: str, ranks: int = 3, parted_bytes: int | None = None) -> Placement:
     program = connection().program(sql)
     cuts = cut_tables(program, LoadedPlaces(ranks), 0, 0)
-    parting = None if parted_bytes is None else Parting(ranks, parted_bytes)
-    return place(program, lambda read: located_by(cuts, read), lambda _: False, parting)
+    never = 2**62
+    limits = replace(
+        tuning.distribution, cut_frame_rows=never, parted_bytes=never if parted_bytes is None else parted_bytes
+    )
+    return place(program, lambda read: located_by(cuts, read), Ranks(ranks, limits))
 
 
 def gathers(sql: str) -> int:

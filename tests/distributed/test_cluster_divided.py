@@ -1,0 +1,72 @@
+"""Large joins and many groups are divided among the workers of a cluster by the hash of their keys, as among devices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import gquery
+from gquery import tuning
+from tests.distributed import test_divided_groups, test_hashed_joins
+from tests.support.harness import compare, expect
+from tests.support.tuned import Tune
+from tests.support.two_workers import two_workers, with_files
+
+pytest.importorskip("distributed")
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    with two_workers() as made:
+        yield made
+
+
+@pytest.fixture
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.getbasetemp() / "divided"
+    made.mkdir(exist_ok=True)
+    return made
+
+
+def asked(number: int, queries: Sequence[str], every: int) -> list[Any]:
+    """Some of the queries; all in the slow tests."""
+    return [pytest.param(q, marks=[] if n % every == number else pytest.mark.slow) for n, q in enumerate(queries)]
+
+
+@pytest.mark.parametrize("sql", asked(0, test_hashed_joins.HASHED, 5))
+def test_joins(sql: str, client: Any, folder: Path, tune: Tune) -> None:
+    """Twice: heavy keys are found anew by each run, so that a worker that begins a rank anew comes to the same exchanges."""
+    tune(tuning.cluster, whole_bytes=0)
+    tables = test_hashed_joins.TABLES
+    with gquery.connect(device="python", cluster=client, workers=3, threads=1) as db:
+        with_files(db, tables, folder, 100)
+        assert "by the hash of" in db.explain(sql, "physical")
+        types, want = expect(sql, tables)
+        for _ in range(2):
+            assert compare(db.sql(sql).fetchall(), want, "ORDER BY" in sql, types) is None
+
+
+@pytest.mark.parametrize("sql", asked(1, test_divided_groups.DIVIDED, 4))
+def test_groups(sql: str, client: Any, folder: Path, tune: Tune) -> None:
+    tune(tuning.cluster, whole_bytes=0)
+    tables = {"t": test_divided_groups.TABLES["t"]}
+    with gquery.connect(device="python", cluster=client, workers=3, threads=1) as db:
+        with_files(db, tables, folder, 100)
+        assert "by the hash of" in db.explain(sql, "physical")
+        types, want = expect(sql, tables)
+        assert compare(db.sql(sql).fetchall(), want, "ORDER BY" in sql, types) is None
+
+
+@pytest.mark.parametrize(("devices", "workers"), [(256, 10**9), (10**9, 256)])
+def test_workers_have_numbers_of_their_own(devices: int, workers: int, client: Any, folder: Path, tune: Tune) -> None:
+    """What is a small table for GPUs may be a large one for threads of CPUs."""
+    tune(tuning.cluster, whole_bytes=0)
+    tune(tuning.distribution, hashed_bytes=devices)
+    tune(tuning.worker_distribution, hashed_bytes=workers)
+    with gquery.connect(device="python", cluster=client, workers=3, threads=1) as db:
+        with_files(db, test_hashed_joins.TABLES, folder, 100)
+        text = db.explain(test_hashed_joins.HASHED[0], "physical")
+    assert ("by the hash of" in text) == (workers == 256)

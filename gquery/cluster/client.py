@@ -139,7 +139,7 @@ class Cluster:
 
     @property
     def _ranks(self) -> Ranks:
-        return Ranks(self.size, tuning.worker_distribution)
+        return Ranks.of_workers(self.size, self._threads)
 
     def run(
         self, program: Program, context: ExecutionContext, feedback: RunFeedback

@@ -43,6 +43,7 @@ from gquery.distributed.located import (
     lie_together,
     wished,
 )
+from gquery.distributed.merged_builds import merging_pays
 from gquery.distributed.ranks import Ranks
 from gquery.distributed.row_bytes import has_few_rows, input_bytes
 from gquery.distributed.stage_placement import HashedRows, Placement, Rows, StagePlacement
@@ -215,7 +216,10 @@ class _Placing:
         """Whether the sink of a pipeline can do with parts of the rows of its source."""
         match work.sink:
             case Build(table):
-                return self._lies_together(table, located, number) or is_mergeable(table)
+                if self._lies_together(table, located, number):
+                    return True
+                has_parts = any(isinstance(s, Probe) and self.rows[s.table.stage] == "part" for s in work.steps)
+                return is_mergeable(table) and (has_parts or merging_pays(self.stages, work, table, self.ranks))
             case Group(layout="row-id hash", keys=keys):  # its keys are compared where they stand: in one frame
                 return any(isinstance(e, Column) and is_located(located, e.id) for _, e, _ in keys)
             case Materialize() | Reduce() | Group():

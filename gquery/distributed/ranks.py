@@ -9,6 +9,8 @@ from gquery.expression.frozen import frozen_open
 from gquery.planner.physical import Pipeline, ReadStage
 from gquery.tuning.dividing import Distribution
 
+_OF_A_THREAD = ("partitioned_ps", "copied_ps", "entered_ps", "ranged_ps", "placed_ps", "ordered_ps", "merged_ps")
+
 
 @frozen_open
 class Ranks:
@@ -21,6 +23,13 @@ class Ranks:
     def of_devices(count: int) -> Ranks:
         """Those of several devices of this process."""
         return Ranks(count, tuning.distribution)
+
+    @staticmethod
+    def of_workers(count: int, threads: int) -> Ranks:
+        """Those of a cluster, each with so many threads."""
+        limits = tuning.worker_distribution
+        costs = {name: getattr(limits, name) / threads for name in _OF_A_THREAD}
+        return Ranks(count, replace(limits, **costs))
 
     def cuts_frame(self, pipeline: Pipeline) -> bool:
         """Whether it is worth it that each rank takes a part of a frame that all have."""

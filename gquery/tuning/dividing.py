@@ -82,6 +82,12 @@ class Distribution(Record):
         "of a rank that goes to another and is merged there with others: 5.9 M groups without words took some 2.5 ms",
         _MERGED,
     )
+    unmerged_most: float = number(
+        0.0,
+        "times",
+        "what merging a join table of arrays costs that it may cost to have all of its rows on every rank, at most; 0: never, as "
+        "each GPU has memory for its part",
+    )
     grouped_fraction: float = number(
         0.5,
         "groups a row",
@@ -127,10 +133,15 @@ class WorkerDistribution(Distribution):
         "bytes",
         "of a join table, from which on it is asked whether the rows of both sides go to ranks by the hash of their keys",
     )
+    unmerged_most: float = number(
+        0.9,
+        "times",
+        "what merging a join table of arrays costs that it may cost to read or gather all of its rows, at most",
+    )
     hashed_us: float = number(1500.0, "us", "that an exchange takes for one side, however few its rows: predicted")
     received_ps: float = number(2000.0, "ps a byte", "that comes from another worker, packed and unpacked: predicted")
     partitioned_ps: float = number(600.0, "ps a byte", "of rows that are put in the order of a few parts: predicted")
-    copied_ps: float = number(200.0, "ps a byte", "that is read and written: 5 GB/s of a thread")
+    copied_ps: float = number(600.0, "ps a byte", "that is read and written: a thread scans 3 GB a second")
     entered_ps: float = number(40_000.0, "ps a row", "that is entered in a large hash table: predicted")
     ranged_ps: float = number(20_000.0, "ps a row", "whose range in a join table is found by sorting: predicted")
     placed_ps: float = number(5000.0, "ps a row", "that goes to its slot of an array, in no order: predicted")

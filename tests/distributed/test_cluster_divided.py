@@ -11,6 +11,7 @@ import pytest
 import gquery
 from gquery import tuning
 from tests.distributed import test_divided_groups, test_hashed_joins
+from tests.distributed.test_ranks import QUERIES, TABLES
 from tests.support.harness import compare, expect
 from tests.support.tuned import Tune
 from tests.support.two_workers import two_workers, with_files
@@ -57,6 +58,17 @@ def test_groups(sql: str, client: Any, folder: Path, tune: Tune) -> None:
         with_files(db, tables, folder, 100)
         assert "by the hash of" in db.explain(sql, "physical")
         types, want = expect(sql, tables)
+        assert compare(db.sql(sql).fetchall(), want, "ORDER BY" in sql, types) is None
+
+
+@pytest.mark.parametrize("sql", asked(2, QUERIES, 12))
+def test_join_tables_of_all_rows(sql: str, client: Any, tmp_path: Path, tune: Tune) -> None:
+    """None is merged: workers read and gather what they build of."""
+    tune(tuning.cluster, whole_bytes=0)
+    tune(tuning.worker_distribution, unmerged_most=1e9, cut_frame_rows=1)
+    with gquery.connect(device="python", cluster=client, workers=3, threads=1) as db:
+        with_files(db, TABLES, tmp_path, 70)
+        types, want = expect(sql, TABLES)
         assert compare(db.sql(sql).fetchall(), want, "ORDER BY" in sql, types) is None
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -30,12 +32,21 @@ def connection() -> gquery.Connection:
     return db
 
 
-def placement(sql: str, ranks: int = 3, parted_bytes: int | None = None) -> Placement:
-    program = connection().program(sql)
+def placement(
+    sql: str,
+    ranks: int = 3,
+    parted_bytes: int | None = None,
+    db: gquery.Connection | None = None,
+    numbers: Mapping[str, Any] | None = None,
+) -> Placement:
+    program = (db or connection()).program(sql)
     cuts = cut_tables(program, LoadedPlaces(ranks), 0, 0)
     never = 2**62
     limits = replace(
-        tuning.distribution, cut_frame_rows=never, parted_bytes=never if parted_bytes is None else parted_bytes
+        tuning.distribution,
+        cut_frame_rows=never,
+        parted_bytes=never if parted_bytes is None else parted_bytes,
+        **(numbers or {}),
     )
     return place(program, lambda read: located_by(cuts, read), Ranks(ranks, limits))
 
@@ -111,6 +122,24 @@ def test_what_needs_all_rows_gathers(sql: str) -> None:
 def test_arrays_over_keys_are_built_in_parts_and_merged(sql: str) -> None:
     build, probe = placement(sql)[:2]
     assert (build.reads, build.makes, build.merges) == ("part", "whole", True) and probe.reads == "part"
+
+
+NETWORK = {"received_ps": 2000.0, "copied_ps": 600.0, "placed_ps": 5000.0, "unmerged_most": 0.9}
+
+
+@pytest.mark.parametrize(
+    ("values", "merged"),
+    [(range(97), True), ([n * 1000 for n in range(97)], False)],
+    ids=["dense keys", "keys of a wide range"],
+)
+def test_arrays_that_cost_more_to_move_than_rows_are_made_of_all_rows(values: Sequence[int], merged: bool) -> None:
+    """Of a table: a bitmap for one byte a row, or of a range a thousand times as wide; else all rows are read."""
+    db = connection()
+    db.register("keyed", pa.table({"key": [values[n * 11 % 97] for n in range(97)], "w": range(97)}))
+    sql = "SELECT count(*) FROM lines WHERE n IN (SELECT key FROM keyed WHERE w > 3)"
+    build = placement(sql, db=db, numbers=NETWORK)[0]
+    assert (build.reads, build.merges) == (("part", True) if merged else ("whole", False))
+    assert placement(sql, db=db)[0].merges
 
 
 @pytest.mark.parametrize("ranks", [2, 3, 8, 1000])

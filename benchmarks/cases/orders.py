@@ -17,6 +17,8 @@ SYMBOLS = 1_000
 def cases(rows: int) -> Iterator[Case]:
     between = "SELECT count(*), sum(r.v) FROM p JOIN r ON p.k BETWEEN r.lo AND r.hi"
     yield Case("join/ranges", between, rows, Dataset("ranges", partial(_ranges, rows)), _in_ranges, target=8.0)
+    crossing = Dataset("ranges that overlap", partial(_overlapping, rows))
+    yield Case("join/ranges/overlapping", between, rows, crossing, _in_overlapping)
     for name, by, symbols, target in (("asof", "", 1, 80.0), ("asof-by", "p.s = b.s AND ", SYMBOLS, None)):
         sql = f"SELECT count(*), sum(b.v) FROM p ASOF JOIN b ON {by}p.k >= b.k"
         data = Dataset(f"{symbols} in time", partial(_times, rows, symbols))
@@ -37,6 +39,29 @@ def _in_ranges(make: Maker, tables: Tables, answer: Answer) -> Checks:
     found = k[k % SPAN < SPAN // 2] // SPAN
     yield "the number of matches", int(answer.integers(0)[0]), int(found.size)
     yield "the sum of payloads", int(answer.integers(1)[0]), exact_sum(found * 3 + 1)
+
+
+def _overlapping(rows: int, make: Maker) -> Tables:
+    """Ranges of up to eight spans that begin anywhere; each hundredth reaches over a quarter of all. A row meets some seven."""
+    whole = RANGES * SPAN
+    low = make.random(RANGES, whole, 1)
+    length = make.random(RANGES, 8 * SPAN, 3)
+    length[:: RANGES // 10] = whole // 4
+    p = {"k": make.random(rows, whole, 2)}
+    return {"p": p, "r": {"lo": low, "hi": low + length, "v": make.random(RANGES, 1_000, 4)}}
+
+
+def _in_overlapping(make: Maker, tables: Tables, answer: Answer) -> Checks:
+    """What covers a row is what begins up to it, less what ended before."""
+    k, (low, high, v), xp = tables["p"]["k"], (tables["r"][name] for name in ("lo", "hi", "v")), make.xp
+    found = [0, 0]
+    for ends, side, sign in ((low, "right", 1), (high, "left", -1)):
+        order = xp.argsort(ends)
+        place = xp.searchsorted(ends[order], k, side=side)
+        sums = xp.concatenate([xp.zeros(1, v.dtype), xp.cumsum(v[order])])
+        found = [found[0] + sign * exact_sum(place), found[1] + sign * exact_sum(sums[place])]
+    yield "the number of matches", int(answer.integers(0)[0]), found[0]
+    yield "the sum of payloads", int(answer.integers(1)[0]), found[1]
 
 
 def _times(rows: int, symbols: int, make: Maker) -> Tables:

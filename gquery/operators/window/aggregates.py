@@ -35,6 +35,7 @@ from gquery.operators.window.positions import (
     values_by_position,
 )
 from gquery.operators.window.results import Form, column_of, plain_type, result_column
+from gquery.operators.window.running import running_column, runs
 from gquery.operators.window.sliding import slides, sliding_column
 from gquery.planner.physical import Stored
 
@@ -56,10 +57,10 @@ def aggregate_column(stored: Stored, call: WindowCall, by: Accumulated, work: Wo
     keep = None if call.filter is None else work.column(call.filter)
     present = present_by_position(column, keep, work)
     adds = not isinstance(by.only, Count)
-    if adds and column is not None and column.dtype.is_float and not call.distinct and slides(call.frame, work):
-        form: Form = "mean of doubles" if isinstance(by.finalize, Mean) else "double"
-        values = _doubles(column, present, work)
-        return sliding_column(stored, values, present, call.frame, ("add", form, 1.0), work)
+    if adds and column is not None and not call.distinct:
+        made = _in_turn(stored, call, isinstance(by.finalize, Mean), column, present, work)
+        if made is not None:
+            return made
     ranges = without_excluded(call.frame, frame_ranges(call.frame, work), work)
     if call.distinct and column is not None:
         mask = distinct_mask(column, present, call.frame, work)
@@ -85,6 +86,31 @@ def aggregate_column(stored: Stored, call: WindowCall, by: Accumulated, work: Wo
     else:
         sums = [difference(prefix(word, work.device), ranges, work) for word in words]
     return _result(stored, by, column, counts, sums, work)
+
+
+def _in_turn(
+    stored: Stored, call: WindowCall, is_mean: bool, column: ColumnData, present: Array | None, work: Work
+) -> ColumnData | None:
+    """A sum or average of frames that threads go through one after another; None where frames or values are not like that."""
+    if column.dtype.is_float:
+        form: Form = "mean of doubles" if is_mean else "double"
+        if slides(call.frame, work) or runs(call.frame, work):
+            in_turn = sliding_column if slides(call.frame, work) else running_column
+            return in_turn(stored, _doubles(column, present, work), present, call.frame, ("add", form, 1.0), work)
+        return None
+    is_plain = is_mean or plain_type(stored) is not None
+    if not is_plain or not _fits_word(column, work) or not runs(call.frame, work):
+        return None
+    (values,) = _words(column, present, work)
+    power = float(power_of_ten(column.dtype.scale)) if column.dtype.is_decimal else 1.0
+    how: Form = "mean of integers" if is_mean else "integer"
+    return running_column(stored, values, present, call.frame, ("add", how, power), work)
+
+
+def _fits_word(column: ColumnData, work: Work) -> bool:
+    """Whether the sum of all integers of a column fits 64 bits."""
+    narrow = column.physical_type is not PhysicalType.I128
+    return narrow and work.ordered.count * _magnitude(column) <= INT64.high
 
 
 def _result(
@@ -178,8 +204,7 @@ def _words(column: ColumnData, present: Array | None, work: Work) -> list[Array]
     mask = 2**SUM_WORD_BITS - 1
     if column.physical_type is not PhysicalType.I128:
         values = values_by_position(column, "i64", present, 0, work)
-        is_one_word = work.ordered.count * _magnitude(column) <= INT64.high
-        return [values] if is_one_word else [values & mask, values >> SUM_WORD_BITS]
+        return [values] if _fits_word(column, work) else [values & mask, values >> SUM_WORD_BITS]
     pairs = work.ordered.take(column.data.on(work.device), 2).reshape(-1, 2)
     if present is not None:
         pairs = pairs * present[:, None].astype(np.int64)

@@ -20,6 +20,7 @@ from gquery.operators.window.combine import combined
 from gquery.operators.window.frames import frame_ranges, without_excluded
 from gquery.operators.window.positions import Work, prefix, present_by_position, values_by_position
 from gquery.operators.window.results import Form, column_of, plain_type, result_column
+from gquery.operators.window.running import running_column, runs
 from gquery.operators.window.segment_scans import identity
 from gquery.operators.window.sliding import slides, sliding_column
 from gquery.operators.window.taking import take_or_null
@@ -34,10 +35,11 @@ def extreme_column(stored: Stored, call: WindowCall, op: Literal["min", "max"], 
     present = present_by_position(column, keep, work)
     form: Literal["ordered", "i64"] = "ordered" if column.dtype.is_float else "i64"
     is_ranked = column.physical_type.is_string or column.physical_type is PhysicalType.I128
-    if not is_ranked and slides(call.frame, work):
+    in_turn = sliding_column if slides(call.frame, work) else running_column if runs(call.frame, work) else None
+    if not is_ranked and in_turn is not None:
         values = values_by_position(column, form, present, identity(op, "i64"), work)
         how: Form = "ordered" if column.dtype.is_float else "integer"
-        return sliding_column(stored, values, present, call.frame, (op, how, 1.0), work)
+        return in_turn(stored, values, present, call.frame, (op, how, 1.0), work)
     ranges = without_excluded(call.frame, frame_ranges(call.frame, work), work)
     is_plain = not (column.dtype.is_float or is_ranked)
     if is_plain and not call.nullable:  # each frame has a value: nothing has to be counted

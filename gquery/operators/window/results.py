@@ -36,6 +36,14 @@ def zero_of(form: Form) -> str:
     return "i64(0)" if form == "integer" else "f64(0.0)"
 
 
+def value_lines(form: Form, found: str, nullable: bool) -> list[str]:
+    """Lines that make ``value`` of what was found from ``count`` values, which is 0 only where a result may be NULL."""
+    stored = VALUES[form].format(found=found)
+    if not nullable:
+        return [f"value = {stored}"]
+    return [f"value = {zero_of(form)}", "if gt_i64(count, 0):", f"    value = {stored}"]
+
+
 @cache
 def _finalizing(form: Form, element: str) -> BuiltinKernel:
     word = "f64" if form in ("double", "mean of doubles") else "i64"

@@ -35,7 +35,7 @@ from gquery.operators.window.positions import (
     constant_of,
     tile_kernel,
 )
-from gquery.operators.window.results import VALUES, Form, zero_of
+from gquery.operators.window.results import Form, value_lines
 from gquery.operators.window.segment_scans import Op, identity, word_of
 from gquery.planner.physical import Stored
 
@@ -152,12 +152,8 @@ def _sliding(s: _Shape) -> PositionKernel:
         f"    held = {s.word}(known[row_index(add_i64(base, and_i64(low, sub_i64(ring, 1))))])",
         f"    found = {s.op}_{s.word}(held, total)",
     ]
-    stored = VALUES[s.form].format(found="found")
-    if s.nullable:
-        lines += [f"value = {zero_of(s.form)}", "if gt_i64(count, 0):", f"    value = {stored}"]
-        lines.append("store_bool(valid, row, gt_i64(count, 0))")
-    else:
-        lines.append(f"value = {stored}")
+    lines += value_lines(s.form, "found", s.nullable)
+    lines += ["store_bool(valid, row, gt_i64(count, 0))"] * s.nullable
     lines.append(f"store_{s.element}(made, row, value)")
     return tile_kernel(
         f"values:*{s.word} present:*u8 partitions:*u32 begins:*u32 lows:*u32 highs:*u32 back:i64 forth:i64 "

@@ -241,7 +241,7 @@ def test_import_stays_light() -> None:
 
 def test_long_chains(db: Connection) -> None:
     relation = db.table("t")
-    for i in range(120):
+    for i in range(80):
         relation = relation.filter(col("b") != i + 100).with_columns(b=col("b") + 0)
     assert len(relation) == 4
     for word, test, want in (("AND", "a <> ", 4), ("OR", "a = -", 0)):

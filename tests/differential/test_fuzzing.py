@@ -25,7 +25,7 @@ from tests.fuzzing.tape import Tape
 from tests.support.faults import break_primitives
 from tests.support.harness import oracle
 
-COUNT = int(os.environ.get("GQUERY_FUZZ", "140"))
+COUNT = int(os.environ.get("GQUERY_FUZZ", "100"))
 BATCH = 20
 _READS = ("query", "windows", "groups")
 OPTIONAL = sorted(rule.name for rule in RULES if not rule.required)

@@ -78,9 +78,15 @@ def fresh() -> dict[str, pa.Table]:
     return dict(tables())
 
 
+@cache
+def tables_of(is_scanned: bool) -> dict[str, pa.Table]:
+    """Some of them for each way to test predicates: no plan was made for the other. The interpreter goes through each byte."""
+    return {"t": tables()["t"].slice(0, 1_000)}
+
+
 @pytest.mark.parametrize("predicate", one_in(2, PREDICATES))
 def test_answers_are_duckdbs(predicate: str, scanning: list[str]) -> None:
-    given = fresh()
+    given = tables_of(tuning.text_scans.most_frequent == 1.0)
     assert_same(f"SELECT i, s FROM t WHERE {predicate} ORDER BY i", given)
     assert_same(f"SELECT count(*), sum(i), sum(CASE WHEN {predicate} THEN i END) FROM t", given)
     assert_same(f"SELECT i % 5 AS g, count(*) FROM t WHERE {predicate} GROUP BY g ORDER BY g", given)

@@ -29,7 +29,7 @@ from tests.support.harness import compare, expect
 from tests.support.paths import TESTS
 from tests.support.tuned import Tune
 
-ROWS = 60_000
+ROWS = 24_000
 LOW, HIGH = -(2**63), 2**63 - 1
 
 

@@ -12,7 +12,7 @@ import gquery
 from tests.support.values import RAISES, Case, Checker, agree, cases, check_together
 
 EVERYTHING = os.environ.get("GQUERY_VALUES") == "all"
-SHARE = 1.0 if EVERYTHING else 0.02
+SHARE = 1.0 if EVERYTHING else 0.01
 
 
 def test_every_case_agrees_interpreted() -> None:

@@ -27,6 +27,7 @@ from gquery.planner.lower import lower
 from gquery.planner.physical import Compute, Group, Pipeline, Probe, Program
 from tests.support.cases import Case, read_cases
 from tests.support.harness import connect
+from tests.support.marks import one_in
 from tests.support.tuned import Tune
 
 
@@ -48,7 +49,7 @@ def _kernels(connection: gquery.Connection, sql: str) -> list[Kernel]:
     return made
 
 
-@pytest.mark.parametrize("case", read_cases(), ids=lambda c: c.name)
+@pytest.mark.parametrize("case", one_in(3, read_cases()), ids=lambda c: c.name)
 def test_every_case_has_kernels(case: Case, tune: Tune) -> None:
     tune(tuning.materialization, compacted_least_rows=1)
     for kernel in _kernels(connect("python", 1, case.tables()), case.sql):

@@ -107,7 +107,7 @@ def table(size: int) -> pa.Table:
 @pytest.mark.parametrize("size", one_in(2, SIZES))
 def test_blocks_of_all_sizes(size: int, tune: Tune) -> None:
     tables = {"t": table(size)}
-    for block in (64, 1024):
+    for block in (64, 1024) if size > 64 else (64,):  # fewer rows are one block of either
         tune(tuning.loops, marked_rows=block)
         for where in ("a < 10", "a IS NULL", "a BETWEEN -50 AND 50 AND b <> 1 AND f > 0", "f >= 'NaN'::DOUBLE", "a > 1000",
                       "(a < 0 AND b = 1) OR (a > 50 AND b = 2)", "NOT (a = 3 OR f < 0)", "s = 't3' AND a < 50",

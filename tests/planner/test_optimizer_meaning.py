@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from functools import cache
 
 import duckdb
 import pytest
@@ -172,6 +173,12 @@ def connection(request: pytest.FixtureRequest) -> Iterator[tuple[duckdb.DuckDBPy
     made.close()
 
 
+@cache
+def rewritten(sql: str, disabled: frozenset[str]) -> str:
+    """What a query's plan says in SQL. No rule knows how many rows there are, so all seeds have the same."""
+    return query_sql(optimizer.steps(bound(sql), disabled=disabled, check=True)[-1].query)
+
+
 @pytest.mark.long
 def test_same_rows(connection: tuple[duckdb.DuckDBPyConnection, int]) -> None:
     database, seed = connection
@@ -185,6 +192,5 @@ def test_same_rows(connection: tuple[duckdb.DuckDBPyConnection, int]) -> None:
             frozenset((OPTIONAL[(number + seed) % len(OPTIONAL)],)),
             frozenset(OPTIONAL),
         ):
-            plan = optimizer.steps(bound(sql), disabled=disabled, check=True)[-1].query
-            got = _sorted(database.execute(query_sql(plan)).fetchall())
+            got = _sorted(database.execute(rewritten(sql, disabled)).fetchall())
             assert got == want, (sql, sorted(disabled))

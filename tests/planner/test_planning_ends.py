@@ -190,7 +190,7 @@ LONG: dict[str, Callable[[int], str]] = {
 @pytest.mark.parametrize("query", LONG.values(), ids=LONG)
 def test_repeated_tests_have_one_kernel(query: Callable[[int], str]) -> None:
     connection = gquery.connect("python").register("t", TABLES["t"])
-    texts = [[k.text for k in connection.kernels(query(n), "cpu")] for n in (150, 600)]
+    texts = [[k.text for k in connection.kernels(query(n), "cpu")] for n in (120, 360)]
     assert texts[0] == texts[1]
     assert all(text.count("\n") < 300 for text in texts[0])
 
@@ -217,7 +217,7 @@ MANY: dict[str, Callable[[int], str]] = {
 def test_functions_of_a_long_kernel_are_short(query: Callable[[int], str]) -> None:
     connection = gquery.connect("python").register("t", TABLES["t"])
     sizes = []
-    for n in (250, 500):
+    for n in (150, 300):
         kernels = connection.kernels(query(n), "cpu")
         assert len(connection.sql(query(n)).fetchall()) > 0
         for kernel in kernels:

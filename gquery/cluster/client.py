@@ -176,6 +176,8 @@ class Cluster:
 
     def _run_directly(self, sent: _Sent, asked: Sequence[worker.Request]) -> list[worker.RanToEnd] | None:
         """What ranks make that meet; None where one of them was not reached, or is lost."""
+        if self._gone:
+            self._look()
         places = self._places()
         for plan in (sent.plan,) if sent.known_by.isdisjoint(places) else (None, sent.plan):
             run = uuid.uuid4().hex

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from gquery.api.plan_cache import Parameters
+from gquery.api.plan_cache import Parameters, PreparedPlan
 from gquery.api.planning import Plans
 from gquery.errors import Error
 from gquery.runtime.recent import Recent
@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from gquery.columns.table import Table, TableSource
     from gquery.io.column_cache import ColumnCache
     from gquery.io.made_table import MadeTable
-    from gquery.sql.statement import AppendRows, ChangeTable
+    from gquery.sql.statement import AppendRows, ChangeTable, Returning
+
+    Returned = tuple[PreparedPlan, Table]
+    """A query of RETURNING, and its rows."""
 
 
 class Changes(Plans):
@@ -31,34 +34,54 @@ class Changes(Plans):
 
         return MadeTable(name, table, self._cache, self.settings.narrow)
 
-    def _change(self, statement: ChangeTable) -> int:
-        """Puts the rows that a table is to have in place of those that it has; how many are changed or gone. Where another
-        thread has changed the table meanwhile, nothing is done and CatalogError raised: its change would be lost."""
+    def _change(self, statement: ChangeTable) -> int | Returned:
+        """Puts the rows that a table is to have in place of those that it has; how many are changed or gone, or what RETURNING
+        gives of these. Where another thread has changed the table meanwhile, nothing is done and CatalogError raised: its
+        change would be lost."""
         rows = self.run_plan(self._plan(statement.query))
-        count = abs(rows.rows - statement.before.rows)
-        if statement.is_marked:
+        result: int | Returned = abs(rows.rows - statement.before.rows)
+        marked = None
+        if statement.returning is not None:
+            marked = self._stored(statement.name, rows)
+            result = self._returned(statement.returning, marked, is_marked=True)
+        if marked is not None and statement.goes:
+            from gquery.sql.bind_returning import left
+
+            rows = self.run_plan(self._plan(left(marked)))
+        elif statement.is_marked:
             from gquery.columns.arrow import export_column
             from gquery.columns.table import Table
             from gquery.expression.types import Schema
 
-            marks = export_column(rows.columns[-1])
-            count = sum(part.true_count for part in getattr(marks, "chunks", [marks]))
+            if marked is None:
+                marks = export_column(rows.columns[-1])
+                result = sum(part.true_count for part in getattr(marks, "chunks", [marks]))
             rows = Table(Schema(rows.schema.fields[:-1]), rows.columns[:-1], rows.rows)
         made = self._stored(statement.name, rows)
         self._catalog.exchange(statement.name, statement.before, made)
-        return count
+        return result
+
+    def _returned(self, returning: Returning, rows: TableSource, is_marked: bool = False) -> Returned:
+        """What RETURNING gives of rows, made now: they are put in place behind it."""
+        from gquery.sql.bind_returning import returned
+
+        plan = self._plan(returned(returning, self._catalog, rows, is_marked))
+        return plan, self.run_plan(plan)
 
     # ---- INSERT ------------------------------------------------------------------------------------------------------
 
-    def _append(self, statement: AppendRows, text: str | None, params: Parameters) -> int:
-        """Puts the rows of an INSERT behind those of its table; how many. ``text`` is its SQL where it stands alone."""
+    def _append(self, statement: AppendRows, text: str | None, params: Parameters) -> int | Returned:
+        """Puts the rows of an INSERT behind those of its table; how many, or what RETURNING gives of them. ``text`` is its SQL
+        where it stands alone."""
         from gquery.api.inserted_rows import python_rows
 
         values = None if statement.values is None else python_rows(statement.values, statement.types)
         if values is None:
             rows = self.run_plan(self._plan(statement.query))
-            self._catalog.append(statement.name, statement.columns, self._stored(statement.name, rows))
-            return rows.rows
+            made = self._stored(statement.name, rows)
+            result = None if statement.returning is None else self._returned(statement.returning, made)
+            self._catalog.append(statement.name, statement.columns, made)
+            return rows.rows if result is None else result
         kept = None
         if text is not None and statement.parameters is not None:
             from gquery.sql.types import python_literals

@@ -39,6 +39,7 @@ from gquery.runtime.stopwatch import part
 from gquery.settings import LIMITS, from_environment
 
 if TYPE_CHECKING:
+    from gquery.api.changes import Returned
     from gquery.api.dbapi import Cursor
     from gquery.api.relation import Relation
     from gquery.cluster.client import Cluster
@@ -201,11 +202,11 @@ class Connection(Transactions, Frames, Files, Explains, Exceptions):
                 self._catalog.register(name, made)
                 return message(self, {"Count": [made.rows]})
             case st.ChangeTable():
-                return message(self, {"Count": [self._change(statement)]})
+                return self._told(self._change(statement))
             case st.AlterTable() | st.RenameTable() | st.Transaction():
                 self._altered(statement)
             case st.AppendRows():
-                return message(self, {"Count": [self._append(statement, text, params)]})
+                return self._told(self._append(statement, text, params))
             case st.CreateView(name, sql, columns, or_replace, if_not_exists):
                 if not (if_not_exists and self._catalog.lookup(name) is not None):
                     self._catalog.register(name, View(name, sql, columns), replace=or_replace)
@@ -232,6 +233,12 @@ class Connection(Transactions, Frames, Files, Explains, Exceptions):
             case _:
                 assert_never(statement)
         return message(self, {"Success": []})
+
+    def _told(self, done: int | Returned) -> Relation:
+        """What a statement that changed a table gives: how many rows it changed, or those of RETURNING."""
+        from gquery.api.relation import Relation, message
+
+        return message(self, {"Count": [done]}) if isinstance(done, int) else Relation(self, done[0], result=done[1])
 
     # ---- tables ----------------------------------------------------------------------------------------------------
 

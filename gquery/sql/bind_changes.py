@@ -26,7 +26,7 @@ from gquery.sql.grammar_tokens import Form, marked
 from gquery.sql.inserted_values import constant_rows, parameters_of
 from gquery.sql.parse import located
 from gquery.sql.separate import separate
-from gquery.sql.statement import AppendRows, ChangeTable, CreateTable, Statement
+from gquery.sql.statement import AppendRows, ChangeTable, CreateTable, Returning, Statement
 
 CHANGES = frozenset(("alter", "define", "insert", "update", "delete"))  # kinds of forms
 _CHANGED = marked("changed")
@@ -43,11 +43,28 @@ def changed(form: Form, tree: exp.Expr, binder: QueryScopes) -> Statement:
 
         return altered(form, tree, binder)
     table = binder.catalog.table(form.name)
-    match form.kind:
-        case "update":
-            return ChangeTable(form.name, table, _updated(form, tree, binder, table), is_marked=True)
-        case _:
-            return ChangeTable(form.name, table, _kept(form, tree, binder))
+    if form.kind == "update":
+        returning = _returning(form, form.text, binder, table)
+        return ChangeTable(form.name, table, _updated(form, tree, binder, table), True, returning=returning)
+    alias = tree.args["from_"].this.alias_or_name
+    returning = _returning(form, alias, binder, table)
+    if returning is None:
+        return ChangeTable(form.name, table, _kept(form, tree, binder))
+    rows, _ = _changed_rows(form, alias, tree, binder, {})
+    return ChangeTable(form.name, table, _marked(rows, alias, {}, binder, table), True, goes=True, returning=returning)
+
+
+def _returning(form: Form, alias: str, binder: QueryScopes, table: TableSource) -> Returning | None:
+    """The RETURNING of a statement. It is bound over the rows that there are, too, for its errors to be the first."""
+    place = dict(form.options).get("returning")
+    if place is None:
+        return None
+    from gquery.sql.bind_returning import returned
+
+    assert isinstance(place, tuple)
+    made = Returning(binder.sql, place[0], place[1], form.name, alias)
+    returned(made, binder.catalog, table)
+    return made
 
 
 def _defined(form: Form, tree: exp.Expr, binder: QueryScopes) -> CreateTable:
@@ -74,7 +91,8 @@ def _inserted(form: Form, tree: exp.Expr, binder: QueryScopes, table: TableSourc
     places = _places(names, form.name, table, "INSERT")
     if len(new.outputs) != len(names):
         raise BindError(f"INSERT into {len(names)} columns of {form.name!r} has rows of {len(new.outputs)} values")
-    constants = constant_rows(new.plan, places, types) if written else None
+    returning = _returning(form, form.name, binder, table)
+    constants = constant_rows(new.plan, places, types) if written and returning is None else None
     new = replace(new, plan=separate(new.plan), asked=tuple(binder.asked))
     given = dict(zip(places, new.outputs, strict=True))
     made = tuple(
@@ -83,7 +101,7 @@ def _inserted(form: Form, tree: exp.Expr, binder: QueryScopes, table: TableSourc
     )
     rows = Query(Project(new.plan, made), tuple(c for c, _ in made), tuple(f.name for f in fields), asked=new.asked)
     parameters = None if constants is None else parameters_of(written, places, len(fields))
-    return AppendRows(form.name, columns_of(table), rows, constants, parameters)
+    return AppendRows(form.name, columns_of(table), rows, constants, parameters, returning)
 
 
 def _typed_rows(values: exp.Values, types: Sequence[DType]) -> exp.Values:
@@ -121,19 +139,21 @@ def _updated(form: Form, tree: exp.Expr, binder: QueryScopes, table: TableSource
     places = _places(form.names, form.name, table, "UPDATE")
     _check_one_row(tree, binder)
     values = dict(zip(places, tree.expressions, strict=True))
-    rows, made = _changed_rows(
-        form, tree, binder, {n: _cast(v, table.schema.fields[n].dtype) for n, v in values.items()}
-    )
+    cast_values: dict[int, exp.Expr] = {n: _cast(v, table.schema.fields[n].dtype) for n, v in values.items()}
+    rows, made = _changed_rows(form, form.text, tree, binder, cast_values)
+    return _marked(rows, form.text, made, binder, table)
+
+
+def _marked(rows: exp.Select, alias: str, made: dict[int, exp.Expr], binder: QueryScopes, table: TableSource) -> Query:
+    """All rows of a table with new values, and the column that says which are changed."""
     columns: list[exp.Expr] = []
     for n, f in enumerate(table.schema.fields):
-        own: exp.Expr = exp.column(
-            exp.to_identifier(f.name, quoted=True), table=exp.to_identifier(form.text, quoted=True)
-        )
+        own: exp.Expr = exp.column(exp.to_identifier(f.name, quoted=True), table=exp.to_identifier(alias, quoted=True))
         if n in made:
             own = exp.Case(ifs=[exp.If(this=_flag(), true=made[n])], default=own)
         columns.append(exp.alias_(own, f.name, quoted=True))
     query = exp.Select(expressions=[*columns, _flag()])
-    query = query.from_(rows.subquery(exp.to_identifier(form.text, quoted=True), copy=False), copy=False)
+    query = query.from_(rows.subquery(exp.to_identifier(alias, quoted=True), copy=False), copy=False)
     return result_of(binder, query)
 
 
@@ -148,7 +168,7 @@ def _check_one_row(tree: exp.Expr, binder: QueryScopes) -> None:
 
 
 def _changed_rows(
-    form: Form, tree: exp.Expr, binder: QueryScopes, values: dict[int, exp.Expr]
+    form: Form, alias: str, tree: exp.Expr, binder: QueryScopes, values: dict[int, exp.Expr]
 ) -> tuple[exp.Select, dict[int, exp.Expr]]:
     """All rows of the table with a column that says which are changed, and the new values over them."""
     if dict(form.options)["others"]:
@@ -159,7 +179,7 @@ def _changed_rows(
     where = tree.args.get("where")
     is_changed = exp.true() if where is None else _is_true(where.this)
     rows = exp.Select(expressions=[exp.Star(), exp.alias_(is_changed, _CHANGED, quoted=True)])
-    return rows.from_(exp.alias_(_table(form.name), form.text, quoted=True, table=True), copy=False), values
+    return rows.from_(exp.alias_(_table(form.name), alias, quoted=True, table=True), copy=False), values
 
 
 def _flag() -> exp.Column:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gquery.errors import CatalogError, NotSupportedError, ParseError, point_at
+from gquery.runtime.records import replace
 from gquery.sql.grammar_from import FromReader
 from gquery.sql.grammar_tokens import Form
 from gquery.sql.lexer import QUOTED
@@ -16,7 +17,7 @@ from gquery.sql.lexer import QUOTED
 CHANGES = frozenset(("insert", "update", "delete", "truncate"))
 _CONSTRAINTS = frozenset(("primary", "unique", "check", "constraint", "foreign"))
 _REFUSED = {
-    "returning": "RETURNING; a query before or behind it has the rows", "on": "ON CONFLICT; tables have no keys",
+    "on": "ON CONFLICT; tables have no keys",
     "or": "INSERT OR; tables have no keys", "default": "DEFAULT: columns have none",
 }  # fmt: skip
 
@@ -40,7 +41,10 @@ class ChangeReader(FromReader):
                 self._delete()
             case _:
                 self._truncate()
-        self._refuse("returning", "on")
+                return
+        self._refuse("on")
+        if self.peek(0) == "returning":
+            self._returning()
 
     def columns_follow(self) -> bool:
         """Whether names and types of columns stand in the parentheses that begin here, and not names alone."""
@@ -153,6 +157,22 @@ class ChangeReader(FromReader):
         """The tables that a table is changed by, behind it and a comma."""
         self.say(",")
         self._from(is_first=True)
+
+    def _returning(self) -> None:
+        """``RETURNING list``, which is a query of its own: sqlglot does not see it here."""
+        first, _, spans, edits = self.mark()
+        leaves = self.begin()
+        self.next()
+        self._targets()
+        behind = self.at
+        del self.reading.leaves[leaves:], self.reading.spans[spans:], self.reading.edits[edits:]
+        self.go(first)
+        while self.at < behind:
+            self.blank()
+        form = self.reading.form
+        assert form is not None
+        place = self.starts[first], self.ends[behind - 1] + 1
+        self.reading.form = replace(form, options=(*form.options, ("returning", place)))
 
     # ---- words -----------------------------------------------------------------------------------------------------------
 

@@ -30,14 +30,27 @@ class CreateTable:
 
 
 @dataclass(frozen=True)
+class Returning:
+    """``RETURNING list``: where it begins and ends in a text, the table whose rows it is over, and what that is called there."""
+
+    sql: str
+    start: int
+    behind: int
+    name: str
+    alias: str
+
+
+@dataclass(frozen=True)
 class ChangeTable:
     """UPDATE or DELETE: a query of all rows that a table is to have in place of those of ``before``. With
-    ``is_marked`` its last column is no column of the table: it says which rows are changed."""
+    ``is_marked`` its last column is no column of the table: it says which rows are changed, or ``goes`` if it is true of one."""
 
     name: str
     before: TableSource
     query: Query
     is_marked: bool = False
+    goes: bool = False
+    returning: Returning | None = None
 
 
 @dataclass(frozen=True)
@@ -74,6 +87,7 @@ class AppendRows:
     query: Query
     values: tuple[tuple[Expr, ...], ...] | None = None
     parameters: tuple[tuple[str | None, ...], ...] | None = None
+    returning: Returning | None = None
 
     @property
     def types(self) -> tuple[DType, ...]:

@@ -1,0 +1,81 @@
+"""RETURNING: a list of expressions over the rows that a statement adds, changes or takes away.
+
+It is a query of its own, over a table of these rows, which is there once the statement has made them. So an error in it leaves
+all as it was: they are put in place behind it.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from gquery.columns.table import TableSource
+from gquery.errors import BindError
+from gquery.expression.expr import Expr, Literal, Not, new_column
+from gquery.expression.types import BOOLEAN
+from gquery.functions import call, is_aggregate
+from gquery.planner.logical.nodes import Filter, Plan, Query, Scan
+from gquery.runtime.records import dataclass, replace
+from gquery.sql.bind_forms import result_of
+from gquery.sql.bind_query import QueryScopes
+from gquery.sql.calls import function_call, is_call
+from gquery.sql.catalog import Catalog
+from gquery.sql.check import check
+from gquery.sql.parse import located, parse_one
+from gquery.sql.statement import Returning
+
+_WORD = "returning"
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The rows of a table; of one whose last column says so, those that are changed, or those that are not."""
+
+    source: TableSource
+    changed: bool | None
+
+    def bound_query(self) -> Query:
+        """See `catalog.Bound`."""
+        columns = tuple(new_column(f.name, f.dtype, f.nullable) for f in self.source.schema)
+        plan: Plan = Scan(self.source, columns, tuple(range(len(columns))))
+        names = tuple(self.source.schema.names)
+        if self.changed is None:
+            return Query(plan, columns, names)
+        mark: Expr = call("coalesce", columns[-1], Literal(False, BOOLEAN))
+        return Query(Filter(plan, mark if self.changed else Not(mark)), columns[:-1], names[:-1])
+
+
+def left(rows: TableSource) -> Query:
+    """The rows that stay of a table whose last column says which go."""
+    return _Rows(rows, False).bound_query()
+
+
+def returned(returning: Returning, catalog: Catalog, rows: TableSource, is_marked: bool = False) -> Query:
+    """The list over rows of a table, or over those of which the last column is true."""
+    before = "".join(c if c == "\n" else " " for c in returning.sql[: returning.start])
+    listed = returning.sql[returning.start + len(_WORD) : returning.behind]
+    parsed = replace(parse_one(f"{before}{'SELECT':{len(_WORD)}}{listed}"), sql=returning.sql)
+    check(parsed)
+    _check_row(parsed.nodes, returning.sql)
+    tree = parsed.tree
+    assert isinstance(tree, exp.Select)
+    table = exp.Table(this=exp.to_identifier(returning.name, quoted=True))
+    alias = exp.to_identifier(returning.alias, quoted=True)
+    over = catalog.over({returning.name: _Rows(rows, True if is_marked else None)})
+    binder = QueryScopes(returning.sql, over, None)
+    return result_of(binder, tree.from_(exp.alias_(table, alias, table=True), copy=False))
+
+
+def _check_row(nodes: list[exp.Expr], sql: str) -> None:
+    """BindError for what is made of more than the row, as in DuckDB."""
+    for node in nodes[1:]:
+        what = (
+            "subqueries" if isinstance(node, exp.Query)
+            else "window functions" if isinstance(node, exp.Window)
+            else "parameters" if isinstance(node, exp.Placeholder | exp.Parameter)
+            else None
+        )  # fmt: skip
+        if what is None and is_call(node):
+            name, _ = function_call(node)
+            what = "aggregates" if is_aggregate(name) else "UNNEST" if name == "unnest" else None
+        if what is not None:
+            raise located(BindError(f"RETURNING cannot contain {what}"), sql, node)

@@ -84,9 +84,9 @@ class Changes(Plans):
             return rows.rows if result is None else result
         kept = None
         if text is not None and statement.parameters is not None:
-            from gquery.sql.types import python_literals
+            from gquery.sql.types import parameter_names
 
-            kept = statement, values, frozenset(python_literals(params))  # before the rows are in: it may refuse one
+            kept = statement, values, parameter_names(params)
         self._catalog.append(statement.name, statement.columns, values)
         if text is not None and kept is not None:
             self._inserts[text] = kept
@@ -105,7 +105,7 @@ class Changes(Plans):
         assert statement.parameters is not None
         try:
             given = python_literals(params)
-        except Error:
+        except (Error, TypeError):
             return None
         if given.keys() != names:
             return None

@@ -263,9 +263,9 @@ class ExprBinder(SubqueryBinder):
         ):
             raise BindError(f"table {'.'.join([*before, node.table])!r} is not in the FROM clause")
 
-    def _parameter(self, node: exp.Expr) -> Literal:
-        literal, slots = parameter(node, self.query.parameters), self.query.slots
-        return literal if slots is None else slots.parameter(node.name or "1", literal)
+    def _parameter(self, node: exp.Expr) -> Expr:
+        value, slots = parameter(node, self.query.parameters), self.query.slots
+        return slots.parameter(node.name or "1", value) if slots is not None and isinstance(value, Literal) else value
 
     def _slot(self, node: exp.Expr) -> Literal:
         assert self.query.slots is not None

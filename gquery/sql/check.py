@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from sqlglot import exp
 
 from gquery.errors import BindError, InterfaceError, ParseError
@@ -15,7 +13,7 @@ from gquery.sql.grammar_tokens import Reading
 from gquery.sql.lexer import PARAMETER
 from gquery.sql.parse import Parsed, located
 from gquery.sql.supported import check_supported
-from gquery.sql.types import Parameters
+from gquery.sql.types import Parameters, parameter_names
 
 
 def check(parsed: Parsed) -> None:
@@ -45,8 +43,7 @@ def check_used(parsed: Parsed, parameters: Parameters) -> None:
         and parsed.reading.form.kind == "prepare"
     ):
         used = set()  # which are EXECUTE's
-    given = [str(p) for p in (parameters if isinstance(parameters, Mapping) else range(1, len(parameters) + 1))]
-    more = [p for p in given if p not in used]
+    more = sorted(parameter_names(parameters) - used, key=lambda p: (len(p), p))
     if more:
         raise InterfaceError(
             f"the statement has no parameter {', '.join(f'${p}' for p in more)}, which a value is given for"

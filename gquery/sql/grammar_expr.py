@@ -8,7 +8,7 @@ from __future__ import annotations
 from gquery.expression.keywords import CONSTANTS
 from gquery.sql.grammar_tokens import LISTED, marked
 from gquery.sql.grammar_values import ValueReader
-from gquery.sql.lexer import QUOTED, WORD
+from gquery.sql.lexer import PARAMETER, QUOTED, WORD
 from gquery.sql.precedence import ADD, AND, COMPARE, INFIX, IS, LIKE, MINUS, NOT, OR, OTHER
 
 _NEGATED = ("like", "ilike", "similar", "in", "between", "null")
@@ -157,7 +157,7 @@ class ExpressionReader(ValueReader):
     def _in_value(self) -> None:
         """A list, map or text that is a value, as an argument of a call that no text names: sqlglot does not tell ``[1]`` from
         ``(1)`` here."""
-        if self.kind not in (WORD, QUOTED) and self.word != "[":
+        if self.kind not in (WORD, QUOTED, PARAMETER) and self.word != "[":
             raise self.unexpected("( or a list")
         self.say_before(marked(LISTED), "(")
         start, first = self.begin(), self.at

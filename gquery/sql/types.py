@@ -179,30 +179,51 @@ def _interval(text: str, unit: str | None) -> int:
         raise BindError(f"the interval {text!r} is out of range") from None
 
 
-def parameter(node: exp.Expr, values: Parameters) -> Literal:
-    """The literal for ``$1`` (``?`` is numbered while parsing) or ``$name``. InterfaceError where its value is
+def parameter(node: exp.Expr, values: Parameters) -> Expr:
+    """The value of ``$1`` (``?`` is numbered while parsing) or ``$name``. InterfaceError where its value is
     missing."""
     name = node.name
     if name and not name.isdigit():
         if not isinstance(values, Mapping) or name not in values:
             raise InterfaceError(f"no value was given for parameter ${name}")
-        return python_literal(values[name])
+        return parameter_value(values[name])
     index = int(name or 1) - 1
     if isinstance(values, Mapping):
         if str(index + 1) in values:
-            return python_literal(values[str(index + 1)])
+            return parameter_value(values[str(index + 1)])
         raise InterfaceError("parameters ? and $1 take their values from a sequence")
     if values is None or not 0 <= index < len(values):
         given = 0 if values is None else len(values)
         raise InterfaceError(f"parameter {index + 1} has no value: {given} were given")
-    return python_literal(values[index])
+    return parameter_value(values[index])
+
+
+def parameter_value(value: Any) -> Expr:
+    """A Python value as a constant, a list or a dict as an expression of some."""
+    if not _is_nested(value):
+        return python_literal(value)
+    from gquery.sql.nested_parameters import nested_value
+
+    return nested_value(value)
+
+
+def _is_nested(value: Any) -> bool:
+    return isinstance(value, list | tuple | dict) or getattr(value, "ndim", 0) == 1
+
+
+def parameter_names(values: Parameters) -> frozenset[str]:
+    """The names by which `parameter` reads values."""
+    names = () if values is None else values if isinstance(values, Mapping) else range(1, len(values) + 1)
+    return frozenset(map(str, names))
 
 
 def python_literals(values: Parameters) -> dict[str, Literal]:
-    """All parameters as literals, by the names that `parameter` reads."""
+    """All parameters as literals, by the names that `parameter` reads. TypeError for one that is a list or a dict."""
     if values is None:
         return {}
-    named = values.items() if isinstance(values, Mapping) else ((str(n), v) for n, v in enumerate(values, 1))
+    named = values.items() if isinstance(values, Mapping) else [(str(n), v) for n, v in enumerate(values, 1)]
+    if any(_is_nested(v) for _, v in named):
+        raise TypeError("a list is no literal")
     return {str(name): python_literal(value) for name, value in named}
 
 

@@ -1,0 +1,47 @@
+"""Lists and dicts as parameters: a list, a tuple or a one-dimensional array of NumPy is a LIST, a dict a STRUCT, or a MAP where
+it is ``{"key": [...], "value": [...]}`` or has nothing, as in DuckDB."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gquery.errors import InterfaceError
+from gquery.expression.expr import Expr
+from gquery.expression.types import NULL, VARCHAR
+from gquery.functions import call, cast
+from gquery.functions.structs import struct
+from gquery.sql.types import parameter_value
+
+
+def nested_value(value: Any) -> Expr:
+    """A list, a tuple, an array or a dict as an expression of constants. InterfaceError where a value in it has no type."""
+    if not isinstance(value, dict):
+        return _list(_elements(value))
+    if not value:
+        return call("map", call("list_value"), call("list_value"))
+    keys, values = value.get("key"), value.get("value")
+    if (
+        len(value) == 2
+        and isinstance(keys, list | tuple)
+        and isinstance(values, list | tuple)
+        and len(keys) == len(values)
+    ):
+        return call("map", _list(keys), _list(values))
+    return struct([(str(name), parameter_value(v)) for name, v in value.items()])
+
+
+def _elements(value: Any) -> Sequence[Any]:
+    if isinstance(value, list | tuple):
+        return value
+    if value.dtype.kind not in "biufUO":
+        raise InterfaceError(f"a parameter that is an array of {value.dtype} has no SQL type")
+    made: list[Any] = value.tolist()
+    return made
+
+
+def _list(values: Sequence[Any]) -> Expr:
+    items = [parameter_value(v) for v in values]
+    if any(i.dtype == VARCHAR for i in items):  # texts beside other values make texts of these
+        items = [i if i.dtype == NULL else cast(i, VARCHAR) for i in items]
+    return call("list_value", *items)

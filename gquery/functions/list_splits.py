@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 
-from gquery.expression.expr import Expr
+from gquery.expression.expr import Expr, Literal
 from gquery.expression.nested_types import list_of
-from gquery.expression.types import VARCHAR, Kind
+from gquery.expression.types import BIGINT, VARCHAR, Kind
 from gquery.functions.casts import cast
+from gquery.functions.list_arrays import list_array, lists_of
 from gquery.functions.list_function import Typed, list_function
-from gquery.functions.vectors import Vector, array_of, by_parameters, size_of
+from gquery.functions.regex import marked_matches
+from gquery.functions.vectors import Vector, array_of, by_parameters, flags, from_numpy, null, size_of, text_like
 from gquery.runtime.arrow_compute import pc
 
 
@@ -49,3 +52,33 @@ def string_split_regex(s: Vector, pattern: Vector) -> Vector:
     text = array_of(s, rows)
     of = pa.list_(text.type)
     return by_parameters(lambda t, by: pc.split_pattern_regex(t, by).cast(of), text, pattern, gives=of)
+
+
+_ALL, _NO_OPTIONS = Literal(0, BIGINT), Literal("", VARCHAR)
+
+
+def _matches(s: Expr, pattern: Expr, group: Expr = _ALL, options: Expr = _NO_OPTIONS) -> Typed | None:
+    typed = _two_texts(s, pattern)
+    if typed is None or not (group.dtype.is_integer or group.dtype.kind is Kind.NULL) or not options.dtype.is_string:
+        return None
+    return (*typed[0], cast(group, BIGINT), options), typed[1]
+
+
+@list_function("regexp_extract_all", _matches, "$(VARCHAR, pattern[, group[, options]]) -> VARCHAR[]",
+               example=("regexp_extract_all('a1b22', '[0-9]+')", "['1', '22']"))  # fmt: skip
+def regexp_extract_all(s: Vector, pattern: Vector, group: Vector, options: Vector) -> Vector:
+    """All matches, or a group of each: NULL for one that takes no part in it."""
+    text = array_of(s, size_of(s, pattern, group, options))
+    of = pa.list_(text.type)
+
+    def extracted(texts: pa.Array, pattern: str, group: int, options: str) -> pa.Array:
+        if group < 0:
+            return list_array(texts[:0], np.zeros(len(texts), np.int64), flags(texts.is_valid())).cast(of)
+        marked, may_be_empty = marked_matches(texts, pattern, group, options)
+        parts = lists_of(pc.split_pattern(marked, "\0"), len(texts))
+        found = parts.flat.filter(from_numpy(parts.ordinals % 2 == 1))
+        if not may_be_empty:
+            found = pc.if_else(pc.equal(found, text_like("", found)), null(found.type), found)
+        return list_array(found, parts.lengths // 2, parts.ok).cast(of)
+
+    return by_parameters(extracted, text, pattern, group, options, gives=of)

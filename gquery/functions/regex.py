@@ -102,6 +102,50 @@ def regexp_extract(s: Vector, pattern: Vector, group: Vector = _MATCH, options: 
     return by_parameters(extracted, s, pattern, group, options)
 
 
+def marked_matches(s: pa.Array, pattern: str, group: int, options: str) -> tuple[pa.Array, bool]:
+    """Texts in which each match, or a group of it, stands between two characters 0, and whether that can be empty where it is
+    there: RE2 has an empty text for a group that takes no part in a match."""
+    prepared = _prepared(pattern, options)
+    groups, _ = _tokens(prepared)
+    if group > len(groups) or group > 9:
+        few = f"there are {len(groups)}" if group > len(groups) else "9 can be asked for"
+        raise DataError(f"regexp_extract_all: no group {group} of {pattern!r}; {few}")
+    if _matches_nothing(prepared):
+        raise DataError(f"regexp_extract_all: {pattern!r} matches empty texts, which is not supported")
+    count = int(pc.sum(_run(lambda p: pc.count_substring_regex(s, p), prepared)).as_py() or 0)
+    s = fitting(s, text_bytes(s) + _growth(s, prepared, f"\\{group}") + 2 * count)
+    made = _run(lambda p: pc.replace_substring_regex(s, p, f"\0\\{group}\0"), prepared)
+    if not group:
+        return made, True
+    inner = prepared[groups[group - 1][1] : _end_of_group(prepared, groups[group - 1][1])]
+    return made, bool(_run(lambda p: pc.match_substring_regex(_PROBE, rf"\A(?:{p})\z"), inner)[0].as_py())
+
+
+def _matches_nothing(prepared: str) -> bool:
+    """Whether a match may be empty: at an end of a text, at a word's, or anywhere."""
+    texts = strings(["", "a", " ", "\n", "a b"])
+    wanted = _with_group(prepared, 0)
+    assert wanted is not None
+    found = _run(lambda p: pc.extract_regex(texts, p), wanted)
+    is_empty = pc.and_(found.is_valid(), pc.equal(found.field(0), text_like("", texts)))
+    return bool(pc.any(is_empty).as_py())
+
+
+def _end_of_group(pattern: str, i: int) -> int:
+    """The place of the parenthesis that closes the group whose inside begins at ``i``."""
+    depth = 0
+    while depth or pattern[i] != ")":
+        c = pattern[i]
+        if c == "\\":
+            i = pattern.index("\\E", i) + 2 if pattern[i + 1] == "Q" else i + 2
+        elif c == "[":
+            i = _behind_class(pattern, i)
+        else:
+            depth += (c == "(") - (c == ")")
+            i += 1
+    return i
+
+
 def _run(f: Callable[[str], pa.Array], pattern: str) -> pa.Array:
     try:
         return f(pattern)

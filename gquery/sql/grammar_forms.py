@@ -32,6 +32,9 @@ _SINGULAR = (
 _UNITS = frozenset(f"{u}{s}" for u in _SINGULAR for s in ("", "s")) | {
     "century", "centuries", "millennium", "millennia"
 }  # fmt: skip
+_UP_TO = {
+    "year": ("month",), "day": ("hour", "minute", "second"), "hour": ("minute", "second"), "minute": ("second",),
+}  # fmt: skip
 _TYPE_WORDS = frozenset((
     "int", "integer", "smallint", "bigint", "real", "float", "decimal", "dec", "numeric", "boolean", "char", "character",
     "varchar", "timestamp", "time", "bit",
@@ -225,6 +228,15 @@ class FormReader(TokenReader, ABC):
             self._behind_interval()
         self._end_typed(first)
 
+    def _units(self) -> None:
+        """``DAY`` or ``DAY TO HOUR`` behind the type INTERVAL: they change nothing in DuckDB, and sqlglot does not see them."""
+        ends = _UP_TO.get(self.word.removesuffix("s"), ())
+        if self.word in _UNITS:
+            self.say()
+            if self.word == "to" and self.peek(1).removesuffix("s") in ends:
+                self.say()
+                self.say()
+
     def _behind_interval(self) -> None:
         """An alias without AS: sqlglot takes one like ``w`` or ``d`` for a unit, which DuckDB has whole words for."""
         if self.is_bare_alias():
@@ -285,6 +297,8 @@ class FormReader(TokenReader, ABC):
         if self.kind == QUOTED and not self.words[self.at][1:-1].isidentifier():  # sqlglot would read what stands in it
             raise self.unexpected("a type")
         self.next()
+        if word == "interval":
+            self._units()
         if word == "interval" or self.words[self.at - 1].lower() == '"interval"':
             self._behind_interval()
         if word == "double":

@@ -3,7 +3,7 @@ it is ``{"key": [...], "value": [...]}`` or has nothing, as in DuckDB."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from gquery.errors import InterfaceError
@@ -11,13 +11,15 @@ from gquery.expression.expr import Expr
 from gquery.expression.types import NULL, VARCHAR
 from gquery.functions import call, cast
 from gquery.functions.structs import struct
-from gquery.sql.types import parameter_value
+
+Value = Callable[[Any], Expr]
 
 
-def nested_value(value: Any) -> Expr:
-    """A list, a tuple, an array or a dict as an expression of constants. InterfaceError where a value in it has no type."""
+def nested_value(value: Any, value_of: Value) -> Expr:
+    """A list, a tuple, an array or a dict as an expression of constants. ``value_of`` gives those of the values in it.
+    InterfaceError where one has no type."""
     if not isinstance(value, dict):
-        return _list(_elements(value))
+        return _list(_elements(value), value_of)
     if not value:
         return call("map", call("list_value"), call("list_value"))
     keys, values = value.get("key"), value.get("value")
@@ -27,8 +29,8 @@ def nested_value(value: Any) -> Expr:
         and isinstance(values, list | tuple)
         and len(keys) == len(values)
     ):
-        return call("map", _list(keys), _list(values))
-    return struct([(str(name), parameter_value(v)) for name, v in value.items()])
+        return call("map", _list(keys, value_of), _list(values, value_of))
+    return struct([(str(name), value_of(v)) for name, v in value.items()])
 
 
 def _elements(value: Any) -> Sequence[Any]:
@@ -40,8 +42,8 @@ def _elements(value: Any) -> Sequence[Any]:
     return made
 
 
-def _list(values: Sequence[Any]) -> Expr:
-    items = [parameter_value(v) for v in values]
+def _list(values: Sequence[Any], value_of: Value) -> Expr:
+    items = [value_of(v) for v in values]
     if any(i.dtype == VARCHAR for i in items):  # texts beside other values make texts of these
         items = [i if i.dtype == NULL else cast(i, VARCHAR) for i in items]
     return call("list_value", *items)

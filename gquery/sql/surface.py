@@ -107,7 +107,7 @@ SURFACE: dict[str, tuple[Construct, ...]] = {
         Construct("ARRAY", "SELECT ARRAY[a, 2], ARRAY(SELECT u.hi FROM u WHERE u.a = t.a ORDER BY u.lo DESC) FROM t"),
         Construct("Elements and slices", "SELECT string_split(s || ',z', ',')[1], [a, 2, 3][2:], [a][-1] FROM t"),
         Construct("Functions over lists", "SELECT list_sum([a, 2]), list_contains([1, 2], a), list_sort([3, a]) FROM t"),
-        Construct("The n least or greatest", "SELECT min(a, 2), max(s, 3), arg_min(s, a, 2), max_by(a, s, 2) FROM t"),
+        Construct("The n least or greatest", "SELECT min(a, 2), max(s, 3), arg_min(s, (a, s), 2) FROM t"),
         Construct("Aggregates into lists", "SELECT s, list(a ORDER BY a), len(list(b)) FROM t GROUP BY s"),
         Construct("Lists as keys", "SELECT [s] AS k, count(*) FROM t GROUP BY k ORDER BY k"),
         Construct("Casts", "SELECT [a]::DOUBLE[], [1, 2]::VARCHAR FROM t"),

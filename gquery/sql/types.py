@@ -204,7 +204,7 @@ def parameter_value(value: Any) -> Expr:
         return python_literal(value)
     from gquery.sql.nested_parameters import nested_value
 
-    return nested_value(value)
+    return nested_value(value, parameter_value)
 
 
 def _is_nested(value: Any) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from gquery.columns.table import TableSource
-from gquery.errors import BindError, did_you_mean
+from gquery.errors import BindError, NotSupportedError, did_you_mean
 from gquery.expression.expr import Column, Expr, Literal, new_column
 from gquery.expression.nested_types import known_type
 from gquery.expression.types import DType
@@ -43,6 +43,7 @@ def changed(form: Form, tree: exp.Expr, binder: QueryScopes) -> Statement:
 
         return altered(form, tree, binder)
     table = binder.catalog.table(form.name)
+    _check_ctes(form, tree)
     if form.kind == "update":
         returning = _returning(form, form.text, binder, table)
         return ChangeTable(form.name, table, _updated(form, tree, binder, table), True, returning=returning)
@@ -51,7 +52,15 @@ def changed(form: Form, tree: exp.Expr, binder: QueryScopes) -> Statement:
     if returning is None:
         return ChangeTable(form.name, table, _kept(form, tree, binder))
     rows, _ = _changed_rows(form, alias, tree, binder, {})
-    return ChangeTable(form.name, table, _marked(rows, alias, {}, binder, table), True, goes=True, returning=returning)
+    marked = _marked(rows, alias, {}, tree, binder, table)
+    return ChangeTable(form.name, table, marked, True, goes=True, returning=returning)
+
+
+def _check_ctes(form: Form, tree: exp.Expr) -> None:
+    """NotSupportedError where a CTE hides the table that is changed from the query of its rows."""
+    ctes = tree.args.get("with_")
+    if ctes is not None and any(c.alias.lower() == form.name.lower() for c in ctes.expressions):
+        raise NotSupportedError(f"not supported: a CTE with the name of the table that is changed, {form.name!r}")
 
 
 def _returning(form: Form, alias: str, binder: QueryScopes, table: TableSource) -> Returning | None:
@@ -86,8 +95,10 @@ def _inserted(form: Form, tree: exp.Expr, binder: QueryScopes, table: TableSourc
         written = [*tree.expressions]
         tree = _typed_rows(tree, [types[n] for n in at])
     new = binder.query(tree, None, Ctes())
-    is_by_name = dict(form.options)["by_name"]
-    names = form.names or (new.names if is_by_name else tuple(f.name for f in fields))
+    options = dict(form.options)
+    names = form.names or (
+        new.names if options["by_name"] else tuple(f.name for f in fields[: options["default"] or None])
+    )
     places = _places(names, form.name, table, "INSERT")
     if len(new.outputs) != len(names):
         raise BindError(f"INSERT into {len(names)} columns of {form.name!r} has rows of {len(new.outputs)} values")
@@ -141,11 +152,13 @@ def _updated(form: Form, tree: exp.Expr, binder: QueryScopes, table: TableSource
     values = dict(zip(places, tree.expressions, strict=True))
     cast_values: dict[int, exp.Expr] = {n: _cast(v, table.schema.fields[n].dtype) for n, v in values.items()}
     rows, made = _changed_rows(form, form.text, tree, binder, cast_values)
-    return _marked(rows, form.text, made, binder, table)
+    return _marked(rows, form.text, made, tree, binder, table)
 
 
-def _marked(rows: exp.Select, alias: str, made: dict[int, exp.Expr], binder: QueryScopes, table: TableSource) -> Query:
-    """All rows of a table with new values, and the column that says which are changed."""
+def _marked(
+    rows: exp.Select, alias: str, made: dict[int, exp.Expr], tree: exp.Expr, binder: QueryScopes, table: TableSource
+) -> Query:
+    """All rows of a table with new values, and the column that says which are changed; CTEs are those of ``tree``."""
     columns: list[exp.Expr] = []
     for n, f in enumerate(table.schema.fields):
         own: exp.Expr = exp.column(exp.to_identifier(f.name, quoted=True), table=exp.to_identifier(alias, quoted=True))
@@ -154,6 +167,7 @@ def _marked(rows: exp.Select, alias: str, made: dict[int, exp.Expr], binder: Que
         columns.append(exp.alias_(own, f.name, quoted=True))
     query = exp.Select(expressions=[*columns, _flag()])
     query = query.from_(rows.subquery(exp.to_identifier(alias, quoted=True), copy=False), copy=False)
+    query.set("with_", tree.args.get("with_"))
     return result_of(binder, query)
 
 

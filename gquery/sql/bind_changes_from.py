@@ -27,6 +27,7 @@ def kept_beside(tree: exp.Select, binder: QueryScopes) -> Query:
     binder.query(tree.copy(), None, Ctes())
     others = _others(tree, [exp.Literal.number(1)])
     rows = exp.Select(expressions=[exp.Star()]).from_(tree.args["from_"].this.copy(), copy=False)
+    rows.set("with_", tree.args.get("with_"))
     return result_of(binder, rows.where(exp.Not(this=exp.Exists(this=others)), copy=False))
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from gquery.errors import ParseError
 from gquery.sql.grammar_from import SHOWS
 from gquery.sql.grammar_pivot import PIVOTS
-from gquery.sql.grammar_statements import FORMS, StatementReader
+from gquery.sql.grammar_statements import FORMS, REFUSED, StatementReader
 from gquery.sql.grammar_tokens import Reading, marked
 from gquery.sql.lexer import NUMBER, STRING, Lexed
 from gquery.sql.precedence import MULTIPLY
@@ -26,9 +26,13 @@ def read(sql: str, tokens: Lexed, first: int, behind: int) -> Reading | ParseErr
     reader = Reader(sql, tokens, first, behind)
     try:
         reader.statement()
-    except ParseError as error:
-        return error
-    return reader.reading if reader.at == behind else reader.unexpected()
+        if reader.at == behind:
+            return reader.reading
+        error = reader.unexpected()
+    except ParseError as found:
+        error = found
+    reader.refuse_json()
+    return error
 
 
 class Reader(StatementReader):
@@ -47,6 +51,12 @@ class Reader(StatementReader):
                 self._set()
             case word if word in FORMS:
                 self.form()
+            case word if word in REFUSED and (word != "force" or self.peek(1) == "checkpoint"):
+                raise self.not_supported(REFUSED[word])
+            case "with" if self.has_change():
+                start = self.begin()
+                self._ctes()
+                self.change(start)
             case _:
                 self.query()
 
@@ -105,18 +115,15 @@ class Reader(StatementReader):
 
     # ---- queries -----------------------------------------------------------------------------------------------------
 
-    def query(self) -> None:
-        """``[WITH] terms [ORDER BY] [LIMIT]``."""
+    def query(self, start: int | None = None) -> None:
+        """``[WITH] terms [ORDER BY] [LIMIT]``; ``start`` is that of CTEs before it."""
         if self.word in SHOWS:
             self._show()
             return
-        start = self.begin()
+        start = self.begin() if start is None else start
         is_values = self.word == "values"
-        if self.take("with"):
-            self.take("recursive")
-            self._cte()
-            while self.take(","):
-                self._cte()
+        if self.word == "with":
+            self._ctes()
         self._terms()
         self._order_and_limit()
         if not is_values:  # one node of the tree with its alias
@@ -148,6 +155,13 @@ class Reader(StatementReader):
         else:
             self._table_name()
         self.say_before(*((")",) if is_query else ()), "select", marked(form))
+
+    def _ctes(self) -> None:
+        self.next()
+        self.take("recursive")
+        self._cte()
+        while self.take(","):
+            self._cte()
 
     def _cte(self) -> None:
         self.name(leaf=True)

@@ -26,7 +26,7 @@ class AlterReader(ChangeReader):
             self.blank()
         if kind == "begin" and self.word == "read":
             if self.peek(1) == "only":
-                raise self._not_supported("transactions that are READ ONLY")
+                raise self.not_supported("transactions that are READ ONLY")
             self.blank()
             self._blank("write")
         self.reading.form = Form(kind, "")
@@ -35,7 +35,7 @@ class AlterReader(ChangeReader):
         """``ALTER TABLE [IF EXISTS] name`` and one change."""
         self.blank()
         if self.word == "view":
-            raise self._not_supported("ALTER VIEW; CREATE OR REPLACE VIEW makes another")
+            raise self.not_supported("ALTER VIEW; CREATE OR REPLACE VIEW makes another")
         self._blank("table")
         options = {"if_exists": self._blank_if("exists")}
         name, change = self._blank_table(), self.word
@@ -51,7 +51,7 @@ class AlterReader(ChangeReader):
                 self.blank()
             names = self._columns(change, options)
         if self.word == ",":
-            raise self._not_supported("several changes in one ALTER TABLE")
+            raise self.not_supported("several changes in one ALTER TABLE")
         self.reading.form = Form("alter", name, change, tuple(names), tuple(options.items()))
 
     def _columns(self, change: str, options: dict[str, bool]) -> list[str]:
@@ -63,9 +63,9 @@ class AlterReader(ChangeReader):
                 self._typed("", self.at - 1)
                 if self.word == "default":
                     what = "DEFAULT: columns have none; UPDATE sets the values of the rows that are there"
-                    raise self._not_supported(what)
+                    raise self.not_supported(what)
                 if self.word in ("not", "null", "unique", "primary", "check", "references", "generated"):
-                    raise self._not_supported(f"{self.word.upper()} behind the type of a column that ALTER TABLE adds")
+                    raise self.not_supported(f"{self.word.upper()} behind the type of a column that ALTER TABLE adds")
             case "drop":
                 options["if_column"] = self._blank_if("exists")
                 names = [self._last_name()]
@@ -78,7 +78,7 @@ class AlterReader(ChangeReader):
             case _:
                 names, column = [self._column_name()], self.at - 1
                 if self.word == "drop" or (self.word == "set" and self.peek(1) != "data"):
-                    raise self._not_supported("ALTER of what is no type; columns have no defaults and no constraints")
+                    raise self.not_supported("ALTER of what is no type; columns have no defaults and no constraints")
                 if self.word == "set":
                     self.blank()
                     self._blank("data")

@@ -12,13 +12,13 @@ from gquery.errors import CatalogError, NotSupportedError, ParseError, point_at
 from gquery.runtime.records import replace
 from gquery.sql.grammar_from import FromReader
 from gquery.sql.grammar_tokens import Form
-from gquery.sql.lexer import QUOTED
+from gquery.sql.lexer import QUOTED, SYMBOL, WORD
 
 CHANGES = frozenset(("insert", "update", "delete", "truncate"))
 _CONSTRAINTS = frozenset(("primary", "unique", "check", "constraint", "foreign"))
 _REFUSED = {
     "on": "ON CONFLICT; tables have no keys",
-    "or": "INSERT OR; tables have no keys", "default": "DEFAULT: columns have none",
+    "or": "INSERT OR; tables have no keys",
 }  # fmt: skip
 
 
@@ -30,11 +30,11 @@ def is_main(schema: Sequence[str]) -> bool:
 class ChangeReader(FromReader):
     """Reads such statements; `query` is for who reads queries."""
 
-    def change(self) -> None:
-        """One of `CHANGES`."""
+    def change(self, start: int | None = None) -> None:
+        """One of `CHANGES`; ``start`` is that of CTEs before it."""
         match self.word:
             case "insert":
-                self._insert()
+                self._insert(start)
             case "update":
                 self._update()
             case "delete":
@@ -45,6 +45,16 @@ class ChangeReader(FromReader):
         self._refuse("on")
         if self.peek(0) == "returning":
             self._returning()
+
+    def has_change(self) -> bool:
+        """Whether a statement that begins with WITH is a change of a table."""
+        depth = 0
+        for n in range(self.at, self.behind):
+            word = self.words[n] if self.kinds[n] in (WORD, SYMBOL) else ""
+            depth += (word == "(") - (word == ")")
+            if depth == 0 and word in ("select", "from", "values", "insert", "update", "delete"):
+                return word in CHANGES
+        return False
 
     def columns_follow(self) -> bool:
         """Whether names and types of columns stand in the parentheses that begin here, and not names alone."""
@@ -60,7 +70,7 @@ class ChangeReader(FromReader):
         names: list[str] = []
         while True:
             if self.word in _CONSTRAINTS:
-                raise self._not_supported(f"{self.word.upper()}; tables have no constraints")
+                raise self.not_supported(f"{self.word.upper()}; tables have no constraints")
             names.append(self._column_name())
             self.edit(self.at - 1, ("cast", "(", "null", "as"))
             self._type()
@@ -68,7 +78,7 @@ class ChangeReader(FromReader):
                 raise self.unexpected(")")
             if self.word not in (",", ")"):
                 word = self.sql[self.starts[self.at] : self.ends[self.at] + 1]
-                raise self._not_supported(
+                raise self.not_supported(
                     f"{word} behind the type of a column; tables have no constraints and no defaults"
                 )
             self.say_before(")")
@@ -81,7 +91,7 @@ class ChangeReader(FromReader):
 
     # ---- the statements ------------------------------------------------------------------------------------------------
 
-    def _insert(self) -> None:
+    def _insert(self, start: int | None) -> None:
         self.blank()
         self._refuse("or")
         self._blank("into")
@@ -98,11 +108,38 @@ class ChangeReader(FromReader):
             self.blank()
             by_name = self.word == "name"
             self._blank("name" if by_name else "position")
-        self._refuse("default")
-        self.query()
+        is_default = self.word == "default" and not names and not by_name
+        if is_default:
+            self.say("select", "null")
+            self._blank("values")
+        else:
+            self._say_defaults()
+            self._rows_of_insert(start)
         if by_name and names:
             raise ParseError("INSERT BY NAME takes the names of its query, and no list of columns")
-        self.reading.form = Form("insert", name, names=tuple(names), options=(("by_name", by_name),))
+        options = (("by_name", by_name), ("default", is_default))
+        self.reading.form = Form("insert", name, names=tuple(names), options=options)
+
+    def _rows_of_insert(self, start: int | None) -> None:
+        """The query; sqlglot takes no VALUES behind CTEs but in FROM."""
+        is_in_from = start is not None and self.word == "values"
+        if is_in_from:
+            self.say_before("select", "*", "from", "(")
+        self.query(start)
+        if is_in_from:
+            self.say_before(")")
+
+    def _say_defaults(self) -> None:
+        """NULL for each DEFAULT that is a value of VALUES: no column has another one."""
+        if self.word != "values":
+            return
+        self.words, depth = [*self.words], 0
+        for n in range(self.at, self.behind):
+            word = self.words[n] if self.kinds[n] in (WORD, SYMBOL) else ""
+            depth += (word in ("(", "[", "{")) - (word in (")", "]", "}"))
+            if word == "default" and depth == 1 and self.words[n - 1] in ("(", ",") and self.words[n + 1] in (")", ","):
+                self.words[n] = "null"
+                self.edit(n, ("null",))
 
     def _delete(self) -> None:
         self.say("select", "*")
@@ -141,8 +178,10 @@ class ChangeReader(FromReader):
         while True:
             names.append(self._column_name(is_read=False))
             self._blank("=")
-            self._refuse("default")
-            self.expression()
+            if self.word == "default":
+                self.say("null")
+            else:
+                self.expression()
             if not self.take(","):
                 break
         self.say_before("from", name, "as", alias)
@@ -228,7 +267,13 @@ class ChangeReader(FromReader):
 
     def _refuse(self, *words: str) -> None:
         if self.word in words:
-            raise self._not_supported(_REFUSED[self.word])
+            raise self.not_supported(_REFUSED[self.word])
 
-    def _not_supported(self, what: str) -> NotSupportedError:
+    def refuse_json(self) -> None:
+        """NotSupportedError where an operator of JSON is next."""
+        if self.word in ("->", "->>"):
+            raise self.not_supported(f"{self.word}; there is no type JSON, `regexp_extract` takes parts of a text")
+
+    def not_supported(self, what: str) -> NotSupportedError:
+        """The error of something that is read and not run, at the next token."""
         return NotSupportedError(f"not supported: {what}\n{point_at(self.sql, self.starts[self.at])}")

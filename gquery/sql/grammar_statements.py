@@ -13,6 +13,17 @@ from gquery.sql.lexer import END, NUMBER, PARAMETER, QUOTED, STRING, WORD
 
 FORMS = CHANGES | TRANSACTIONS.keys() | {"alter", "prepare", "execute", "deallocate", "copy", "reset"}
 
+REFUSED = {
+    "savepoint": "SAVEPOINT; ROLLBACK takes back the whole transaction", "release": "RELEASE; there are no savepoints",
+    "checkpoint": "CHECKPOINT; tables are in memory, COPY writes them to files",
+    "force": "FORCE CHECKPOINT; tables are in memory, COPY writes them to files",
+    "vacuum": "VACUUM; there is nothing to tidy up", "analyze": "ANALYZE; statistics are taken as tables are read",
+    "install": "INSTALL; there are no extensions", "load": "LOAD; there are no extensions",
+    "export": "EXPORT; COPY writes tables to files", "import": "IMPORT; CREATE TABLE AS reads files",
+    "comment": "COMMENT; tables and columns have none", "call": "CALL; functions that give tables stand in FROM",
+}  # fmt: skip
+"""Statements of DuckDB's, and some of others, by their first word: what is said of them."""
+
 
 class StatementReader(AlterReader):
     """Reads such statements; `query` is for who reads queries."""

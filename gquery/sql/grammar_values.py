@@ -25,8 +25,8 @@ class ValueReader(FormReader):
         """Whether a query begins here, in parentheses or not."""
 
     @abstractmethod
-    def query(self) -> None:
-        """A query without parentheses around it."""
+    def query(self, start: int | None = None) -> None:
+        """A query without parentheses around it; ``start`` is that of CTEs before it."""
 
     def _subquery_in_parentheses(self) -> None:
         self.expect("(")

@@ -68,6 +68,20 @@ DELETE FROM u RETURNING [v, 'x'], CASE WHEN g IS NULL THEN 1 END
 DROP TABLE u
 TRUNCATE t
 INSERT INTO t SELECT * FROM t
+CREATE TABLE w(k INTEGER, v VARCHAR)
+INSERT INTO w VALUES (1, DEFAULT), (DEFAULT, 'x'), (3, 'default')
+INSERT INTO w (v) VALUES (DEFAULT)
+INSERT INTO w DEFAULT VALUES RETURNING *
+UPDATE w SET v = DEFAULT, k = 7 WHERE k = 3
+WITH x AS (SELECT 1 AS q), y(z) AS (SELECT q + 1 FROM x) INSERT INTO w (k) SELECT z FROM y RETURNING k
+WITH x AS (SELECT 9 AS q) INSERT INTO w VALUES ((SELECT q FROM x), 'v'), (10, DEFAULT)
+WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 3) INSERT INTO w(k) FROM r
+WITH x AS (SELECT 1 AS q) UPDATE w SET v = 'q' || (SELECT q FROM x) WHERE k IN (SELECT q FROM x)
+WITH x AS (SELECT 2 AS q) UPDATE w SET v = 'u', k = q + 100 FROM x WHERE k = q RETURNING *
+WITH x AS (SELECT 102 AS q) DELETE FROM w USING x WHERE k = q
+WITH x AS (SELECT 7 AS q) DELETE FROM w WHERE k IN (FROM x) RETURNING k
+WITH x AS NOT MATERIALIZED (SELECT 9 AS q) DELETE FROM w WHERE k >= (SELECT q FROM x)
+DROP TABLE w
 CREATE OR REPLACE TABLE t(x INTEGER)
 CREATE TABLE u AS SELECT 1 AS y
 UPDATE t SET x = y FROM u
@@ -116,8 +130,12 @@ def test_a_script_of_changes(target: str, ranks: int | None) -> None:
         ("INSERT INTO t (a) BY NAME SELECT 1 AS a", errors.ParseError, "no list of columns"),
         ("INSERT INTO t BY NAME SELECT 1 AS b", errors.BindError, "no column 'b'"),
         ("INSERT INTO t VALUES (1, 'x') ON CONFLICT DO NOTHING", errors.NotSupportedError, "ON CONFLICT"),
-        ("INSERT INTO t VALUES (1, 'x') RETURNING b", errors.BindError, r"'b'.*\n.* RETURNING b\n {49}\^"),
-        ("INSERT INTO t\nVALUES (1, 'x')\nRETURNING a, 1 + max(a)", errors.BindError, r"aggregates\nLINE 3: .*\n {25}\^"),
+        ("INSERT INTO t VALUES (1, 'x') RETURNING b", errors.BindError, r"'b'.*\n.* RETURNING b\n {48}\^"),
+        (
+            "INSERT INTO t\nVALUES (1, 'x')\nRETURNING a, 1 + max(a)",
+            errors.BindError,
+            r"aggregates\nLINE 3: .*\n {25}\^",
+        ),
         ("INSERT INTO t VALUES (1, 'x') RETURNING row_number() OVER ()", errors.BindError, "cannot contain window"),
         ("INSERT INTO t VALUES (1, 'x') RETURNING (SELECT 1)", errors.BindError, "cannot contain subqueries"),
         ("INSERT INTO t VALUES (1, 'x') RETURNING unnest([1])", errors.BindError, "cannot contain UNNEST"),
@@ -131,7 +149,11 @@ def test_a_script_of_changes(target: str, ranks: int | None) -> None:
         ("DELETE FROM t AS z RETURNING t.a", errors.BindError, "'t'"),
         ("TRUNCATE t RETURNING a", errors.ParseError, "RETURNING cannot stand here"),
         ("INSERT OR REPLACE INTO t VALUES (1, 'x')", errors.NotSupportedError, "INSERT OR"),
-        ("INSERT INTO t DEFAULT VALUES", errors.NotSupportedError, "DEFAULT"),
+        ("INSERT INTO t VALUES (1 + DEFAULT, 'x')", errors.ParseError, "DEFAULT cannot stand here"),
+        ("INSERT INTO t (a) SELECT DEFAULT", errors.ParseError, "DEFAULT cannot stand here"),
+        ("INSERT INTO t BY NAME DEFAULT VALUES", errors.ParseError, "DEFAULT cannot stand here"),
+        ("WITH t AS (SELECT 1 AS a) DELETE FROM t", errors.NotSupportedError, "a CTE with the name of the table"),
+        ("WITH x AS (SELECT 1) DELETE FROM t WHERE a = (SELECT y FROM x)", errors.BindError, "'y'"),
         ("INSERT INTO t", errors.ParseError, "ends too early"),
         ("INSERT INTO t VALUES (1, 'x') 2", errors.ParseError, "2 cannot stand here"),
         ("INSERT INTO v VALUES (1)", errors.CatalogError, "is a view"),
@@ -139,7 +161,7 @@ def test_a_script_of_changes(target: str, ranks: int | None) -> None:
         ("UPDATE t SET b = 1", errors.BindError, "no column 'b'"),
         ("UPDATE t SET a = 1, a = 2", errors.BindError, "'a' twice"),
         ("UPDATE t SET a = a + 200", errors.DataError, "TINYINT"),
-        ("UPDATE t SET a = DEFAULT", errors.NotSupportedError, "DEFAULT"),
+        ("UPDATE t SET a = DEFAULT + 1", errors.ParseError, "cannot stand here"),
         ("UPDATE t SET a = a FROM t u", errors.BindError, "ambiguous"),
         ("UPDATE t SET a = u.a + 200 FROM t u", errors.DataError, "TINYINT"),
         ("UPDATE t SET a = u.s FROM t u WHERE t.a = u.a", errors.DataError, "'x'"),

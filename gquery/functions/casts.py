@@ -40,6 +40,8 @@ def castable(source: DType, target: DType) -> bool:
         return source.kind is target.kind and _castable_inside(source, target)
     if source.is_nested and target.is_string:
         return True
+    if source.is_string and target.is_nested:
+        return all(castable(source, t) for t in inner_types(target))
     if source.is_opaque or target.is_opaque:
         return False
     if source.kind is Kind.INTERVAL or target.kind in (Kind.INTERVAL, Kind.NULL):
@@ -104,6 +106,8 @@ def fold_cast(literal: Literal, dtype: DType, try_: bool) -> Literal | None:
     source = literal.dtype
     if literal.is_null:
         return Literal(None, dtype)
+    if dtype.is_nested:
+        return None
     if source.is_string:
         try:
             return derived(from_text, dtype, (literal,), dtype)

@@ -46,7 +46,7 @@ def _parts(maps: Lists) -> tuple[pa.Array, pa.Array]:
 _FAILS = (ConversionError, "the keys of a map have to differ, none can be NULL, and there have to be as many values")
 
 
-def _are_keys(keys: pa.Array, rows: Any, count: int) -> Any:
+def are_keys(keys: pa.Array, rows: Any, count: int) -> Any:
     """Whether the keys of each row differ, and none is NULL."""
     (numbers,) = ranks(keys)
     order = np.lexsort((numbers, rows))
@@ -70,7 +70,7 @@ def map_of_lists(keys: Vector, values: Vector) -> Vector:
     """A map of a list of keys and one of values: ``MAP {'a': 1}``."""
     rows = size_of(keys, values)
     a, b = lists_of(keys, rows), lists_of(values, rows)
-    ok = a.ok & b.ok & (a.lengths == b.lengths) & _are_keys(a.flat, a.rows, rows)
+    ok = a.ok & b.ok & (a.lengths == b.lengths) & are_keys(a.flat, a.rows, rows)
     a, b = (Lists(x.starts, np.where(ok, x.lengths, 0), ok, x.elements) for x in (a, b))
     return map_array(a.flat, b.flat, a.lengths, ok)
 
@@ -99,7 +99,7 @@ def _from_entries(xs: Expr) -> Typed | None:
 def map_from_entries(xs: Vector) -> Vector:
     """A map of a list of structs of a key and a value."""
     lists = lists_of(xs, size_of(xs))
-    ok = lists.ok & _are_keys(_parts(lists)[0], lists.rows, len(lists))
+    ok = lists.ok & are_keys(_parts(lists)[0], lists.rows, len(lists))
     kept = Lists(lists.starts, np.where(ok, lists.lengths, 0), ok, lists.elements)
     return map_array(*_parts(kept), kept.lengths, ok)
 

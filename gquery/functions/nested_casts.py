@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from gquery.errors import ConversionError
 from gquery.expression.nested_types import struct_of
-from gquery.expression.types import DType, Kind
+from gquery.expression.types import VARCHAR, DType, Kind
 from gquery.functions import cast_to_text, text_casts
 from gquery.functions.casts import fields_in
 from gquery.functions.list_arrays import Lists, list_array, lists_of, plain
@@ -25,6 +25,8 @@ def cast_nested(array: pa.Array, source: DType, target: DType, to: pa.DataType, 
     """``CAST(array AS target)``, where ``source`` or the target is nested; ``to`` is the target's Arrow type."""
     if target.is_string:
         return text_of(array, source)
+    if source.is_string:
+        return _from_text(array, target, to, is_tried)
     if target.is_struct:
         return _structs(array, source, target, to, is_tried)
     lists = lists_of(array, len(array))
@@ -48,6 +50,50 @@ def _structs(array: pa.Array, source: DType, target: DType, to: pa.DataType, is_
             types = source.fields[place][1], target.fields[n][1]
             made.append(as_type(cast_elements(plain(fields[place]), *types, wanted, is_tried), wanted))
     return as_type(struct_array(made, flags(array.is_valid())), to)
+
+
+def _from_text(texts: pa.Array, target: DType, to: pa.DataType, is_tried: bool) -> pa.Array:
+    """Texts as lists, structs or maps: the texts of their parts are cast, all together."""
+    from gquery.functions.maps import are_keys, map_array
+    from gquery.functions.nested_texts import list_parts, pairs, struct_parts
+
+    names = [name for name, _ in target.fields]
+    is_map = target.kind is Kind.MAP
+    rows: list[Any] = []
+    for text in texts.to_pylist():
+        parts = (
+            None if text is None
+            else struct_parts(text, names) if target.is_struct
+            else list_parts(text) if not is_map
+            else found if (found := pairs(text, "=")) is not None and all(k is not None for k, _ in found)
+            else None
+        )  # fmt: skip
+        if text is not None and parts is None and not is_tried:
+            raise ConversionError(f"could not convert string {text!r} to {target}")
+        rows.append(parts)
+    ok = np.array([r is not None for r in rows], np.bool_)
+
+    def made(parts: list[str | None], dtype: DType, wanted: pa.DataType) -> pa.Array:
+        return as_type(cast_elements(pa.array(parts, pa.string()), VARCHAR, dtype, wanted, is_tried), wanted)
+
+    if target.is_struct:
+        fields = [
+            made([None if r is None else r[n] for r in rows], t, to.field(n).type)
+            for n, (_, t) in enumerate(target.fields)
+        ]
+        return as_type(struct_array(fields, ok), to)
+    lengths = np.array([len(r or ()) for r in rows], np.int64)
+    flat = [part for r in rows for part in r or ()]
+    if not is_map:
+        assert target.element is not None
+        return as_type(list_array(made(flat, target.element, to.value_type), lengths, ok), to)
+    keys, values = (
+        made([part[n] for part in flat], t, f.type)
+        for n, ((_, t), f) in enumerate(zip(target.fields, (to.key_field, to.item_field), strict=True))
+    )
+    if not are_keys(keys, np.repeat(np.arange(len(rows)), lengths), len(rows)).all():
+        raise ConversionError(f"the keys of a {target} have to differ, and none can be NULL")
+    return as_type(map_array(keys, values, lengths, ok), to)
 
 
 def cast_elements(elements: pa.Array, source: DType, target: DType, to: pa.DataType, is_tried: bool) -> pa.Array:

@@ -96,9 +96,8 @@ def _inserted(form: Form, tree: exp.Expr, binder: QueryScopes, table: TableSourc
         tree = _typed_rows(tree, [types[n] for n in at])
     new = binder.query(tree, None, Ctes())
     options = dict(form.options)
-    names = form.names or (
-        new.names if options["by_name"] else tuple(f.name for f in fields[: options["default"] or None])
-    )
+    own = tuple(f.name for f in fields)
+    names = form.names or (new.names if options["by_name"] else own[:1] if options["default"] else own)
     places = _places(names, form.name, table, "INSERT")
     if len(new.outputs) != len(names):
         raise BindError(f"INSERT into {len(names)} columns of {form.name!r} has rows of {len(new.outputs)} values")

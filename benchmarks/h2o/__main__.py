@@ -4,8 +4,9 @@
     python -m benchmarks.h2o --rows 1e8 --no-polars --beside-runs 0 --limit 4 --html h2o.html
 
 Each question makes a table of its answer, in memory or on the device. *first* is the first run, *hot* the median of those
-behind it (with ``--beside-runs 0`` the first of the engines beside gquery); answers are compared by their rows and the sums of
-their columns, 1e-6 relative: windows add floats in other orders.
+behind it (with ``--beside-runs 0`` the first of the engines beside gquery); then come the least CPU time of a hot run, and the
+least without the system's. Answers are compared by their rows and the sums of their columns, 1e-6 relative: windows add floats
+in other orders.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import resource
 import statistics
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import gquery
 from benchmarks.cases.sizes import number
@@ -30,14 +33,15 @@ _CLOSE = 1e-6
 
 @dataclass(frozen=True)
 class Measured:
-    """A question in one engine: seconds of its first and its hot runs by the clock, the least CPU time of a hot run, or why there
-    are none."""
+    """A question in one engine: seconds of its first and its hot runs by the clock, the least CPU time of a hot run, the least
+    without the system's, or why there are none."""
 
     question: str
     engine: str
     first: float
     hot: float
     cpu: float
+    user: float
     wrong: str = ""
 
 
@@ -105,13 +109,13 @@ def measured(question: Question, engines: Sequence[Engine], runs: Sequence[int])
     """One question in each engine, so many hot runs each, compared with what the first that answers says. Engines take turns, so
     that what others do on the machine meets all of them."""
     expected: Totals | None = None
-    made: list[tuple[Engine, tuple[float, float], list[tuple[float, float]], str]] = []
+    made: list[tuple[Engine, Seconds, list[Seconds], str]] = []
     for engine in engines:
         try:
             first = _seconds(engine, question)
         except (gquery.Error, TooSlowError) as error:
             why = f" {type(error).__name__}: {str(error).splitlines()[0]}"
-            made.append((engine, (math.nan, math.nan), [], why))
+            made.append((engine, Seconds(math.nan, math.nan, math.nan), [], why))
             continue
         totals = engine.totals()
         expected = totals if expected is None else expected
@@ -119,18 +123,28 @@ def measured(question: Question, engines: Sequence[Engine], runs: Sequence[int])
         made.append((engine, first, [], wrong))
     for turn in range(max(runs)):
         for (engine, first, each, _), times in zip(made, runs, strict=True):
-            if turn < times and not math.isnan(first[0]):
+            if turn < times and not math.isnan(first.wall):
                 each.append(_seconds(engine, question))
     for engine, first, each, wrong in made:
-        hot, cpu = statistics.median(w for w, _ in each or [first]), min(c for _, c in each or [first])
-        yield Measured(question.name, engine.name, first[0], hot, cpu, wrong)
+        wall, cpu, user = zip(*(each or [first]), strict=True)
+        yield Measured(question.name, engine.name, first.wall, statistics.median(wall), min(cpu), min(user), wrong)
 
 
-def _seconds(engine: Engine, question: Question) -> tuple[float, float]:
-    """By the clock, and of the process' CPU time, which says more where others use the machine as well."""
-    start, busy = time.perf_counter(), time.process_time()
+class Seconds(NamedTuple):
+    """By the clock, of the process' CPU time, which says more where others use the machine as well, and of that without the
+    system's, most of which goes to pages that are touched first."""
+
+    wall: float
+    cpu: float
+    user: float
+
+
+def _seconds(engine: Engine, question: Question) -> Seconds:
+    start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF)
     engine.run(question)
-    return time.perf_counter() - start, time.process_time() - busy
+    wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF)
+    user = after.ru_utime - before.ru_utime
+    return Seconds(wall, user + after.ru_stime - before.ru_stime, user)
 
 
 def _is_close(a: Totals, b: Totals) -> bool:
@@ -140,7 +154,7 @@ def _is_close(a: Totals, b: Totals) -> bool:
 
 
 def _line(found: Sequence[Measured]) -> str:
-    each = ((m, "".join(f"{1e3 * seconds:9.1f}" for seconds in (m.first, m.hot, m.cpu))) for m in found)
+    each = ((m, "".join(f"{1e3 * seconds:9.1f}" for seconds in (m.first, m.hot, m.cpu, m.user))) for m in found)
     cells = [m.wrong if math.isnan(m.hot) else f"{times} {m.wrong}" for m, times in each]
     return f"{found[0].question:10}" + "".join(f"  {m.engine}{c}" for m, c in zip(found, cells, strict=True))
 

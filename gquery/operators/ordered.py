@@ -7,7 +7,7 @@ whose order keys are equal. On this ground, functions are computed by position a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -46,14 +46,19 @@ class Groups:
 class OrderedFrame:
     """The rows of a frame in an order. ``rows``: which stands at each position (uint32); None: each at its own. The flags (uint8)
     are 1 for a position with which a partition, or a group of peers, begins; None: there is one partition, or one group of peers
-    in each."""
+    in each. Those of peers are made when they are first asked for: frames of ROWS do not ask."""
 
     count: int
     rows: Array | None
     partition_flags: Array | None
-    peer_flags: Array | None
+    find_peers: Callable[[], Array] | None
     device: Device
     workers: int = 1
+
+    @cached_property
+    def peer_flags(self) -> Array | None:
+        """The flags of groups of peers."""
+        return None if self.find_peers is None else self.find_peers()
 
     @cached_property
     def partitions(self) -> Groups:
@@ -95,15 +100,18 @@ def order_frame(
             then = sort_keys(by[len(partition) :], frame, device, workers)
             rows, peers, starts = order.sort_partitions([*own, *then], len(own), workers)
             if starts is not None or not partition:
-                return OrderedFrame(
-                    frame.rows, rows, starts if partition else None, peers if keys else None, device, workers
-                )
+                found = (lambda: peers) if keys else None
+                return OrderedFrame(frame.rows, rows, starts if partition else None, found, device, workers)
         else:
             rows = order.sort_order(sort_keys(by, frame, device, workers), workers=workers)
     first = [frame.columns[c.id] for c in partition]
     last = [frame.columns[k.expr.id] for k in keys if isinstance(k.expr, Column)]
+    if not partition:
+        return OrderedFrame(
+            frame.rows, rows, None, lambda: key_changes((), last, rows, device, workers)[1], device, workers
+        )
     starts, peers = key_changes(first, last, rows, device, workers)
-    return OrderedFrame(frame.rows, rows, starts if partition else None, peers if keys else None, device, workers)
+    return OrderedFrame(frame.rows, rows, starts, (lambda: peers) if keys else None, device, workers)
 
 
 def _known_rows(

@@ -11,6 +11,7 @@ import pytest
 
 import gquery
 from gquery import tuning
+from gquery.operators import ordered
 from gquery.operators.window import running
 from tests.operators.test_sliding_frames import table
 from tests.support.harness import assert_same
@@ -85,3 +86,24 @@ def test_one_group_of_peers_is_written_once(tune: Tune) -> None:
         connection.register("t", pa.table({"i": range(rows), "k": [1] * rows}))
         found = connection.sql("SELECT DISTINCT sum(i) OVER (ORDER BY k) FROM t").fetchall()
     assert found == [(rows * (rows - 1) // 2,)]
+
+
+def test_peers_are_looked_for_where_a_frame_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that stand in their order: nothing is compared for frames of ROWS, and once for all that ask for peers."""
+    asked: list[int] = []
+    key_changes = ordered.key_changes
+
+    def note(*given: Any) -> Any:
+        asked.append(len(asked))
+        return key_changes(*given)
+
+    monkeypatch.setattr(ordered, "key_changes", note)
+    with gquery.connect("cpu") as connection:
+        connection.register("t", pa.table({"i": [1, 1, 2, 4, 4, 4], "x": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]}))
+        rows = "avg(x) OVER (ORDER BY i ROWS 1 PRECEDING), row_number() OVER (ORDER BY i), lag(x) OVER (ORDER BY i)"
+        assert len(connection.sql(f"SELECT {rows} FROM t").fetchall()) == 6
+        assert not asked
+        peers = "rank() OVER (ORDER BY i), sum(x) OVER (ORDER BY i), dense_rank() OVER (ORDER BY i)"
+        found = connection.sql(f"SELECT {peers} FROM t").fetchall()
+        assert found == [(1, 3, 1), (1, 3, 1), (3, 6, 2), (4, 21, 3), (4, 21, 3), (4, 21, 3)]
+        assert len(asked) == 1

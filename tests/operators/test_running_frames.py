@@ -11,6 +11,7 @@ import pytest
 
 import gquery
 from gquery import tuning
+from gquery.kernels.builtin.key_changes import key_changes
 from gquery.operators import ordered
 from gquery.operators.window import running
 from tests.operators.test_sliding_frames import table
@@ -91,7 +92,6 @@ def test_one_group_of_peers_is_written_once(tune: Tune) -> None:
 def test_peers_are_looked_for_where_a_frame_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows that stand in their order: nothing is compared for frames of ROWS, and once for all that ask for peers."""
     asked: list[int] = []
-    key_changes = ordered.key_changes
 
     def note(*given: Any) -> Any:
         asked.append(len(asked))

@@ -35,7 +35,7 @@ from gquery.operators.window.positions import (
     values_by_position,
 )
 from gquery.operators.window.results import Form, column_of, plain_type, result_column
-from gquery.operators.window.running import running_column, runs
+from gquery.operators.window.running import is_running, running_column
 from gquery.operators.window.sliding import slides, sliding_column
 from gquery.planner.physical import Stored
 
@@ -94,12 +94,12 @@ def _in_turn(
     """A sum or average of frames that threads go through one after another; None where frames or values are not like that."""
     if column.dtype.is_float:
         form: Form = "mean of doubles" if is_mean else "double"
-        if slides(call.frame, work) or runs(call.frame, work):
+        if slides(call.frame, work) or is_running(call.frame, work):
             in_turn = sliding_column if slides(call.frame, work) else running_column
             return in_turn(stored, _doubles(column, present, work), present, call.frame, ("add", form, 1.0), work)
         return None
     is_plain = is_mean or plain_type(stored) is not None
-    if not is_plain or not _fits_word(column, work) or not runs(call.frame, work):
+    if not is_plain or not _fits_word(column, work) or not is_running(call.frame, work):
         return None
     (values,) = _words(column, present, work)
     power = float(power_of_ten(column.dtype.scale)) if column.dtype.is_decimal else 1.0

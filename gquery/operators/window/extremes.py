@@ -20,7 +20,7 @@ from gquery.operators.window.combine import combined
 from gquery.operators.window.frames import frame_ranges, without_excluded
 from gquery.operators.window.positions import Work, prefix, present_by_position, values_by_position
 from gquery.operators.window.results import Form, column_of, plain_type, result_column
-from gquery.operators.window.running import running_column, runs
+from gquery.operators.window.running import is_running, running_column
 from gquery.operators.window.segment_scans import identity
 from gquery.operators.window.sliding import slides, sliding_column
 from gquery.operators.window.taking import take_or_null
@@ -35,7 +35,7 @@ def extreme_column(stored: Stored, call: WindowCall, op: Literal["min", "max"], 
     present = present_by_position(column, keep, work)
     form: Literal["ordered", "i64"] = "ordered" if column.dtype.is_float else "i64"
     is_ranked = column.physical_type.is_string or column.physical_type is PhysicalType.I128
-    in_turn = sliding_column if slides(call.frame, work) else running_column if runs(call.frame, work) else None
+    in_turn = sliding_column if slides(call.frame, work) else running_column if is_running(call.frame, work) else None
     if not is_ranked and in_turn is not None:
         values = values_by_position(column, form, present, identity(op, "i64"), work)
         how: Form = "ordered" if column.dtype.is_float else "integer"

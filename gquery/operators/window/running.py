@@ -41,7 +41,7 @@ class _Shape(NamedTuple):
     nullable: bool = False
 
 
-def runs(frame: WindowFrame, work: Work) -> bool:
+def is_running(frame: WindowFrame, work: Work) -> bool:
     """Whether such frames grow by the next rows of their partition, on a CPU."""
     if not work.device.is_cpu or frame.exclude != "no others":
         return False
@@ -125,8 +125,8 @@ def _carrying(s: _Shape) -> BuiltinKernel:
 @cache
 def _writing(s: _Shape) -> BuiltinKernel:
     """The kernel that begins with what the tiles before carry over, and stores the result of each frame that ends in its tile."""
-    place = "first" if s.with_peers else "at"
-    stores = [f"row = i64(rows[row_index({place})])" if s.ordered else f"row = {place}"]
+    position = "first" if s.with_peers else "at"
+    stores = [f"row = i64(rows[row_index({position})])" if s.ordered else f"row = {position}"]
     stores += ["store_bool(valid, row, gt_i64(count, 0))"] * s.nullable
     stores += [f"store_{s.element}(made, row, value)"]
     found = value_lines(s.form, "total", s.nullable)

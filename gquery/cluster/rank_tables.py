@@ -49,8 +49,19 @@ class OpenedTables:
                     raise FileError(
                         f"The files of {source.name} are not the same on the worker as on the connection's machine"
                     )
+                self._forget_before(table)
                 self._sources[table.key] = source
             return source
+
+    def _forget_before(self, table: FileTable) -> None:
+        """Let go of the same table as its files were before: nobody can open it any more."""
+        before = {k for k, s in self._sources.items() if s.asked == table.asked and s.files != table.files}
+        for key in before:
+            del self._sources[key]
+        for part in [p for p in self._parts if p[0] in before]:
+            del self._parts[part]
+        for rows in [t for t in self._tables if t[0] in before]:
+            del self._tables[rows]
 
     def rank_table(self, table: FileTable, low: int, high: int) -> RankTable:
         """A rank's rows of a table."""

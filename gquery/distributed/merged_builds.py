@@ -14,15 +14,20 @@ from gquery.distributed.row_bytes import array_bytes, frame_bytes, source_bytes
 from gquery.planner.physical import JoinTable, Pipeline, ReadStage, Stage
 
 
-def merging_pays(stages: Sequence[Stage], work: Pipeline, table: JoinTable, ranks: Ranks) -> bool:
-    """Whether it costs each rank less to enter its part of the rows of a pipeline and to merge the table than to enter all."""
+def merging_pays(
+    stages: Sequence[Stage], work: Pipeline, table: JoinTable, ranks: Ranks, has_rows: bool = False
+) -> bool:
+    """Whether it costs each rank less to enter its part of the rows of a pipeline and to merge the table than to enter all. Where
+    it ``has_rows``, it has all of them already."""
     limits, others = ranks.limits, ranks.count - 1
     if not limits.unmerged_most:
         return True
     moved = array_bytes(table) * others * (limits.received_ps + limits.copied_ps)
     share = others / ranks.count
     entered = table.rows * entering_ps(stages, work, table, limits) * share
-    if isinstance(work.source, ReadStage):
+    if has_rows:
+        more = 0.0
+    elif isinstance(work.source, ReadStage):
         more = frame_bytes(stages[work.source.stage].work) * (limits.received_ps * share + limits.copied_ps)
     else:
         more = source_bytes(work.source, work.rows) * limits.copied_ps / 2 * share  # read and not written

@@ -235,7 +235,8 @@ class _Placing:
         if any(map(is_of_segments, work.steps)):
             return False
         if isinstance(work.sink, Build):
-            return is_mergeable(work.sink.table)
+            table = work.sink.table
+            return is_mergeable(table) and merging_pays(self.stages, work, table, self.ranks, has_rows=True)
         return not (isinstance(work.sink, Group) and work.sink.layout == "row-id hash")
 
     def _behind(self, step: Step, reads: Rows, located: Located) -> Located:

@@ -14,8 +14,9 @@ import pytest
 
 import gquery
 from gquery import tuning
-from gquery.cluster import direct
+from gquery.cluster import direct, worker
 from gquery.cluster.divisions import Divisions
+from gquery.cluster.engine import this_engine
 from gquery.cluster.moving import packed
 from gquery.cluster.sorted_rows import SortedRows, UnsortedError, ValueCut, may_be_sorted
 from gquery.cluster.tables import ClusterTable, Described, FileTable
@@ -313,6 +314,10 @@ def test_files_that_change_are_cut_anew(client: Any, tmp_path: Path, tune: Tune)
                 )
             sql = f"SELECT sum(a + b) FROM '{tmp_path}/a.parquet' JOIN '{tmp_path}/b.parquet' USING (k)"
             assert db.sql(sql).fetchall() == [(2 * rows,)]
+        cluster: Any = db._cluster
+        opened = worker.session_of(cluster.key, this_engine()).tables
+        assert len(opened._sources) == 2, "tables are kept as they were"
+        assert {k for k, _ in opened._parts} | {t[0] for t in opened._tables} <= set(opened._sources)
 
 
 def test_files_each_of_which_is_sorted(client: Any, tmp_path: Path, tune: Tune) -> None:

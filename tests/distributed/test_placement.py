@@ -42,12 +42,8 @@ def placement(
     program = (db or connection()).program(sql)
     cuts = cut_tables(program, LoadedPlaces(ranks), 0, 0)
     never = 2**62
-    limits = replace(
-        tuning.distribution,
-        cut_frame_rows=never,
-        parted_bytes=never if parted_bytes is None else parted_bytes,
-        **(numbers or {}),
-    )
+    given = {"cut_frame_rows": never, "parted_bytes": never if parted_bytes is None else parted_bytes, **(numbers or {})}
+    limits = replace(tuning.distribution, **given)
     return place(program, lambda read: located_by(cuts, read), Ranks(ranks, limits))
 
 
@@ -140,6 +136,15 @@ def test_arrays_that_cost_more_to_move_than_rows_are_made_of_all_rows(values: Se
     build = placement(sql, db=db, numbers=NETWORK)[0]
     assert (build.reads, build.merges) == (("part", True) if merged else ("whole", False))
     assert placement(sql, db=db)[0].merges
+
+
+def test_a_frame_that_all_ranks_have_is_not_cut_to_move_an_array_of_a_wide_range() -> None:
+    db = connection()
+    db.register("keyed", pa.table({"key": [n * 11 % 97 * 10_000 for n in range(97)], "w": range(97)}))
+    sql = "SELECT count(*) FROM lines WHERE n IN (SELECT key + 1 FROM (SELECT * FROM keyed ORDER BY w LIMIT 90) WHERE w > 3)"
+    for numbers, merged in ((NETWORK, False), (NETWORK | {"unmerged_most": 0.0}, True)):
+        builds = placement(sql, db=db, numbers=numbers | {"cut_frame_rows": 1, "alone_rows": 1})
+        assert any(p.merges for p in builds[:-1]) is merged, builds
 
 
 @pytest.mark.parametrize("ranks", [2, 3, 8, 1000])

@@ -219,6 +219,7 @@ def agreed(dtype: DType, parts: Sequence[Described]) -> Agreed:
         return Agreed(dtype, PhysicalType.STRING64, nullable, ColumnStatistics(null_count=known.null_count), None)
     if len({d.digest for d in dictionaries}) == 1:
         one = dictionaries[0]
+        known = replace(known, distinct=len(one))  # the same values on each rank
     else:
         one = _union(dictionaries)
         codes = Bounds(0, len(one) - 1)

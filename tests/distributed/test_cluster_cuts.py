@@ -19,8 +19,10 @@ from gquery.cluster.divisions import Divisions
 from gquery.cluster.engine import this_engine
 from gquery.cluster.moving import packed
 from gquery.cluster.sorted_rows import SortedRows, UnsortedError, ValueCut, may_be_sorted
-from gquery.cluster.tables import ClusterTable, Described, FileTable
+from gquery.cluster.tables import ClusterTable, Described, FileTable, agreed
+from gquery.columns.table import ColumnStatistics, Dictionary
 from gquery.distributed.cuts import even
+from gquery.expression.types import VARCHAR, Bounds, PhysicalType
 from gquery.io.parquet import ParquetPart, ParquetSource
 from tests.support.harness import compare
 from tests.support.tuned import Tune
@@ -337,3 +339,11 @@ def test_files_each_of_which_is_sorted(client: Any, tmp_path: Path, tune: Tune) 
             f"SELECT count(*) FROM {files} a JOIN {files} b ON a.k = b.k AND a.p = b.p",
         ):
             assert db.sql(sql).fetchall() == duck.sql(sql).fetchall()
+
+
+def test_equal_dictionaries_have_no_more_values_than_one() -> None:
+    """Each rank counts its own: together they have those of one, which estimates stand on."""
+    values = Dictionary(pa.array(["a", "b", "c"], pa.large_string()))
+    own = ColumnStatistics(Bounds(0, 2), 0, 3, values=Bounds(0, 2))
+    part = Described(PhysicalType.I8, 100, False, own, values, None)
+    assert agreed(VARCHAR, [part] * 4).statistics.distinct == 3

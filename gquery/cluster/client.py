@@ -183,7 +183,7 @@ class Cluster:
             run = uuid.uuid4().hex
             ended = False
             try:
-                ran = self._ordered(sent, [r._replace(run=run) for r in asked], places, plan)
+                ran = self._ordered(sent, [r._replace(run=run, has_run=plan is None) for r in asked], places, plan)
                 errors = [r.error for r in ran if r.error is not None]
                 if errors:
                     raise errors[0]

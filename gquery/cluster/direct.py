@@ -194,7 +194,7 @@ class _Sender:
         return bool(place == self.worker.address)
 
     def send(self, place: str, operation: str, **message: Any) -> Future[Any]:
-        """Have a worker's handler called."""
+        """Have a worker's handler called. What has no ``reply`` is done once it is on its way."""
         call = getattr(self.worker.rpc(place), operation)
         return asyncio.run_coroutine_threadsafe(call(**message), self.loop)
 
@@ -273,7 +273,7 @@ class DirectComm:
 
         at, buffers = (self._run, rank, step, self.rank), [to_serialize(b) for b in data.buffers]
         future = self._sender.send(
-            self._places[rank], "gquery_hand_over", at=at, call=call, head=data.head, buffers=buffers
+            self._places[rank], "gquery_hand_over", at=at, call=call, head=data.head, buffers=buffers, reply=bool(buffers)
         )
         future.add_done_callback(partial(self._look, self._places[rank]))
         return future

@@ -56,7 +56,7 @@ class Share(NamedTuple):
 
 
 class Request(NamedTuple):
-    """What a fragment is for: a run of a session, one rank of it, and what is measured."""
+    """What a fragment is for: a run of a session, one rank of it, and what is measured; ``has_run``: so has its plan before."""
 
     session: str
     run: str
@@ -65,6 +65,7 @@ class Request(NamedTuple):
     settings: Settings
     meters: bool
     counts: bool
+    has_run: bool = False
 
 
 class RanToEnd(NamedTuple):
@@ -205,7 +206,7 @@ def run_rank(
     context = ExecutionContext(request.target, device, request.settings, meter)
     rank = Rank(comm, own.placement, own.cuts)
     state = Run(own.program, context, own.feedback, Speculation(own.feedback, device, True), rank=rank)
-    table = run_rank_stages(state, rank)
+    table = run_rank_stages(state, rank, request.has_run)
     state.speculation.validate_all()
     return RanToEnd(table, state.reports, meter, comm.exchanges, comm.handed_over == comm.exchanges)
 

@@ -158,13 +158,15 @@ def _run_rank(made: RankedFeedback, context: ExecutionContext, rank: Rank, waits
     return _Ran(table, state.reports, rank.handed_over, rank.heavy)
 
 
-def run_rank_stages(state: Run, rank: Rank) -> Table | None:
-    """Run all stages of a rank. The result is the first rank's alone; what was speculated is not validated yet."""
+def run_rank_stages(state: Run, rank: Rank, has_run: bool = False) -> Table | None:
+    """Run all stages of a rank. The result is the first rank's alone; what was speculated is not validated yet. Where all ranks
+    know that the program ``has_run``, nobody waits for kernels that another compiles."""
     program = state.program
     if rank.comm.rank == 0:
         with reading_scalars(state):
             prepare(state)
-    rank.comm.agree("kernels", True)  # those of one are those of all
+    if not has_run:
+        rank.comm.agree("kernels", True)  # those of one are those of all
     run_stages(state, 0, len(program.stages))
     last = len(program.stages) - 1
     if rank.placement[last].makes == "part":

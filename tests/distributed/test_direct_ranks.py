@@ -46,6 +46,7 @@ class _Wire:
             direct._abort(**message)
             return
         buffers = [b.data.copy() for b in message.pop("buffers")]
+        assert message.pop("reply") == bool(buffers)
         self._bytes_to[place] = self._bytes_to.get(place, 0) + len(message["head"]) + sum(b.nbytes for b in buffers)
         direct._receive(**message, buffers=buffers)
 

@@ -37,6 +37,9 @@ def formed(form: Form, tree: exp.Expr, binder: QueryScopes) -> Statement:
 
 def _check(form: Form, tree: exp.Expr, binder: QueryScopes) -> None:
     """What is wrong with a statement whatever its parameters are: without any all of it, else tables that are not there."""
+    changes = dict(form.options).get("changes")
+    if changes is not None:
+        binder.catalog.table(str(changes))
     binder.parameters = dict.fromkeys(form.names)
     if not form.names:
         binder.query(tree, None, Ctes())

@@ -54,9 +54,7 @@ class Reader(StatementReader):
             case word if word in REFUSED and (word != "force" or self.peek(1) == "checkpoint"):
                 raise self.not_supported(REFUSED[word])
             case "with" if self.has_change():
-                start = self.begin()
-                self._ctes()
-                self.change(start)
+                self.change_with_ctes()
             case _:
                 self.query()
 
@@ -123,7 +121,7 @@ class Reader(StatementReader):
         start = self.begin() if start is None else start
         is_values = self.word == "values"
         if self.word == "with":
-            self._ctes()
+            self.ctes()
         self._terms()
         self._order_and_limit()
         if not is_values:  # one node of the tree with its alias
@@ -156,7 +154,8 @@ class Reader(StatementReader):
             self._table_name()
         self.say_before(*((")",) if is_query else ()), "select", marked(form))
 
-    def _ctes(self) -> None:
+    def ctes(self) -> None:
+        """WITH and its queries."""
         self.next()
         self.take("recursive")
         self._cte()

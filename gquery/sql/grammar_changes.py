@@ -16,6 +16,10 @@ from gquery.sql.lexer import QUOTED, SYMBOL, WORD
 
 CHANGES = frozenset(("insert", "update", "delete", "truncate"))
 _CONSTRAINTS = frozenset(("primary", "unique", "check", "constraint", "foreign"))
+_NAMED = {
+    "not": "NOT NULL", "default": "DEFAULT", "primary": "PRIMARY KEY", "unique": "UNIQUE", "check": "CHECK",
+    "references": "REFERENCES", "foreign": "FOREIGN KEY", "as": "AS", "generated": "GENERATED", "constraint": "CONSTRAINT",
+}  # fmt: skip
 _REFUSED = {
     "on": "ON CONFLICT; tables have no keys",
     "or": "INSERT OR; tables have no keys",
@@ -47,7 +51,9 @@ class ChangeReader(FromReader):
             self._returning()
 
     def has_change(self) -> bool:
-        """Whether a statement that begins with WITH is a change of a table."""
+        """Whether a change of a table begins here, behind WITH or not."""
+        if self.word != "with":
+            return self.word in CHANGES
         depth = 0
         for n in range(self.at, self.behind):
             word = self.words[n] if self.kinds[n] in (WORD, SYMBOL) else ""
@@ -70,14 +76,14 @@ class ChangeReader(FromReader):
         names: list[str] = []
         while True:
             if self.word in _CONSTRAINTS:
-                raise self.not_supported(f"{self.word.upper()}; tables have no constraints")
+                raise self.not_supported(f"{_NAMED.get(self.word, self.word.upper())}; tables have no constraints")
             names.append(self._column_name())
             self.edit(self.at - 1, ("cast", "(", "null", "as"))
             self._type()
             if self.at == self.behind:
                 raise self.unexpected(")")
             if self.word not in (",", ")"):
-                word = self.sql[self.starts[self.at] : self.ends[self.at] + 1]
+                word = _NAMED.get(self.word, self.sql[self.starts[self.at] : self.ends[self.at] + 1])
                 raise self.not_supported(
                     f"{word} behind the type of a column; tables have no constraints and no defaults"
                 )

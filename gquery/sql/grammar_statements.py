@@ -57,6 +57,13 @@ class StatementReader(AlterReader):
         text = self.words[self.at]
         return text[1:-1].replace('""', '"') if self.kind == QUOTED else self.sql[self.starts[self.at] :][: len(text)]
 
+    def change_with_ctes(self) -> None:
+        """INSERT, UPDATE or DELETE, behind WITH or not."""
+        start = self.begin() if self.word == "with" else None
+        if start is not None:
+            self.ctes()
+        self.change(start)
+
     def _prepare(self) -> None:
         self.blank()
         if not self.is_column_name():
@@ -69,12 +76,16 @@ class StatementReader(AlterReader):
             raise self.unexpected("AS")
         self.blank()
         first = self.at
-        self.query()
+        if self.has_change():
+            self.change_with_ctes()
+        else:
+            self.query()
         inside = [n for n in range(first, self.at) if self.kinds[n] == PARAMETER]
         names = list(dict.fromkeys(self.words[n][1:] for n in inside if self.words[n] != "?"))
         names += [str(n) for n in range(1, sum(self.words[n] == "?" for n in inside) + 1)]
         text = self.sql[self.starts[first] : self.ends[self.at - 1] + 1]
-        self.reading.form = Form("prepare", name, text, names=tuple(names))
+        changed = () if self.reading.form is None else (("changes", self.reading.form.name),)
+        self.reading.form = Form("prepare", name, text, names=tuple(names), options=changed)
 
     def _execute(self) -> None:
         self.blank()

@@ -25,6 +25,10 @@ class ValueReader(FormReader):
         """Whether a query begins here, in parentheses or not."""
 
     @abstractmethod
+    def ctes(self) -> None:
+        """WITH and its queries."""
+
+    @abstractmethod
     def query(self, start: int | None = None) -> None:
         """A query without parentheses around it; ``start`` is that of CTEs before it."""
 

@@ -139,6 +139,9 @@ def _trees(text: str, tokens: Lexed, readings: Sequence[Reading | ParseError]) -
     seen = text
     for start, end in (blank for r in read for blank in r.blanks):
         seen = seen[:start] + " " * (end - start) + seen[end:]
+    for n, kind in enumerate(tokens.kinds if "$" in text else ()):
+        if kind == PARAMETER:  # sqlglot would read ``$1+$`` as the beginning of a text
+            seen = f"{seen[: tokens.starts[n]]}?{seen[tokens.starts[n] + 1 :]}"
     names: dict[int, tuple[int, str]] = {}
     for r in read:
         names |= {start: (end, f"{_CALL}+") for start, end in r.pluses.items()}
@@ -198,7 +201,7 @@ def _prepared(given: list[Token], calls: set[int], frames: set[int]) -> list[Tok
 
 def _relexed(given: list[Token], tokens: Lexed) -> list[Token]:
     """sqlglot's own tokens as the lexer has them: numbers as DuckDB reads them, and every ``?`` written as ``$1``, ``$2``, ...
-    (the tree does not keep their order), ``?2`` as ``$2``."""
+    (the tree does not keep their order), ``?2`` as ``$2``, ``?name`` as ``$name``."""
     numbers = {start: n for n, start in enumerate(tokens.starts) if tokens.kinds[n] == NUMBER}
     parameters = {
         s: (w, e)
@@ -220,7 +223,9 @@ def _relexed(given: list[Token], tokens: Lexed) -> list[Token]:
             word, read = parameters[t.start]
             count += word == "?"
             result.append(Token(TokenType.PARAMETER, "$", t.line, t.col, t.start, t.start))
-            t = Token(TokenType.NUMBER, word[1:] or str(count), t.line, t.col, t.start, read)
+            shown = word[1:] or str(count)
+            type_ = TokenType.NUMBER if shown.isdigit() else TokenType.VAR
+            t = Token(type_, shown, t.line, t.col, t.start, read)
         result.append(t)
     return result
 

@@ -180,7 +180,7 @@ def test_a_script_of_changes(target: str, ranks: int | None) -> None:
         ("DELETE FROM v", errors.CatalogError, "is a view"),
         ("TRUNCATE nothing", errors.CatalogError, "'nothing' does not exist"),
         ("CREATE TABLE t(a INTEGER)", errors.CatalogError, "already exists"),
-        ("CREATE TABLE k(a INTEGER PRIMARY KEY)", errors.NotSupportedError, "PRIMARY behind the type"),
+        ("CREATE TABLE k(a INTEGER PRIMARY KEY)", errors.NotSupportedError, "PRIMARY KEY behind the type"),
         ("CREATE TABLE k(a INTEGER, UNIQUE (a))", errors.NotSupportedError, "UNIQUE; tables have no constraints"),
         ("CREATE TABLE k(a INTEGER, a DATE)", errors.BindError, "'a' twice"),
         ("CREATE TABLE k(a INTEGER,)", errors.ParseError, "a column is expected"),

@@ -64,6 +64,8 @@ def test_a_statement_is_asked_with_its_arguments(
         ("PREPARE n", ParseError, "AS is expected"),
         ("PREPARE n AS", ParseError, "ends too early"),
         ("PREPARE n AS CREATE TABLE u AS SELECT 1", ParseError, "CREATE cannot stand here"),
+        ("PREPARE n AS INSERT INTO nope VALUES ($1)", CatalogError, "'nope' does not exist"),
+        ("PREPARE n AS DELETE FROM t WHERE nope = 1", BindError, "'nope'"),
         ("PREPARE n(INTEGER) AS SELECT $1", NotSupportedError, "types of parameters"),
         ("PREPARE n AS SELECT * FROM nope WHERE a = $1", CatalogError, "'nope' does not exist"),
         ("PREPARE n AS SELECT nope FROM t", BindError, "'nope'"),
@@ -96,6 +98,33 @@ def test_it_reads_tables_as_they_are(db: gquery.Connection) -> None:
 def test_explain_shows_what_runs(db: gquery.Connection) -> None:
     db.sql("PREPARE p AS SELECT a FROM t WHERE a = $1")
     assert "Scan t" in str(db.sql("EXPLAIN EXECUTE p(1)"))
+
+
+def test_a_change_is_prepared(db: gquery.Connection) -> None:
+    db.sql(
+        "CREATE TABLE n (x BIGINT, s VARCHAR); PREPARE p AS INSERT INTO n VALUES ($1, $2), (DEFAULT, $2) RETURNING x + 1"
+    )
+    assert db.sql("EXECUTE p(1, 'y')").fetchall() == [(2,), (None,)]
+    assert db.sql("EXECUTE p(3, 'z')").fetchall() == [(4,), (None,)]
+    db.sql("PREPARE p AS WITH w AS (SELECT $1 AS v) UPDATE n SET s = s || $2 WHERE x IN (FROM w)")
+    assert db.sql("EXECUTE p(3, '!')").fetchall() == [(1,)]
+    assert db.sql("SELECT x, s FROM n ORDER BY x, s").fetchall()[:2] == [(1, "y"), (3, "z!")]
+    db.sql("PREPARE p AS DELETE FROM n WHERE x = $1")
+    assert [db.sql("EXECUTE p(3)").fetchall() for _ in range(2)] == [[(1,)], [(0,)]]
+
+
+@pytest.mark.parametrize(
+    ("sql", "values", "rows"),
+    [
+        ("SELECT $1+$1", [2], [(4,)]),
+        ("SELECT $a+$b_2", {"a": 1, "b_2": 2}, [(3,)]),
+        ("SELECT $1||$2, '$1' -- $3\n", ["x", "y"], [("xy", "$1")]),
+        ('SELECT $1::INT+$2-$1 AS "$1"', [1, 2], [(2,)]),
+        ("SELECT ?1+?2", [1, 2], [(3,)]),
+    ],
+)
+def test_parameters_stand_side_by_side(db: gquery.Connection, sql: str, values: Any, rows: list[Any]) -> None:
+    assert db.sql(sql, values).fetchall() == rows
 
 
 @pytest.mark.parametrize(

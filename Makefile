@@ -13,7 +13,7 @@ FAULTS ?= 500
 COMPILERS ?= 1000
 
 .DEFAULT_GOAL := help
-.PHONY: help demo compare test tests quick check lint types fuzz windows compilers mutants faults values test-slow test-cuda cluster cubins docs clean
+.PHONY: help demo compare test tests quick check lint types fuzz windows compilers ranks mutants faults values test-slow test-cuda cluster cubins docs clean
 
 help:
 	@sed -n 's/^## //p' Makefile
@@ -61,6 +61,10 @@ fuzz: $(VENV)/.dev
 ## make compilers  both compilers of the CPU: the 22 queries, TPC-DS, random queries (COMPILERS=1000)
 compilers: $(VENV)/.dev
 	GQUERY_COMPILERS=$(COMPILERS) $(BIN)/python -m pytest -q -n $(JOBS) -m "" tests/differential/test_compilers.py
+
+## make ranks      what tests compile, on one device and on three ranks each
+ranks: $(VENV)/.dev
+	GQUERY_RANKS=all $(BIN)/python -m pytest -q -n $(JOBS) tests/operators tests/execution tests/kernels tests/distributed tests/planner
 
 ## make values     every operator, function and cast at the edges of its types against DuckDB
 values: $(VENV)/.dev

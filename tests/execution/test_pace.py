@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import pytest
@@ -76,11 +77,16 @@ def test_what_is_more_work_than_expected_is_compiled(sql: str, tune: Tune, monke
     assert outgrown and all(first[n] == ("cpu", 2) and second[n] == ("cpu", 1) for n in outgrown)
 
 
+@cache
+def interpreted(sql: str) -> list[tuple[Any, ...]]:
+    return sorted(connected("python").sql(sql).fetchall(), key=str)
+
+
 @pytest.mark.parametrize("limit", [0, 10**12])
 @pytest.mark.parametrize("steps", [1, 2000, 10**5])
 @pytest.mark.parametrize("sql", QUERIES.values(), ids=QUERIES)
 def test_units_are_small_where_rows_match_many(sql: str, steps: int, limit: int, tune: Tune) -> None:
-    want = sorted(connected("python").sql(sql).fetchall(), key=str)
+    want = interpreted(sql)
     connection = connected("cpu")
     connection.sql(f"SET interpret_limit = {limit}")
     tune(tuning.interpreting, loop_steps_cpu=steps, loop_steps=steps)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -51,8 +52,12 @@ def test_interpreted_on_ranks(number: int, devices: int) -> None:
     check(number, 0.01, "python", devices)
 
 
-@pytest.mark.parametrize("devices", [1, 3])
-@pytest.mark.parametrize("number", queries.NUMBERS)
+def _devices(number: int) -> list[Any]:
+    """Even queries on one, odd ones on three; each on both in the slow tests."""
+    return [pytest.param(number, n, marks=[] if (n == 3) == bool(number % 2) else [pytest.mark.slow]) for n in (1, 3)]
+
+
+@pytest.mark.parametrize(("number", "devices"), [case for number in queries.NUMBERS for case in _devices(number)])
 def test_compiled_for_the_cpu(number: int, devices: int) -> None:
     check(number, 0.01, "cpu", devices)
 

@@ -112,7 +112,7 @@ def engines() -> tuple[GQueryEngine, duckdb.DuckDBPyConnection]:
     return GQueryEngine(folder, Options("python")), oracle
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("number", queries.NUMBERS)
 def test_answers_with_random_parameters(number: int, seed: int) -> None:
     sql = parameters.sql(number, seed, 0.01)

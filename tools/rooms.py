@@ -57,7 +57,7 @@ def imports(path: Path) -> tuple[tuple[str, When], ...]:
             elif isinstance(child, ast.ImportFrom):
                 assert child.level == 0, f"{path}: imports are absolute"
                 yield from _names(child, when)
-            elif isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
+            elif isinstance(child, ast.If) and isinstance(child.test, ast.Name) and child.test.id == "TYPE_CHECKING":
                 yield from visit(child, "types")
             elif isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
                 yield from visit(child, "lazy")

@@ -164,10 +164,11 @@ ADVERSARIES = [
 @pytest.mark.parametrize("texts", ADVERSARIES, ids=lambda texts: texts[0][7:60])
 def test_adversaries(texts: list[str], target: str) -> None:
     served, alone = pair(target, t=TABLE)
+    known: dict[str, object] = {}
     for order in (texts, texts[::-1]):
-        hits(served, alone, order)
+        hits(served, alone, order, known)
         served._plans.clear()
-        hits(served, alone, order)
+        hits(served, alone, order, known)
         served._templates.clear()
 
 

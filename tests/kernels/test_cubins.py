@@ -39,7 +39,7 @@ def test_builtin_kernels_compile(name: str, architecture: tuple[int, int]) -> No
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-@pytest.mark.parametrize("number", one_in(4, queries.NUMBERS))
+@pytest.mark.parametrize("number", one_in(6, queries.NUMBERS))
 def test_every_kernel_compiles(
     number: int, architecture: tuple[int, int], record_property: Callable[[str, object], None]
 ) -> None:

@@ -131,7 +131,8 @@ CONSUMERS = {
 def test_rows_are_the_same(sql: str, block: int, tune: Tune) -> None:
     tune(tuning.loops, lookup_least_rows=0, lookup_rows=block)
     tune(tuning.encoding, largest_dictionary=0)
-    for size, distinct in ((0, 1), (1, 1), (63, 9), (64, 64), (65, 2), (1000, 700)):
+    sizes = ((0, 1), (1, 1), (63, 9), (64, 64), (65, 2), (1000, 700))
+    for size, distinct in sizes if block == 64 else sizes[1::2]:
         assert_same(sql, {"t": table(size, distinct)}, ranks=(1,) if size < 64 else (1, 3))
 
 

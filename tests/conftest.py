@@ -37,6 +37,7 @@ tuning.use(
         hashed_most=1e9,
         sorted_later_bytes=2048,
         gathered_rows=4,
+        gathered_located_rows=4,
         alone_rows=16,
         alone_bytes=0,
     )

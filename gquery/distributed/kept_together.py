@@ -33,6 +33,11 @@ def own_keys(sink: Sink, located: Located) -> tuple[tuple[int, CutKeys], ...]:
     return tuple([(n, keys) for n, keys in found if isinstance(keys, CutKeys)])
 
 
+def has_located_key(sink: Group, located: Located) -> bool:
+    """Whether a key of groups says on which rank their rows lie."""
+    return any(isinstance(e, Column) and is_located(located, e.id) for _, e, _ in sink.keys)
+
+
 def may_lie_together(sink: Sink) -> bool:
     """Whether what the sink makes may be taken to lie with the rows that need it."""
     return isinstance(sink, Build) or (isinstance(sink, Group) and bool(sink.sparse))

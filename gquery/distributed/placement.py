@@ -24,6 +24,7 @@ from gquery.distributed.agreement import agreeing
 from gquery.distributed.cuts import table_reads
 from gquery.distributed.hashed_source import hashed_columns, hashed_rows
 from gquery.distributed.kept_together import (
+    has_located_key,
     is_mergeable,
     is_of_segments,
     may_lie_together,
@@ -165,7 +166,9 @@ class _Placing:
                 self.hashed[number] = work.source.by_hash
         reads, located = self._source(work.source)
         if reads == "part" and (
-            splits_segments(work, located) or not self._takes_parts(work, located, number) or self._is_too_small(work)
+            splits_segments(work, located)
+            or not self._takes_parts(work, located, number)
+            or self._is_too_small(work, located, number)
         ):
             reads, located = "whole", NOWHERE
         if reads == "whole" and self.ranks.cuts_frame(work) and self._can_cut(work):
@@ -203,13 +206,18 @@ class _Placing:
             case _:
                 assert_never(source)
 
-    def _is_too_small(self, work: Pipeline) -> bool:
+    def _is_too_small(self, work: Pipeline, located: Located, number: int) -> bool:
         """Whether to gather the few rows of an earlier stage first takes no longer than to have each rank run over its part."""
         source = work.source
         if not isinstance(source, ReadStage) or source.by_hash is not None or source.stage in self.sparse:
             return False
-        tables = [s.table.stage for s in work.steps if isinstance(s, Probe)]
-        is_small = has_few_rows(self.stages[source.stage].work, self.ranks.limits.gathered_rows)
+        tables, limits = [s.table.stage for s in work.steps if isinstance(s, Probe)], self.ranks.limits
+        if isinstance(work.sink, Build):
+            lies_here = self._lies_together(work.sink.table, located, number)
+        else:
+            lies_here = isinstance(work.sink, Group) and has_located_key(work.sink, located)
+        most = limits.gathered_located_rows if lies_here else limits.gathered_rows
+        is_small = has_few_rows(self.stages[source.stage].work, most)
         return is_small and all(self.rows[n] == "whole" for n in tables)
 
     def _takes_parts(self, work: Pipeline, located: Located, number: int) -> bool:
@@ -220,8 +228,8 @@ class _Placing:
                     return True
                 has_parts = any(isinstance(s, Probe) and self.rows[s.table.stage] == "part" for s in work.steps)
                 return is_mergeable(table) and (has_parts or merging_pays(self.stages, work, table, self.ranks))
-            case Group(layout="row-id hash", keys=keys):  # its keys are compared where they stand: in one frame
-                return any(isinstance(e, Column) and is_located(located, e.id) for _, e, _ in keys)
+            case Group(layout="row-id hash") as sink:  # its keys are compared where they stand: in one frame
+                return has_located_key(sink, located)
             case Materialize() | Reduce() | Group():
                 return True
             case _:

@@ -35,6 +35,11 @@ class Distribution(Record):
         "rows",
         "of all parts of a frame, below which the first rank goes on with them, not each with its own",
     )
+    gathered_located_rows: int = number(
+        2**20,
+        "rows",
+        "the same where a join table or groups are made of them that need nothing of other ranks: later stages exchange less",
+    )
     merged_slot_words: int = number(
         2**13,
         "words",
@@ -127,6 +132,11 @@ class WorkerDistribution(Distribution):
         2**16,
         "rows",
         "of all parts of a frame, below which the first rank goes on with them: 3 ms of a thread for as many, as of an exchange",
+    )
+    gathered_located_rows: int = number(
+        0,
+        "rows",
+        "the same where a join table or groups are made of them that need nothing of other ranks: that saves an exchange",
     )
     hashed_bytes: int = number(
         2**24,

@@ -42,7 +42,11 @@ def placement(
     program = (db or connection()).program(sql)
     cuts = cut_tables(program, LoadedPlaces(ranks), 0, 0)
     never = 2**62
-    given = {"cut_frame_rows": never, "parted_bytes": never if parted_bytes is None else parted_bytes, **(numbers or {})}
+    given = {
+        "cut_frame_rows": never,
+        "parted_bytes": never if parted_bytes is None else parted_bytes,
+        **(numbers or {}),
+    }
     limits = replace(tuning.distribution, **given)
     return place(program, lambda read: located_by(cuts, read), Ranks(ranks, limits))
 
@@ -136,6 +140,15 @@ def test_arrays_that_cost_more_to_move_than_rows_are_made_of_all_rows(values: Se
     build = placement(sql, db=db, numbers=NETWORK)[0]
     assert (build.reads, build.merges) == (("part", True) if merged else ("whole", False))
     assert placement(sql, db=db)[0].merges
+
+
+def test_few_rows_of_a_located_key_are_taken_where_they_lie() -> None:
+    """Or gathered first, for what follows to need no exchange: join tables and groups of them."""
+    sql = """WITH s AS MATERIALIZED (SELECT o, n FROM lines WHERE v = 3)
+        SELECT count(*) FROM lines JOIN s USING (o) WHERE EXISTS (SELECT 1 FROM s x WHERE x.o = lines.o AND x.n < lines.n)"""
+    for most, gathered in ((2**20, 2), (0, 0)):
+        placed = placement(sql, numbers={"gathered_rows": 2**20, "gathered_located_rows": most})
+        assert sum(bool(p.gathers) for p in placed) == gathered, placed
 
 
 def test_a_frame_that_all_ranks_have_is_not_cut_to_move_an_array_of_a_wide_range() -> None:

@@ -23,8 +23,8 @@ from gquery.functions.vectors import Vector, array_of, flags, from_numpy, intege
 N_LEAST, N_GREATEST = "_n_least", "_n_greatest"
 _MOST = 2**31
 _TOO_MANY = 1_000_000  # values that an aggregate gives, as in DuckDB
-_FEW = 8  # values that are found in as many passes; more by a sort, which takes as long as 16 of them
-_GONE = 2**63 - 1
+_BLOCKS = 4  # of a long row for each value that is wanted
+_LAST = 2**63 - 1
 
 
 def _resized(xs: Expr, size: Expr, value: Expr | None = None) -> Typed | None:
@@ -136,41 +136,44 @@ def _several(xs: Vector, ys: Vector, n: Vector, is_greatest: bool) -> Vector:
     rows = size_of(xs, ys, n)
     lists, others = lists_of(xs, rows), lists_of(ys, rows)
     lengths = np.where(others.lengths > 0, np.minimum(others.lengths, _wanted(n, rows, others)), 0)
-    keys = _order_keys(others.flat, is_greatest)
-    if int(lengths.max(initial=0)) <= _FEW:
-        places = _passes(keys, others, lengths)
-    else:
-        order = np.lexsort((keys, others.rows))  # stable, and of each row as many as it has elements
-        places = order[others.ordinals < lengths[others.rows]]
+    places = _least(_order_keys(others.flat, is_greatest), others, lengths)
     return list_array(lists.flat.take(from_numpy(places)), lengths, others.lengths > 0)
 
 
 def _order_keys(values: pa.Array, is_greatest: bool) -> Any:
-    """int64 of which the least come first. NULL has the last but one number there is, `_GONE` is behind it."""
+    """int64 of which the least come first. NULL has the last number there is."""
     type_ = values.type
     if pa.types.is_date(type_) or pa.types.is_timestamp(type_) or (pa.types.is_integer(type_) and type_ != pa.uint64()):
         numbers, ok = integers(values, len(values)), flags(values.is_valid())
-        if not len(numbers) or (int(numbers.min()) > -_GONE + 1 and int(numbers.max()) < _GONE - 1):
-            return np.where(ok, -numbers if is_greatest else numbers, _GONE - 1)
+        if not len(numbers) or (int(numbers.min()) > -_LAST and int(numbers.max()) < _LAST):
+            return np.where(ok, -numbers if is_greatest else numbers, _LAST)
     (numbers,) = ranks(values)
-    return np.where(numbers == NO_VALUE, _GONE - 1, -numbers if is_greatest else numbers)
+    return np.where(numbers == NO_VALUE, _LAST, -numbers if is_greatest else numbers)
 
 
-def _passes(keys: Any, lists: Lists, wanted: Any) -> Any:
-    """The places of the least keys of each row, the least first: one pass over all rows finds one of each."""
-    has = lists.lengths > 0
-    if not has.any():
+def _least(keys: Any, lists: Lists, wanted: Any) -> Any:
+    """The places of as many of the least keys of each row, the least first. Of blocks of a long row the least keys are taken:
+    none of those that are wanted is greater than as many of these, so that few keys are left to sort."""
+    rows, lengths = np.arange(len(lists)), lists.lengths
+    blocks = np.where(lengths > 2 * _BLOCKS * wanted, _BLOCKS * wanted, np.minimum(lengths, 1))
+    if not blocks.any():
         return np.zeros(0, np.int64)
-    lengths, wanted = lists.lengths[has], wanted[has]
-    begins = np.cumsum(lengths) - lengths
-    found = np.zeros((len(lengths), int(wanted.max())), np.int64)
-    for number in range(found.shape[1]):
-        equal = np.flatnonzero(keys == np.repeat(np.minimum.reduceat(keys, begins), lengths))
-        rows = lists.rows[equal]
-        first = equal[np.append(True, rows[1:] != rows[:-1])]
-        found[:, number] = first
-        keys[first] = _GONE
-    return found[np.arange(found.shape[1]) < wanted[:, None]]
+    row, number = np.repeat(rows, blocks), _numbered(blocks)
+    begins = (np.cumsum(lengths) - lengths)[row] + number * lengths[row] // blocks[row]
+    least = np.minimum.reduceat(keys, begins)
+    least = least[np.lexsort((least, row))]
+    limits = np.full(len(lists), _LAST)
+    is_long = blocks > 1
+    limits[is_long] = least[(np.cumsum(blocks) - blocks + wanted - 1)[is_long]]
+    (near,) = np.nonzero(keys <= np.repeat(limits, lengths))
+    row = lists.rows[near]
+    counts = np.bincount(row, minlength=len(lists))
+    return near[np.lexsort((keys[near], row))][_numbered(counts) < np.repeat(wanted, counts)]
+
+
+def _numbered(counts: Any) -> Any:
+    """0, 1, ... for each count, one after another."""
+    return np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
 def _wanted(n: Vector, rows: int, there: Lists) -> Any:

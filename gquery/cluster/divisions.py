@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from itertools import islice
 from typing import Protocol
 
 from gquery import tuning
@@ -60,8 +61,8 @@ class Divisions:
     def _found(self, table: ClusterTable) -> ValueCut | None:
         if self.ranks == 1:
             return None
-        fields = [f for f in range(len(table.schema.fields)) if may_be_sorted(table.source, f)]
-        fields = fields[: tuning.cluster.sorted_fields]
+        possible = (f for f in range(len(table.schema.fields)) if may_be_sorted(table.source, f))
+        fields = list(islice(possible, tuning.cluster.sorted_fields))
         for field in fields:
             bounds = table.source.statistics(field).bounds
             like = [b for b, other in self._bounds.items() if bounds is not None and _are_alike(bounds, other)]

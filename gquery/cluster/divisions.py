@@ -13,10 +13,10 @@ from itertools import islice
 from typing import Protocol
 
 from gquery import tuning
-from gquery.cluster.sorted_rows import ValueCut, may_be_sorted
+from gquery.cluster.sorted_rows import ValueCut, about_even, may_be_sorted
 from gquery.cluster.tables import ClusterTable, FileTable
 from gquery.columns.table import TableSource
-from gquery.distributed.cuts import even, has_values, is_about_even
+from gquery.distributed.cuts import has_values, is_about_even
 from gquery.errors import InternalError
 from gquery.expression.types import Bounds
 
@@ -48,7 +48,7 @@ class Divisions:
     def first_starts(self, table: ClusterTable) -> tuple[int, ...]:
         """The rows at which each rank begins, and their number: those of the cut that is made first."""
         first = self._first(table)
-        return even(table.rows, self.ranks) if first is None else first.starts
+        return about_even(table.source.all_groups, self.ranks) if first is None else first.starts
 
     def _first(self, table: ClusterTable) -> ValueCut | None:
         """The cut by the first sorted field; None where there is none, or its values are too few."""

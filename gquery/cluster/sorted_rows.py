@@ -6,15 +6,18 @@ row groups of visits, by the extremes of their visits         where does 2500 be
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 
 import numpy as np
 
+from gquery import tuning
 from gquery.distributed.cuts import even, has_values
 from gquery.expression.frozen import frozen_open
 from gquery.expression.types import DType, Kind
 from gquery.io.parquet import ParquetPart, ParquetSource
+from gquery.io.parquet_files import RowGroup
 
 _FIRST_GROUPS = 8  # of a file that show most columns to be in no order
 
@@ -46,6 +49,20 @@ def may_be_sorted(source: ParquetSource, field: int) -> bool:
     return source.rows > 0
 
 
+def about_even(groups: Sequence[RowGroup], ranks: int) -> tuple[int, ...]:
+    """The rows at which each rank begins, and their number: evenly, but where a row group begins that is near. One that
+    lies on two ranks is read by both."""
+    borders = [0, *accumulate(g.rows for g in groups)]
+    rows = borders[-1]
+    near = tuning.cluster.near_border * rows / ranks
+
+    def moved(row: int) -> int:
+        at = min(borders[max(bisect_left(borders, row) - 1, 0) :][:2], key=lambda border: abs(border - row))
+        return at if abs(at - row) <= near else row
+
+    return tuple(map(moved, even(rows, ranks)))
+
+
 def _is_exact(dtype: DType) -> bool:
     """Whether footers tell the exact extremes of integers: those of timestamps may be rounded."""
     return dtype.is_integer or dtype.is_decimal or dtype.kind is Kind.DATE
@@ -62,8 +79,8 @@ class SortedRows:
         self._read: dict[int, np.ndarray] = {}
 
     def cut(self, ranks: int) -> ValueCut:
-        """The rows in so many parts, cut at the values that stand where even parts begin."""
-        bounds = tuple([self._at(row) for row in even(self._firsts[-1], ranks)[1:-1]])
+        """The rows in so many parts, cut at the values that stand where about even parts begin."""
+        bounds = tuple([self._at(row) for row in about_even(self._groups, ranks)[1:-1]])
         return ValueCut(self._field, bounds, (0, *self.below(bounds), self._firsts[-1]))
 
     def below(self, bounds: Sequence[int]) -> tuple[int, ...]:

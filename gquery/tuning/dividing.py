@@ -196,6 +196,11 @@ class Clusters(Record):
     sorted_fields: int = number(
         4, "fields", "that may be sorted, by their footers, and are looked at for a cut of a table"
     )
+    near_border: float = number(
+        0.05,
+        "of a rank's rows",
+        "from where a row group begins to where a table would be cut evenly, at most: it is cut there",
+    )
     alike: float = number(
         0.9,
         "share",

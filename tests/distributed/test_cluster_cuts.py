@@ -18,12 +18,12 @@ from gquery.cluster import direct, worker
 from gquery.cluster.divisions import Divisions
 from gquery.cluster.engine import this_engine
 from gquery.cluster.moving import packed
-from gquery.cluster.sorted_rows import SortedRows, UnsortedError, ValueCut, may_be_sorted
+from gquery.cluster.sorted_rows import SortedRows, UnsortedError, ValueCut, about_even, may_be_sorted
 from gquery.cluster.tables import ClusterTable, Described, FileTable, agreed
 from gquery.columns.table import ColumnStatistics, Dictionary
-from gquery.distributed.cuts import even
 from gquery.expression.types import VARCHAR, Bounds, PhysicalType
 from gquery.io.parquet import ParquetPart, ParquetSource
+from gquery.io.parquet_files import RowGroup
 from tests.support.harness import compare
 from tests.support.tuned import Tune
 from tests.support.two_workers import two_workers
@@ -59,10 +59,19 @@ def test_rows_are_found_by_their_values(keys: list[int], group: int, ranks: int,
     source = written(tmp_path / "t.parquet", {"k": keys}, group)
     assert may_be_sorted(source, 0)
     cut = SortedRows(source, 0).cut(ranks)
-    assert cut.bounds == tuple([keys[at] for at in even(300, ranks)[1:-1]])
+    assert cut.bounds == tuple([keys[at] for at in about_even(source.all_groups, ranks)[1:-1]])
     assert cut.starts == (0, *[sum(k < b for k in keys) for b in cut.bounds], 300)
     bounds = [-(10**9), min(keys), max(keys), max(keys) + 1, 250]
     assert SortedRows(source, 0).below(bounds) == tuple([sum(k < b for k in keys) for b in bounds])
+
+
+def test_tables_are_cut_where_a_row_group_begins_that_is_near() -> None:
+    groups = [RowGroup(n, 0, n, rows) for n, rows in enumerate([100, 96, 104, 100])]
+    assert about_even(groups, 2) == (0, 196, 400)
+    assert about_even(groups, 4) == (0, 100, 196, 300, 400)
+    assert about_even(groups, 3) == (0, 133, 266, 400)
+    assert about_even([RowGroup(0, 0, 0, 100)], 3) == (0, 33, 66, 100) and about_even([], 2) == (0, 0, 0)
+    assert about_even(groups[:1], 1) == (0, 100)
 
 
 def test_no_row_group_is_read_that_cannot_hold_the_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

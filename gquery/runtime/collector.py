@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from functools import cache
+from itertools import chain, compress, starmap
 
 _lock = threading.Lock()
 _paused = 0  # callers, of all threads
@@ -50,9 +51,19 @@ def trees(kinds: Collection[type]) -> Iterator[None]:
         yield
         if not _can_track() or gc.get_count()[0] > _MOST_YOUNG:
             return
-        made = [o for o in gc.get_objects(generation=0) if type(o) in kinds]  # no collection has aged them
+        made = _young(frozenset(kinds))
         tuples = [o for o in gc.get_referents(*made) if type(o) is tuple]
         deque(map(_calls()[0], [*made, *tuples]), maxlen=0)
+
+
+def _young(kinds: frozenset[type]) -> list[object]:
+    """The objects of these kinds that no collection has aged. They are listed, looked through and let go of in one call of
+    C's, in which no other thread goes on: a tuple that one makes of a generator must be held by nobody else when that ends
+    (SystemError)."""
+    listed: list[object] = []
+    lists = map(listed.extend, map(gc.get_objects, (0,)))
+    found = compress(listed, map(kinds.__contains__, map(type, listed)))
+    return list(chain(lists, found, starmap(listed.clear, ((),))))[1:-1]
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import field
 from functools import cached_property, lru_cache
 from types import CodeType
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from gquery.expression.frozen import frozen, frozen_open
 from gquery.kernels import ir
@@ -33,10 +33,6 @@ class Parameter:
     def number(self, value: float) -> int | float:
         """A number as a launch takes it for this scalar."""
         return float(value) if self.type == "f64" else int(value)
-
-
-TREES: frozenset[type] = frozenset((*get_args(ir.Expression), *get_args(ir.Statement), Parameter)) - {ir.Claim}
-"""What kernels are made of by the thousand: records that hold text, numbers and one another."""
 
 
 @frozen_open

@@ -20,7 +20,7 @@ from gquery.kernels import ir
 from gquery.kernels.bindings import Binding, Constant, ErrorSite, SlotConstant, StatePart
 from gquery.kernels.code import Code
 from gquery.kernels.interleave import interleaved
-from gquery.kernels.kernel import TREES, Kernel, Parameter
+from gquery.kernels.kernel import Kernel, Parameter
 from gquery.kernels.marks import filters
 from gquery.kernels.prefetch import lookup
 from gquery.kernels.render import condition, described, render
@@ -114,7 +114,7 @@ def units(pipeline: Pipeline, target: str, counted: bool = False) -> tuple[Unit,
         return ()
     behind = behind_selection(pipeline)
     made = passes(behind, target)
-    with collector.trees(TREES):  # kernels stay
+    with collector.paused():  # kernels stay
         if pipeline.selection_steps:
             return _selection(pipeline, target), *_each(behind, made, target, counted, ir.Name("r"))
         return _each(pipeline, made, target, counted, ir.ROW)

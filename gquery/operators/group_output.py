@@ -34,7 +34,7 @@ from gquery.kernels.bindings import (
 )
 from gquery.kernels.builtin import scans
 from gquery.kernels.code import Code
-from gquery.kernels.kernel import TREES, ElementType, Kernel
+from gquery.kernels.kernel import ElementType, Kernel
 from gquery.kernels.readback import Count, read_scalar
 from gquery.kernels.stored import element_type, store
 from gquery.kernels.targets import get_target
@@ -51,7 +51,6 @@ from gquery.operators.materialize import POSITION
 from gquery.planner.aggregates import has_plain_count
 from gquery.planner.layouts import null_key
 from gquery.planner.physical import Group
-from gquery.runtime import collector
 from gquery.runtime.records import dataclass, replace
 
 Values = tuple[Array, Array | None]
@@ -111,10 +110,6 @@ class GroupOutput:
     @cached_property
     def unit(self) -> tuple[Kernel, dict[str, Binding], tuple[ErrorSite, ...]]:
         """The kernel, what its parameters stand for, and what its errors mean."""
-        with collector.trees(TREES):
-            return self._unit()
-
-    def _unit(self) -> tuple[Kernel, dict[str, Binding], tuple[ErrorSite, ...]]:
         code = Code(self.target)
         if self.sink.layout == "row-id hash":
             slot = code.let(code.call("i64", ir.Load(code.pointer("u32", StatePart("slots_in_order"), "c"), ir.ROW)))

@@ -11,17 +11,14 @@ import sys
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
-from itertools import chain, compress, starmap
 
 _lock = threading.Lock()
 _paused = 0  # callers, of all threads
 _was_on = False
 _makes_permanent = False
 _seen = 0  # objects, the last time that they were listed
-_MOST_YOUNG = 100_000  # objects that are worth a list of them: of more somebody else has stopped the collector
 
 
 @contextmanager
@@ -40,30 +37,6 @@ def paused() -> Iterator[None]:
             _paused -= 1
             if _paused == 0 and _was_on:
                 gc.enable()
-
-
-@contextmanager
-def trees(kinds: Collection[type]) -> Iterator[None]:
-    """As `paused`. Records of these kinds that the block makes are trees: what they hold leads back to none of them. So they are
-    freed as soon as nobody holds them, and no collection looks at them, or at their tuples, as long as they are there: a process
-    that has asked a hundred queries has 300,000."""
-    with paused():
-        yield
-        if not _can_track() or gc.get_count()[0] > _MOST_YOUNG:
-            return
-        made = _young(frozenset(kinds))
-        tuples = [o for o in gc.get_referents(*made) if type(o) is tuple]
-        deque(map(_calls()[0], [*made, *tuples]), maxlen=0)
-
-
-def _young(kinds: frozenset[type]) -> list[object]:
-    """The objects of these kinds that no collection has aged. They are listed, looked through and let go of in one call of
-    C's, in which no other thread goes on: a tuple that one makes of a generator must be held by nobody else when that ends
-    (SystemError)."""
-    listed: list[object] = []
-    lists = map(listed.extend, map(gc.get_objects, (0,)))
-    found = compress(listed, map(kinds.__contains__, map(type, listed)))
-    return list(chain(lists, found, starmap(listed.clear, ((),))))[1:-1]
 
 
 @contextmanager
@@ -102,7 +75,8 @@ def _are_many(objects: int) -> bool:
 
 
 def _others_run() -> bool:
-    """Whether another thread may make objects meanwhile."""
+    """Whether another thread may make objects meanwhile. One that makes a tuple of a generator fails with a SystemError where a
+    list of all objects holds that tuple too."""
     return len(sys._current_frames()) > 1
 
 
@@ -113,21 +87,14 @@ def _can_track() -> bool:
 
 def _unfreeze(objects: list[object]) -> None:
     """Give objects back to the collector, as new ones; not weak proxies, which stand for nothing once their object is gone."""
-    untrack, track = _calls()
-    tracked = [o for o in objects if gc.is_tracked(o) and type(o) not in weakref.ProxyTypes]
-    # one after the other without a step of Python's between, as a dictionary that is changed tracks itself
-    deque(zip(map(untrack, tracked), map(track, tracked), strict=True), maxlen=0)
-
-
-@cache
-def _calls() -> tuple[Callable[[object], None], Callable[[object], None]]:
-    """What takes an object from the collector, and what gives it one."""
     import ctypes
 
     untrack, track = ctypes.pythonapi.PyObject_GC_UnTrack, ctypes.pythonapi.PyObject_GC_Track
     for call in (untrack, track):
         call.argtypes, call.restype = (ctypes.py_object,), None
-    return untrack, track
+    tracked = [o for o in objects if gc.is_tracked(o) and type(o) not in weakref.ProxyTypes]
+    # one after the other without a step of Python's between, as a dictionary that is changed tracks itself
+    deque(zip(map(untrack, tracked), map(track, tracked), strict=True), maxlen=0)
 
 
 def _age() -> None:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import weakref
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,7 @@ import pytest
 import gquery
 from gquery import tuning
 from gquery.runtime import collector
-from gquery.runtime.collector import paused, permanent, trees
+from gquery.runtime.collector import paused, permanent
 
 
 def test_it_rests_within_and_works_behind() -> None:
@@ -139,51 +139,6 @@ def test_what_a_block_makes_is_permanent_and_a_circle_from_before_is_found(monke
     finally:
         gc.unfreeze()
         gc.freeze()  # what was there before the tests, and more
-
-
-@dataclass(slots=True)
-class Leaf:
-    """A record of a tree; ``rest`` are others."""
-
-    rest: tuple[object, ...] = ()
-
-
-def test_trees_are_left_alone_and_freed() -> None:
-    class Circle:
-        itself: object = None
-
-    with trees({Leaf}):
-        tree, circle = Leaf((Leaf(), [])), Circle()
-        circle.itself = circle
-    leaf, other = tree.rest
-    assert not any(map(gc.is_tracked, (tree, tree.rest, leaf)))
-    assert gc.is_tracked(circle) and gc.is_tracked(other) and gc.isenabled()
-    gone = weakref.ref(circle)
-    del circle
-    gc.collect()
-    assert gone() is None
-
-
-def test_nothing_is_looked_for_where_somebody_has_stopped_it_long_ago(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gc, "get_count", lambda: (10**6, 0, 0))
-    with trees({Leaf}):
-        tree = Leaf()
-    assert gc.is_tracked(tree)
-
-
-def test_nodes_of_kernels_are_left_alone_and_freed_with_them() -> None:
-    """They lead back to none of them: a kernel is gone as soon as nobody holds it."""
-    with gquery.connect("cpu") as connection:
-        connection.register("t", {"k": [1, 2, 3], "v": [4, 5, 6]})
-        made = list(connection.kernels("SELECT k, sum(v) FROM t WHERE v > 4 GROUP BY k", target="cuda"))
-    nodes = [n for kernel in made for n in (*kernel.written, *kernel.parameters)]
-    assert len(nodes) > 10
-    assert not any(map(gc.is_tracked, nodes))
-    del nodes
-    with paused():
-        gone = [weakref.ref(kernel) for kernel in made]
-        del made
-        assert all(kernel() is None for kernel in gone)
 
 
 def test_a_process_with_too_many_objects_lists_them_once(monkeypatch: pytest.MonkeyPatch) -> None:

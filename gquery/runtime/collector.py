@@ -13,11 +13,6 @@ import weakref
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-<<<<<<< HEAD
-=======
-from functools import cache
-from itertools import chain, compress, repeat
->>>>>>> 52cbf2b7 (What the collector leaves alone is found without holding tuples that other threads fill)
 
 _lock = threading.Lock()
 _paused = 0  # callers, of all threads
@@ -45,33 +40,6 @@ def paused() -> Iterator[None]:
 
 
 @contextmanager
-<<<<<<< HEAD
-=======
-def trees(kinds: Collection[type]) -> Iterator[None]:
-    """As `paused`. Records of these kinds that the block makes are trees: what they hold leads back to none of them. So they are
-    freed as soon as nobody holds them, and no collection looks at them, or at their tuples, as long as they are there: a process
-    that has asked a hundred queries has 300,000."""
-    with paused():
-        yield
-        if not _can_track() or gc.get_count()[0] > _MOST_YOUNG:
-            return
-        made = _young(kinds)
-        tuples = [o for o in gc.get_referents(*made) if type(o) is tuple]
-        deque(map(_calls()[0], [*made, *tuples]), maxlen=0)
-
-
-def _young(kinds: Collection[type]) -> list[object]:
-    """The objects of these kinds that no collection has aged. Among the others are tuples that threads are about to fill, which
-    fail where somebody else holds theirs (SystemError). So all are listed, looked at and let go of within one call of C's, in which
-    no other thread runs. They are listed twice, for themselves and for their types: what is new in the second list stands behind
-    the first's end. It is gone through to its own end, and let go of there."""
-    objects, again = (chain.from_iterable(map(gc.get_objects, (0,))) for _ in range(2))
-    are_wanted = map(kinds.__contains__, map(type, again))
-    return list(chain(compress(objects, are_wanted), compress(are_wanted, repeat(False))))
-
-
-@contextmanager
->>>>>>> 52cbf2b7 (What the collector leaves alone is found without holding tuples that other threads fill)
 def permanent() -> Iterator[None]:
     """What the block makes stays until the process ends, so no collection looks at it again: modules. The interpreter's end
     would go through it three times, 0.1 s. Everything that was there before is collected as ever: a file that is only held

@@ -6,14 +6,8 @@ import gc
 import subprocess
 import sys
 import threading
-import time
 import weakref
-<<<<<<< HEAD
 from dataclasses import replace
-=======
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
->>>>>>> 52cbf2b7 (What the collector leaves alone is found without holding tuples that other threads fill)
 from pathlib import Path
 
 import pytest
@@ -176,34 +170,3 @@ def test_a_proxy_of_what_is_gone_does_no_harm(monkeypatch: pytest.MonkeyPatch) -
     with tuning.using(replace(tuning.startup, collected_before=10**9)), permanent():
         made = [proxy]
     assert len(made) == 1
-
-
-def test_threads_that_fill_tuples_meanwhile_do_not_fail() -> None:
-    """A tuple that a thread is filling is among the young objects; who held it for a moment made that thread fail."""
-
-    class Node:
-        pass
-
-    before, ends = sys.getswitchinterval(), time.monotonic() + 3
-    made: list[list[Node]] = []
-
-    def fill() -> list[SystemError]:
-        failed: list[SystemError] = []
-        while time.monotonic() < ends:
-            try:
-                assert len(tuple(i for i in range(30))) == 30
-            except SystemError as error:
-                failed.append(error)
-        return failed
-
-    sys.setswitchinterval(1e-6)
-    try:
-        with ThreadPoolExecutor(1) as threads:
-            filling = threads.submit(fill)
-            while not filling.done():
-                with trees(frozenset({Node})):
-                    made.append([Node() for _ in range(50)])
-            assert filling.result() == []
-    finally:
-        sys.setswitchinterval(before)
-    assert made

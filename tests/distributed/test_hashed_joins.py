@@ -19,6 +19,7 @@ from gquery.operators import heavy_keys, partition_rows
 from gquery.planner.physical import Pipeline, Program, ReadStage
 from tests.support.faults import failing_allocations
 from tests.support.harness import assert_same, connect
+from tests.support.marks import in_turns
 from tests.support.tuned import Tune
 
 RNG = np.random.default_rng(16)
@@ -117,8 +118,10 @@ def program_of(sql: str, db: gquery.Connection) -> Program:
 SLOW = [pytest.param(n, marks=pytest.mark.slow) for n in (2, 4)]
 
 
-@pytest.mark.parametrize("ranks", [3, 8, *SLOW])
-@pytest.mark.parametrize("sql", HASHED)
+OTHERS = [pytest.param(sql, n, marks=pytest.mark.slow) for sql in HASHED for n in (2, 4)]
+
+
+@pytest.mark.parametrize(("sql", "ranks"), [*in_turns(2, HASHED, (3, 8)), *OTHERS])
 def test_answers(sql: str, ranks: int) -> None:
     assert_same(sql, TABLES, targets=("python",), ranks=(ranks,))
     assert by_hash(program_of(sql, connect("python", ranks, TABLES))), "nothing is exchanged"

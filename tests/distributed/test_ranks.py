@@ -15,6 +15,7 @@ from gquery import tuning
 from gquery.execution import ranked
 from tests.support.faults import failing_allocations
 from tests.support.harness import assert_same
+from tests.support.marks import in_turns
 from tests.support.tuned import Tune
 
 ROWS = 500
@@ -83,8 +84,7 @@ ORDERED = (
 )
 
 
-@pytest.mark.parametrize("ranks", [2, 3, 4, 8])
-@pytest.mark.parametrize("sql", QUERIES)
+@pytest.mark.parametrize(("sql", "ranks"), in_turns(2, QUERIES, (2, 3, 4, 8)))
 def test_answers(sql: str, ranks: int) -> None:
     assert_same(sql, TABLES, targets=("python",), ranks=(ranks,))
 

@@ -64,7 +64,7 @@ def _table(tables: dict[str, pa.Table], sql: str) -> JoinTable:
 
 KINDS = ("JOIN", "LEFT JOIN", "FULL JOIN", "SEMI JOIN", "ANTI JOIN")
 COLUMNS = ("small", "flag, kind", "small, flag, money, kind, same", "wide", "x, small", "same")
-HELD = [  # a kind and columns meet one of the keys each, but in the slow tests
+HELD = [  # a kind and columns meet one of the keys, and both in the slow tests
     pytest.param(
         key, kind, columns, marks=[pytest.mark.slow] if (n + k + c) % 2 or kind in ("LEFT JOIN", "SEMI JOIN") else []
     )

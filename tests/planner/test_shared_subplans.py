@@ -23,6 +23,7 @@ from gquery.planner.verify_program import verify_program
 from gquery.profile.explain import explain
 from tests.support.cases import read_cases
 from tests.support.harness import assert_error, assert_same
+from tests.support.marks import in_turns
 from tests.support.plans import bound
 
 
@@ -69,8 +70,7 @@ USES = (
 )
 
 
-@pytest.mark.parametrize("use", USES)
-@pytest.mark.parametrize("body", BODIES)
+@pytest.mark.parametrize(("body", "use"), in_turns(2, BODIES, USES))
 def test_two_uses_are_two_relations(body: str, use: str) -> None:
     names = "(x, w)" if body == "values" else ""
     assert_same(f"WITH u{names} AS ({BODIES[body]}) {use}", tables(), targets=("python",), ranks=(3,))

@@ -381,7 +381,7 @@ def python_value(dtype: DType, physical: Any) -> Any:
         case Kind.BOOLEAN:
             return bool(physical)
         case Kind.DECIMAL:
-            return Decimal(int(physical)).scaleb(-dtype.scale)
+            return Decimal(f"{int(physical)}E{-dtype.scale}")  # of a text it is exact; `scaleb` rounds to 28 digits
         case Kind.DATE:
             return datetime.date(1970, 1, 1) + datetime.timedelta(days=int(physical))
         case Kind.TIMESTAMP:

@@ -15,7 +15,7 @@ from gquery.device.array import Array
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device
 from gquery.expression.expr import Literal
-from gquery.expression.facts import INT64_BITS, power_of_ten
+from gquery.expression.facts import power_of_ten
 from gquery.expression.types import Kind, PhysicalType, Register, register_for
 from gquery.kernels.builtin import gathers, wide_arrays
 from gquery.kernels.builtin.define import builtin_kernel, launch, namespace
@@ -134,10 +134,7 @@ def _between_wide(low: ColumnData, high: ColumnData, weight: Array, there: Array
     xp = device.xp
     a, b = (c.data.on(device).reshape(-1, 2) for c in (low, high))
     value = wide_arrays.f64_from_i128(a) * (1.0 - weight) + wide_arrays.f64_from_i128(b) * weight
-    value = xp.trunc(value)
-    upper = xp.floor(value / 2.0**INT64_BITS)
-    lower = (value - upper * 2.0**INT64_BITS).astype(np.uint64).view(np.int64)
-    made = xp.stack((lower, upper.astype(np.int64)), axis=1)
+    made = wide_arrays.i128_from_f64(xp.trunc(value))
     is_between = (weight > 0) & (a != b).any(axis=1)
     made = xp.where(is_between[:, None], made, a)
     result: Array = xp.ascontiguousarray(xp.where(there[:, None] > 0, made, 0)).reshape(-1)

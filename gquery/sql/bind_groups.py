@@ -73,6 +73,7 @@ class GroupedScope:
         self._by_expr, self._by_itself = ByExpr(), ByExpr()
         self._written: list[tuple[exp.Expr, Column]] = []
         self._by_call: dict[AggregateCall, Column] = {}
+        self._groupings: set[Expr] = set()  # over the groups' columns already: their numbers are no keys
         self._own = scope.own_ids()
         self._made: set[int] = set()
 
@@ -143,6 +144,8 @@ class GroupedScope:
                 test = call("ne", bit, Literal(0, BIGINT))
                 one = Case(((test, Literal(1 << weight, BIGINT)),), Literal(0, BIGINT))
                 result = one if weight == 0 else call("add", one, result)
+        if self.sets is not None:
+            self._groupings.add(result)
         return result
 
     def lift(self, e: Expr) -> Expr:
@@ -153,6 +156,8 @@ class GroupedScope:
         """``done``: what was made of expressions with children, by identity."""
         if (known := done.get(id(e))) is not None:
             return known
+        if e in self._groupings:
+            return e
         key = self._by_expr.get(e)
         if key is not None:
             return key

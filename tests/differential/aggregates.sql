@@ -269,6 +269,8 @@ select quantile_cont(x, 0.53), quantile_cont(x, 0.47), median(x) from (values (9
 
 select quantile_cont(x, 0.3), quantile_cont(x, [0.1, 0.7]), median(x) from (values (-9.25::decimal(30,6)), (-2.25::decimal(30,6)), (-8.5::decimal(30,6)), (10.01::decimal(30,6))) v(x)
 
+select median(x), quantile_cont(x, [0.25, 0.75, 1]) from (values (-0.25::decimal(38,2)), (0.01), (-36893488147419103.04), (999999999999999999999999999999999999.99)) v(x)
+
 select list(id), string_agg(id::varchar, ','), first(id), last(id) from (select id from t order by id % 7 desc, id)
 
 select id % 3 as k, list(id), last(id) from (select id from t order by id % 5, id desc) group by 1

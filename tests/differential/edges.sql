@@ -142,3 +142,5 @@ select try_cast(v.x as real) from (values (1e300), (-1e300), (3.4028235e38), (3.
 
 -- one rank
 select avg(d38), avg(d38 / 1), sum(s38), avg(s38) from decs
+
+select x from (values (0.01), (999999999999999999999999999999999999.99), (-1234567890123456789012345678901234.56)) v(x)

@@ -123,3 +123,7 @@ select x + 1 c0, x + 1 c1, count(*) n, grouping(x + 1) g from t group by rollup(
 select x c0, x c1, sum(count(*)) over (partition by c1) n from t group by cube(1, 2)
 
 select x c0, cast(x as bigint) c1, grouping_id(x) g, grouping(cast(x as bigint)) h, count(*) n from t group by cube(1, 2)
+
+select try_cast(false as bigint) as z, grouping(x), grouping_id(x, w), count(*) from t group by grouping sets ((z, x), (x, w), ())
+
+select 4294967296 as big, 1::bigint as one, grouping(x, w, one, big) from t group by cube(x, w, big, one)

@@ -158,6 +158,8 @@ def test_128_bits(device: str) -> None:
     assert wide_arrays.i128_within(wide, -(2**127), 2**127 - 1)
     assert not wide_arrays.i128_within(wide, -(2**127) + 1, 2**127 - 1)
     assert not wide_arrays.i128_within(wide, -(2**127), 2**127 - 2)
+    halves = [-12, 12, -(2**52), 2**53 - 1, -(2**64), 1 - 2**53, -(2**64) - 2**20, 2**126 + 2**80, 2**80 - 2**126, 0]
+    assert integers(wide_arrays.i128_from_f64(on(device, np.array(halves, float)))) == halves
     small = np.array([5, -5, 2**62, -(2**63)])
     assert integers(wide_arrays.i128_from_i64(on(device, small))) == small.tolist()
 

@@ -77,6 +77,22 @@ def f64_from_i128(wide: Array) -> Array:
     return values
 
 
+def i128_from_f64(values: Array) -> Array:
+    """Whole doubles as 128-bit integers, which have to hold them.
+
+    The magnitude is cut in two words, which is exact. Of a negative double it is not: -12 + 2**64 is no double.
+    """
+    xp = namespace(values)
+    magnitude = xp.abs(values)
+    upper = xp.floor(magnitude / 2.0**64)
+    low = (magnitude - upper * 2.0**64).astype(np.uint64).view(np.int64)
+    high = upper.astype(np.int64)
+    negative = values < 0
+    high = xp.where(negative, ~high + (low == 0), high)
+    wide: Array = xp.stack((xp.where(negative, -low, low), high), axis=1)
+    return wide
+
+
 def i128_within(wide: Array, low: int, high: int) -> bool:
     """Whether every 128-bit integer lies in low..high: for what is only checked (see `scans.is_any`)."""
     return not is_any(_less(wide, low) | _greater(wide, high))

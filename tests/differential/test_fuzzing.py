@@ -8,13 +8,25 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
+from dataclasses import replace
 
 import duckdb
 import pytest
 
 from gquery.planner.optimizer import RULES
 from tests.fuzzing.campaign import Campaign
-from tests.fuzzing.check import DATA_ERRORS, KINDS, Engine, fault, make, of_seed, run
+from tests.fuzzing.check import (
+    DATA_ERRORS,
+    KINDS,
+    Case,
+    Engine,
+    Outcome,
+    are_same_but_for_ties,
+    fault,
+    make,
+    of_seed,
+    run,
+)  # fmt: skip
 from tests.fuzzing.constructs import CONSTRUCTS
 from tests.fuzzing.data import INT, tables
 from tests.fuzzing.engines import Choice
@@ -70,6 +82,30 @@ def test_on_a_gpu(batch: int) -> None:
 
 
 # ---- the fuzzer itself -------------------------------------------------------------------------------------------
+
+
+def test_the_same_rows_may_be_numbered_in_two_ways() -> None:
+    """By two windows, if there are such rows: what each of them gives is the same, and so is the number of rows of QUALIFY."""
+    case = Case("windows", 0, ("SELECT",), False, (), ("SELECT",), "SELECT TRUE")
+    types, want = ["INTEGER", "INTEGER"], [(1, 1), (2, 2)]
+    assert are_same_but_for_ties(case, [(1, 2), (2, 1)], want, types)
+    assert not are_same_but_for_ties(case, [(1, 2), (2, 2)], want, types)
+    assert not are_same_but_for_ties(replace(case, ties="SELECT FALSE"), [(1, 2), (2, 1)], want, types)
+    assert not are_same_but_for_ties(replace(case, ties=""), [(1, 2), (2, 1)], want, types)
+    qualified = replace(case, sql=("SELECT QUALIFY",))
+    assert are_same_but_for_ties(qualified, [(1, 2), (3, 1)], want, types)
+    assert not are_same_but_for_ties(qualified, [(1, 2)], want, types)
+
+
+def test_whether_rows_are_the_same_is_asked_of_windows_with_several_orders() -> None:
+    cases = [case for seed in range(400) if (case := of_seed(seed)).ties]
+    answers = {row for case in cases for row in oracle(tables(case.sets)).execute(case.ties).fetchall()}
+    assert {case.kind for case in cases} == {"windows"} and answers == {(True,), (False,)}
+
+
+def test_integers_that_are_decimals_are_told_in_scripts_too() -> None:
+    sql = ("CREATE OR REPLACE TABLE z AS SELECT i8, eu64 FROM r", "SELECT greatest(i8, eu64) FROM z")
+    assert run(Case("changes", 0, sql, False, (), sql), Engine()) == Outcome("same")
 
 
 def test_what_may_fail_is_told() -> None:

@@ -56,6 +56,8 @@ class Grammar:
         self._once: set[str] = set()  # those of many rows: twice would be millions
         self.own: tuple[str, tuple[str, ...]] | None = None  # a table that a script has made, and its columns
         self.otherwise: dict[str, str] = {}  # what DuckDB is asked in place of a relation
+        self.row_orders: set[str] = set()  # of windows that number rows
+        self.ties = ""  # asks whether some rows are the same, which two such orders may number in two ways
         self._aliases = 0
 
     def fresh(self, stem: str) -> str:
@@ -157,6 +159,8 @@ class Grammar:
             items, clause = named(items)
         qualify = f" QUALIFY {qualified(self, names)}" if tape.chance(20) else ""
         where = f" WHERE {' AND '.join(terms)}" if terms else ""
+        if len(self.row_orders) > 1:
+            self.ties = f"SELECT count(*) > count(DISTINCT row({', '.join(n.sql for n in names)})) FROM {source}{where}"
         return f"SELECT {', '.join(f'{item} AS c{n}' for n, item in enumerate(items))} FROM {source}{where}{clause}{qualify}"
 
     def select(self, outer: Names, depth: int, want: list[str] | None = None) -> tuple[str, list[str]]:

@@ -21,6 +21,7 @@ class Writer(Protocol):
     """The grammar around a window."""
 
     tape: Tape
+    row_orders: set[str]  # that number rows, with what they part them by
 
     def column(self, kind: str, names: Names, outer: Names, small: bool = False) -> str: ...
 
@@ -44,6 +45,7 @@ def window(write: Writer, kind: str, names: Names) -> str:
     if tape.chance(45):
         return _cast(kind, _over(_plain(write, kind, names), f"{by}{_of_peers(write, names)}"))
     every = _order(tape, [n.sql for n in names])
+    write.row_orders.add(f"{by}{every}")
     if tape.chance(50):
         return f"{_of_row(write, kind, names)} OVER ({by}{every}{_rows(tape) if tape.chance(40) else ''})"
     if kind == STR and tape.chance(40):

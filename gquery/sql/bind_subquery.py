@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Protocol
 
 from sqlglot import exp
@@ -24,7 +25,7 @@ from gquery.expression.expr import (
     new_column,
 )
 from gquery.expression.traverse import conjunction, disjunction
-from gquery.expression.types import BOOLEAN, NULL, Kind
+from gquery.expression.types import BOOLEAN, NULL, DType, Kind
 from gquery.functions import aggregate, call, cast, unified
 from gquery.functions.casts import unify
 from gquery.functions.comparison_keys import comparable
@@ -122,7 +123,7 @@ class SubqueryBinder(ABC):
         targets: list[tuple[Column, Expr]] = []
         casted: list[Expr] = []
         for a, c in zip(args, query.outputs, strict=True):
-            dtype = unify((a, c), comparing=True, ordering=True)
+            dtype = _met_in((a, c), ordering=True)
             if dtype is None:
                 raise BindError(f"cannot compare {a.dtype} with {c.dtype} in IN; an explicit CAST is required")
             casted.append(comparable(cast(a, dtype)))
@@ -168,7 +169,7 @@ class SubqueryBinder(ABC):
             case "eq":
                 return conjunction((self._all("ge", x, query), self._all("le", x, query)))
         extreme = self._over(query, "max" if op in ("gt", "ge") else "min", with_argument=True)
-        holds = call(op, x, extreme)
+        holds = call(op, *_met((x, extreme), "a comparison"))
         rows, values = self._over(query, "count", with_argument=False), self._over(query, "count", with_argument=True)
         branches = (
             (call("eq", rows, integer_literal(0)), TRUE),
@@ -189,7 +190,7 @@ class SubqueryBinder(ABC):
     def _listed(self, node: exp.Expr, items: list[exp.Expr]) -> Expr:
         """``x op ANY [a, b]`` and ``x op ALL [a, b]``: one of the comparisons holds, or all of them do."""
         op = QUANTIFIED[type(node)]
-        x, *values = unified([self.bind(node.this), *(self.bind(n) for n in items)], "ANY", comparing=True)
+        x, *values = _met([self.bind(node.this), *(self.bind(n) for n in items)], "ANY")
         tests = tuple(call(op, x, v) for v in values)
         if node.expression.name.lower() == "all":
             return conjunction(tests) if tests else TRUE
@@ -223,10 +224,7 @@ class SubqueryBinder(ABC):
         if len(left) != len(right):
             raise BindError(f"a row of {len(left)} values is compared with one of {len(right)}")
         op = ROWS[type(node)]
-        pairs = [
-            unified([self.bind(a), self.bind(b)], "a comparison", comparing=True)
-            for a, b in zip(left, right, strict=True)
-        ]
+        pairs = [_met([self.bind(a), self.bind(b)], "a comparison") for a, b in zip(left, right, strict=True)]
         same = [call("is_not_distinct_from", a, b) for a, b in pairs]
         if op in ("eq", "ne"):
             equal = conjunction(tuple(same))
@@ -242,6 +240,19 @@ def _within(x: Expr, of: Expr) -> Expr:
     """``x IN y`` of a value: whether a list contains an element, a map a key, a text another."""
     name = "list_contains" if of.dtype.is_list else "map_contains" if of.dtype.kind is Kind.MAP else "contains"
     return call(name, of, x)
+
+
+def _met_in(exprs: Sequence[Expr], ordering: bool = False) -> DType | None:
+    """The type that values of rows, of a list and of a subquery are compared by: of decimals that of a column of them all, whose
+    whole digits win over places. Two values that are compared by themselves keep all places."""
+    dtype = unify(exprs, comparing=True, ordering=ordering)
+    return unify(exprs) or dtype if dtype is not None and dtype.is_decimal else dtype
+
+
+def _met(exprs: Sequence[Expr], what: str) -> list[Expr]:
+    """The expressions cast to the type of `_met_in`; BindError, naming ``what`` they meet in, where there is none."""
+    dtype = _met_in(exprs)
+    return unified(exprs, what, comparing=True) if dtype is None else [cast(e, dtype) for e in exprs]
 
 
 def _is_less(a: Expr, b: Expr) -> Expr:

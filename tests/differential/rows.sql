@@ -65,3 +65,7 @@ select * similar to '[xw]' from t
 from t select x where y > 10
 
 from (values (1, 'x'), (2, 'y')) v(p, q) select q, p
+
+select (x, a) = (1, b) c, (x, a) < (1, b) d, (x, b) <= (x, a) e, (x, a) in ((1, b), (2, a)) f, (x, a) between (x, b) and (x, b) g, row(x, a) is distinct from row(x, b) h from t, (values (1.5599::decimal(18, 4), 1.56::decimal(38, 2)), (1.5449, 1.54), (-3, 999999999999999999999999999999999999.99), (null, 0)) v(a, b)
+
+select x, a in (select b from (values (1.5599::decimal(18, 4), 1.56::decimal(38, 2)), (1.5449, 1.54), (-3, 999999999999999999999999999999999999.99), (null, 0)) v(a, b)) c, (1, a) not in (select 1, b from (values (1.5599::decimal(18, 4), 1.56::decimal(38, 2)), (1.5449, 1.54), (-3, 999999999999999999999999999999999999.99), (null, 0)) v(a, b)) d, a >= all(select b from (values (1.5599::decimal(18, 4), 1.56::decimal(38, 2)), (1.5449, 1.54), (-3, 999999999999999999999999999999999999.99), (null, 0)) v(a, b)) e, a = any([b, 1]) f, a < all([b, b]) g from t, (values (1.5599::decimal(18, 4), 1.56::decimal(38, 2)), (1.5449, 1.54), (-3, 999999999999999999999999999999999999.99), (null, 0)) v(a, b)

@@ -108,6 +108,24 @@ def test_integers_that_are_decimals_are_told_in_scripts_too() -> None:
     assert run(Case("changes", 0, sql, False, (), sql), Engine()) == Outcome("same")
 
 
+def test_rows_of_a_script_are_those_without_a_fault_of_the_oracle() -> None:
+    """DuckDB's optimizer drops the rows where it knows that all values are NULL."""
+    make_z, change = "CREATE OR REPLACE TABLE z AS SELECT NULL::BOOLEAN AS b FROM r", "UPDATE z SET b = TRUE WHERE {}"
+    sql = (make_z, change.format("b IS NOT TRUE OR b IS TRUE"))
+    assert run(Case("changes", 0, sql, False, (), sql), Engine()) == Outcome("same")
+    other = (make_z, change.format("b IS TRUE"))
+    assert run(Case("changes", 0, sql, False, (), other), Engine()).verdict == "different"
+
+
+def test_no_transaction_outlives_a_script() -> None:
+    sql = ("BEGIN", "SELECT CAST(str AS INTEGER) FROM r")
+    for _ in range(2):  # the second could not begin another
+        assert run(Case("changes", 0, sql, True, (), sql), Engine()) == Outcome("both fail")
+    theirs = oracle(tables(0))
+    with pytest.raises(duckdb.TransactionException):
+        theirs.execute("ROLLBACK")
+
+
 def test_what_may_fail_is_told() -> None:
     """Arithmetic of a column that a query made; a constant that no cast takes fails as a statement, so none is made."""
     grammar = Grammar(Tape(1))

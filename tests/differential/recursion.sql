@@ -71,3 +71,5 @@ with recursive t(id, path, n) as (select id, s, 0 from l where id < 4 union all 
 
 -- cpu
 with recursive t(id, path, n) as (select id, s, 0 from l where id < 4 union all select l.id, t.path || l.s, n + 1 from t join l on t.id = l.k where n < 3) select id, n, count(*), max(path) from t group by all
+
+with recursive w(a, b, n) as (select x.c1, x.c0, 0 from (select id c0, id c1 from l) x union all select l.k, w.a, n + 1 from w join l on w.b = l.id where n < 2) select b, n from w

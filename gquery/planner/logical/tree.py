@@ -302,20 +302,19 @@ def made_columns(plan: Plan) -> tuple[Column, ...]:
             assert_never(plan)
 
 
-def remap_expr(e: Expr, columns: dict[int, Column]) -> Expr:
-    """Columns replaced by columns, also inside the plans of subqueries. A reference that was nullable stays so."""
+def remap_expr(e: Expr, columns: dict[int, Column], subplans: dict[int, Plan] | None = None) -> Expr:
+    """Columns replaced by columns, also inside the plans of subqueries. A reference that was nullable stays so. ``subplans``:
+    new plans of subqueries, by identity. One in several expressions stays one: two would make the same columns."""
+    known = {} if subplans is None else subplans
 
     def one(x: Expr) -> Expr:
         match x:
             case Column():
-                new = columns.get(x.id)
-                if new is None:
+                if (new := columns.get(x.id)) is None:
                     return x
                 return new if new.nullable or not x.nullable else Column(new.id, new.name, new.dtype, True)
-            case ScalarSubquery() | Exists():
-                return replace(x, plan=remap(x.plan, columns)) if free_columns(x.plan) & columns.keys() else x
-            case InSubquery():
-                return InSubquery(x.args, remap(x.plan, columns)) if free_columns(x.plan) & columns.keys() else x
+            case ScalarSubquery() | Exists() | InSubquery() if free_columns(x.plan) & columns.keys():
+                return replace(x, plan=known.get(id(x.plan)) or known.setdefault(id(x.plan), remap(x.plan, columns)))
             case _:
                 return x
 
@@ -336,7 +335,8 @@ def remap_node(node: Plan, columns: dict[int, Column]) -> Plan:
             return c
         return new if new.nullable == c.nullable else Column(new.id, new.name, new.dtype, c.nullable)
 
-    node = map_expressions(node, lambda e: remap_expr(e, columns))
+    subplans: dict[int, Plan] = {}
+    node = map_expressions(node, lambda e: remap_expr(e, columns, subplans))
     match node:
         case Scan() | Values() | Shared() | WorkingTable():
             return replace(node, columns=tuple(name(c) for c in node.columns))
@@ -387,10 +387,11 @@ def _mint(plan: Plan, columns: dict[int, Column]) -> None:
 
 def _remap_all(plan: Plan, columns: dict[int, Column]) -> Plan:
     """`remap`, but inside subqueries too where they make columns of their own."""
+    plans: dict[int, Plan] = {}  # new ones of subqueries, by identity
 
     def inside(x: Expr) -> Expr:
         if isinstance(x, Subquery):
-            return replace(x, plan=_remap_all(x.plan, columns))
+            return replace(x, plan=plans.get(id(x.plan)) or plans.setdefault(id(x.plan), _remap_all(x.plan, columns)))
         return x
 
     return remap(transform_up(plan, lambda n: map_expressions(n, lambda e: transform_expr(e, inside))), columns)

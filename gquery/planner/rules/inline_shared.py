@@ -115,8 +115,13 @@ class _Inlining:
         if not uses(plan):
             return plan
 
+        made: dict[int, Plan] = {}  # by identity: a subquery that stands in several expressions stays one
+
         def inside(e: Expr) -> Expr:
-            return replace(e, plan=self._plan(e.plan)) if isinstance(e, Subquery) else e
+            if isinstance(e, Subquery):
+                known = made.get(id(e.plan)) or made.setdefault(id(e.plan), self._plan(e.plan))
+                return replace(e, plan=known)
+            return e
 
         def node(p: Plan) -> Plan:
             if isinstance(p, Shared):

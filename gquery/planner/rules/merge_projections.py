@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from gquery.expression.expr import Call, Cast, Column, Expr, Literal
 from gquery.expression.traverse import substitute, walk
-from gquery.planner.logical.nodes import Plan, Project, Query, UnionAll, sources
+from gquery.planner.logical.nodes import Fixpoint, Plan, Project, Query, UnionAll, sources
 from gquery.planner.logical.tree import (
     expressions,
     map_expressions,
@@ -47,6 +47,8 @@ def _inline(plan: Plan, names: dict[int, Column]) -> Plan:
             inputs = tuple(tuple(_named(c, names) for c in row) for row in plan.inputs)
             if inputs != plan.inputs or any(c.id in names for row in plan.inputs for c in row):
                 plan = replace(plan, inputs=inputs)
+        if isinstance(plan, Fixpoint) and any(c.id in names for c in plan.inputs):
+            plan = replace(plan, inputs=tuple(_named(c, names) for c in plan.inputs))
     if not isinstance(plan, Project) or all(not isinstance(e, Column) or e.id == c.id for c, e in plan.exprs):
         return _without_identity(plan)
     kept: dict[int, tuple[Column, Expr]] = {}

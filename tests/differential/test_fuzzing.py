@@ -86,7 +86,7 @@ def test_on_a_gpu(batch: int) -> None:
 
 def test_the_same_rows_may_be_numbered_in_two_ways() -> None:
     """By two windows, if there are such rows: what each of them gives is the same, and so is the number of rows of QUALIFY."""
-    case = Case("windows", 0, ("SELECT",), False, (), ("SELECT",), "SELECT TRUE")
+    case = Case("windows", 0, ("SELECT",), False, (), ("SELECT",), ties="SELECT TRUE")
     types, want = ["INTEGER", "INTEGER"], [(1, 1), (2, 2)]
     assert are_same_but_for_ties(case, [(1, 2), (2, 1)], want, types)
     assert not are_same_but_for_ties(case, [(1, 2), (2, 2)], want, types)
@@ -124,6 +124,23 @@ def test_no_transaction_outlives_a_script() -> None:
     theirs = oracle(tables(0))
     with pytest.raises(duckdb.TransactionException):
         theirs.execute("ROLLBACK")
+
+
+def test_parts_of_conditions_that_others_decide_may_fail_in_one_engine() -> None:
+    """As documented. Of one part alone they may not: all rows of a table are computed."""
+    engine, fails = Engine(), "CAST(f32 AS UBIGINT) - 1000000"
+    for predicate, may in (
+        ("{} = 5", False),
+        ("(2, {}) = (3, 0)", True),
+        ("(i8 IS NULL AND i8 IS NOT NULL AND {} = 5)", True),
+    ):
+        sql = (f"SELECT {predicate.format(fails)} AS c0 FROM r",)
+        case = Case("flat", 40, sql, True, (), sql)
+        assert run(case, engine).verdict == ("different" if may else "both fail")
+        assert run(replace(case, skips=True), engine).verdict == ("one fails" if may else "both fail")
+    cases = [c for c in map(of_seed, range(3000)) if c.kind == "flat"]
+    assert {c.skips for c in cases} == {True, False}
+    assert all(c.skips for c in cases if re.search(r"\) (AND|OR) \(", c.sql[0]))
 
 
 def test_what_may_fail_is_told() -> None:

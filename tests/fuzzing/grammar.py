@@ -52,6 +52,7 @@ class Grammar:
     def __init__(self, tape: Tape) -> None:
         self.tape = tape
         self.fails = False
+        self.skips = False  # a part of a condition need not be computed where the others decide
         self.ctes: list[tuple[str, Names]] = []  # that the query at hand may read
         self._once: set[str] = set()  # those of many rows: twice would be millions
         self.own: tuple[str, tuple[str, ...]] | None = None  # a table that a script has made, and its columns
@@ -129,7 +130,7 @@ class Grammar:
         return text
 
     def flat(self) -> str:
-        """Expressions of all rows of a table, where both engines fail or neither does."""
+        """Expressions of all rows of a table, where both engines fail or neither does, unless conditions have several parts."""
         names = self.columns("x")
         items = [self.value(self.tape.one(KINDS), names, (), 3, 0) for _ in range(self.tape.count(1, 3))]
         return f"SELECT {', '.join(f'{e} AS c{n}' for n, e in enumerate(items))} FROM {self.tape.one(TABLES)} AS x"
@@ -630,6 +631,7 @@ class Grammar:
         tape = self.tape
         if size and tape.chance(30):
             a, b = (self.predicate(names, outer, size - 1, depth) for _ in range(2))
+            self.skips = True
             return tape.one((f"({a} AND {b})", f"({a} OR {b})", f"(NOT {a})"))
         if depth and tape.chance(25):
             return self.subquery(names, outer, depth)
@@ -658,6 +660,7 @@ class Grammar:
             case 8:
                 return f"({a} IS {tape.one(('', 'NOT '))}DISTINCT FROM {other()})"
             case 9:
+                self.skips = True
                 return of_rows(self, names, outer)
             case _:
                 return f"({self.column(BOOL, names, outer)} IS {tape.one(('', 'NOT '))}{tape.one(('TRUE', 'FALSE'))})"

@@ -57,8 +57,9 @@ _ORDER_WORDS = {
 
 
 def _order_words(values: Array, device: Device, workers: int) -> Array:
-    """Floats as int64 of the same order; many in one pass."""
-    if values.size < tuning.sorting.fused_rows:
+    """Floats as int64 of the same order; many in one pass. Not where memory is counted: the room for a sort is for its rows, and
+    its numbers are scratch of array functions."""
+    if values.size < tuning.sorting.fused_rows or device.is_counted:
         return wide_arrays.f64_order(values.astype(np.float64))
     words = device.empty(values.size, np.int64)
     launch(_ORDER_WORDS[values.dtype], values.size, words, values, words, workers=workers)

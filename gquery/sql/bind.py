@@ -45,8 +45,7 @@ def bind(
     convert; all but those of a damaged catalog name the place.
     """
     parsed = parse_one(sql) if isinstance(sql, str) else sql
-    if parameters:
-        check_used(parsed, parameters)
+    check_used(parsed, parameters)
     with_room(lambda: check(parsed))
     if slots is not None:
         slots.cut(parsed)

@@ -32,8 +32,12 @@ def check(parsed: Parsed) -> None:
 
 
 def check_used(parsed: Parsed, parameters: Parameters) -> None:
-    """InterfaceError for values of parameters that the text does not have."""
-    if not parameters or parsed.tokens is None:
+    """InterfaceError for values of parameters that the text does not have, and for what is no list or dict of values."""
+    if parameters is None:
+        return
+    if isinstance(parameters, str | bytes) or not (hasattr(parameters, "__len__") and hasattr(parameters, "__getitem__")):
+        raise InterfaceError(f"parameters are given as a list or a dict of values, not {parameters!r}")
+    if not len(parameters) or parsed.tokens is None:
         return
     words = [w[1:] for w, kind in zip(parsed.tokens.words, parsed.tokens.kinds, strict=True) if kind == PARAMETER]
     used = {*filter(None, words), *(str(n) for n in range(1, words.count("") + 1))}

@@ -86,9 +86,16 @@ def test_rows_of_an_insert_have_them(db: gquery.Connection) -> None:
         ([1, [2]], BindError, "INTEGER"),
         ({"a": 1, "A": 2}, BindError, "the name 'A' twice"),
     ],
-    ids=repr,
+    ids=["set", "object", "dates", "mixed list", "keys of two cases"],
 )
 def test_what_has_no_type_is_refused(db: gquery.Connection, value: Any, error: type[Exception], match: str) -> None:
     for sql in ("SELECT $1", "SELECT $1 || [1]"):
         with pytest.raises(error, match=match):
             db.sql(sql, [value])
+
+
+@pytest.mark.parametrize("given", [0, 5, "abc", b"abc", 1.5])
+def test_parameters_are_a_list_or_a_dict(db: gquery.Connection, given: Any) -> None:
+    for sql in ("SELECT ?", "SELECT 1"):
+        with pytest.raises(InterfaceError, match="a list or a dict of values"):
+            db.sql(sql, given)

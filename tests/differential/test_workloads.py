@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib.util import find_spec
 from random import Random
 from typing import Any
 
@@ -20,6 +19,7 @@ import gquery
 from benchmarks.rules import workloads
 from benchmarks.runs import oracle_of
 from tests.support.harness import Row, compare
+from tests.support.packages import needs_package
 from tests.support.templates import answer, constants, fresh, varied
 
 NUMBERS = {"tpcds": range(1, 100), "clickbench": range(1, 44), "job": range(113)}
@@ -33,9 +33,7 @@ _LIMIT = re.compile(r"\s+LIMIT\s+\d+(\s+OFFSET\s+\d+)?\s*;?\s*$", re.IGNORECASE)
 @cache
 def opened(name: str, device: str) -> tuple[Mapping[str, str], gquery.Connection, Any]:
     """A workload's queries, its tables in gquery and in DuckDB."""
-    package = "duckdb_extension_tpcds" if name == "tpcds" else "benchbox"
-    if find_spec(package) is None:
-        pytest.skip(f"{package} is not installed")
+    needs_package(name)
     match name:
         case "tpcds":
             made = workloads.tpcds(SCALES[device][name])

@@ -375,7 +375,7 @@ def _die_at(pid: int, exchange: int) -> None:
             threading.Timer(0.002, os.kill, (pid, signal.SIGKILL)).start()
         return advance(self, received)
 
-    fragments.RankThread.advance = dying  # type: ignore[method-assign]  # the process dies with it
+    pytest.MonkeyPatch().setattr(fragments.RankThread, "advance", dying)  # the process dies with it
 
 
 def _die_at_exchange(pid: int, exchange: int) -> None:
@@ -391,4 +391,4 @@ def _die_at_exchange(pid: int, exchange: int) -> None:
             os.kill(pid, signal.SIGKILL)
         return meet(self, call, values, sent)
 
-    direct.DirectComm._meet = dying  # type: ignore[method-assign]  # the process dies with it
+    pytest.MonkeyPatch().setattr(direct.DirectComm, "_meet", dying)  # the process dies with it

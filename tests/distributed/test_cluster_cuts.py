@@ -123,7 +123,7 @@ class Asked:
         return self.divisions.first_starts(table)
 
     def describe(self, table: FileTable, starts: Sequence[int], fields: Sequence[int]) -> list[Sequence[Described]]:
-        raise NotImplementedError
+        raise AssertionError("to choose cuts no column is described")
 
     def value_cut(self, table: FileTable, field: int) -> ValueCut | None:
         found: ValueCut | None = self._try(lambda rows: rows.cut(self.ranks), table, field)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import datetime
 import random
 from collections.abc import Callable, Iterator
-from importlib.util import find_spec
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +20,7 @@ from tests.support import meta_arrays
 from tests.support.cases import read_cases
 from tests.support.meta_arrays import MetaArray, copies
 from tests.support.meta_gpu import copies_of, enlarged, meta_gpu, template_copies_of
+from tests.support.packages import needs_package
 from tests.support.queries import Generator, random_tables
 from tests.support.window_cases import arrow_of, random_case, random_rows
 
@@ -107,9 +107,7 @@ def _check_windows(seeds: range) -> None:
 @pytest.mark.parametrize("name", ["tpch", "tpcds", "clickbench", "job"])
 def test_workloads_are_recorded_without_a_copy(name: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """``most``: what kernels have counted, at most."""
-    package = {"tpch": "tpch", "tpcds": "duckdb_extension_tpcds"}.get(name, "benchbox")
-    if find_spec(package) is None:
-        pytest.skip(f"{package} is not installed")
+    needs_package(name)
     monkeypatch.setattr(meta_arrays, "SOME", most)
     made = {
         "tpch": lambda: workloads.tpch(0.01),

@@ -64,7 +64,7 @@ class Inboxes:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._inboxes: dict[tuple[Run, int], Inbox] = {}
-        self._ended: Recent[tuple[Run, int | None], bool] = Recent(tuning.cluster.remembered_runs)  # None: all ranks
+        self._ended: Recent[tuple[Run, int | None], bool] = Recent(tuning.cluster.remembered_ranks)  # None: all ranks
 
     def of(self, run: Run, rank: int) -> Inbox | None:
         """The inbox of a rank, made when it is first asked for; None where the rank or its run has ended here."""

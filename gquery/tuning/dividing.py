@@ -218,8 +218,8 @@ class Clusters(Record):
     beside_bytes: int = number(
         2**15, "bytes", "of an array, from which on it is sent beside the pickled bytes: each one so sent costs 50 us"
     )
-    remembered_runs: int = number(
-        1000, "runs", "that have ended, for which a worker drops what still comes from other workers"
+    remembered_ranks: int = number(
+        1000, "ranks", "of runs that have ended, for which a worker drops what still comes from other workers"
     )
     more_fragments: int = number(
         2, "fragments", "of each rank that are asked for where a run makes more exchanges than expected"

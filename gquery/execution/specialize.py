@@ -12,12 +12,12 @@ from gquery.execution.choose import choose_target
 from gquery.execution.decision import Specialized
 from gquery.execution.facts import Facts
 from gquery.expression.facts import LARGE_ROWS
-from gquery.operators.aggregation_cache import share_state
 from gquery.operators.key_filter import with_filter, with_tested_filters
 from gquery.operators.materialize import speculate_few
 from gquery.operators.selection import compacted
 from gquery.operators.specialize import specialize_build, specialize_for_tables, speculate_unique
 from gquery.operators.table_windows import windowed
+from gquery.operators.thread_states import share_state
 from gquery.planner.physical import Group, Pipeline
 from gquery.runtime.records import replace
 
@@ -44,7 +44,8 @@ def _for_target(pipeline: Pipeline, facts: Facts) -> Pipeline:
     """The pipeline as the target of compiled pipelines runs it."""
     able = facts.able
     if able.runs_morsels and isinstance(pipeline.sink, Group):
-        pipeline = share_state(pipeline, facts.context.settings.worker_count, facts.known.capacity)
+        threads, room = facts.context.settings.worker_count, facts.known.capacity // 2
+        pipeline = share_state(pipeline, threads, facts.context.device, room)
     if able.has_warps and not facts.context.counts:
         pipeline = compacted(pipeline, facts.rows, facts.joins)
         pipeline = windowed(pipeline, facts.rows, facts.context.target, facts.profile)

@@ -1,7 +1,7 @@
 """A thread-local aggregation cache: groups on many threads of a CPU.
 
-Where a state is small, each thread has its own, and `operators.combine` makes one of them. Where it is large that would cost
-memory, and time to clear and to combine, for each thread. So all threads share one state, which they change by atomics, and
+Where each thread has a state of its own, `operators.combine` makes one of them. Where that would cost more time and memory than
+it saves (`operators.thread_states`), all threads share one state, which they change by atomics, and
 each has a cache of a few slots before it, found by the key's hash, which lies in its core's first cache. A row is accumulated
 there; a group of another key that was there is evicted to the state. So the rows of a frequent key are accumulated where nobody
 waits. For others the state's memory is prefetched when a group enters the cache, and is there when it leaves.
@@ -22,38 +22,12 @@ from gquery.kernels.stored import element_type
 from gquery.operators.aggregates import emit_accumulate
 from gquery.operators.reduce import identity
 from gquery.planner.aggregates import Accumulator
-from gquery.planner.physical import Group, Pipeline
-from gquery.runtime.records import replace
+from gquery.planner.physical import Group
 
 _SLOT, _FIRST, _LAST = ir.Name("slot"), ir.Name("first"), ir.Name("last")
 
 Out = Callable[[ir.Expression, Sequence[ir.Expression]], None]
 """``out(key, words)`` writes the lines that accumulate words into the group of a key, in the state."""
-
-
-def share_state(pipeline: Pipeline, threads: int, capacity: int = 0) -> Pipeline:
-    """The pipeline with one state for all threads where each would have a large one. ``capacity``: that of an earlier run whose
-    table had to grow."""
-    sink = pipeline.sink
-    if (
-        isinstance(sink, Group)
-        and threads > 1
-        and pipeline.rows > tuning.threads.morsel_rows
-        and _is_large(sink, capacity)
-    ):
-        return replace(pipeline, sink=replace(sink, concurrent=True))
-    return pipeline
-
-
-def _is_large(sink: Group, capacity: int) -> bool:
-    match sink.layout:
-        case "direct-address":
-            assert sink.key_encoding is not None
-            return sink.key_encoding.size * max(len(sink.accumulators), 1) > tuning.accumulators.own_words
-        case "hash":
-            return max(2 * sink.groups, capacity) * (1 + len(sink.accumulators)) > tuning.accumulators.own_words
-        case "row-id hash":  # the table of row numbers is one anyway
-            return True
 
 
 def width(sink: Group) -> int:

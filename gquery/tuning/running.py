@@ -16,6 +16,7 @@ _OPERATIONS = "2026-11-21: single operations on an H200"
 _ROUNDS = "2026-11-24: rows that a recursion has seen"
 _GAPS = "2026-11-27: gaps closed in place"
 _DRAFTS = "2026-11-24: drafts of a CPU's kernels"
+_LARGE_GROUPS = "2026-11-27: many groups on two cores"
 _INTERPRETED = "2026-11-21: what is interpreted, and for how long"
 
 
@@ -59,6 +60,18 @@ class Accumulators(Record):
         "64-bit words a thread",
         "of a state of its own: half a MB, which lies in a core's second cache",
         _MANY_CORES,
+    )
+    own_slot_rows: int = number(
+        4,
+        "rows a slot and thread",
+        "from which on a larger state of arrays is each thread's own: clearing and combining it takes less than atomics",
+        _LARGE_GROUPS,
+    )
+    own_group_rows: int = number(
+        32, "rows a group and thread", "from which on a larger hash table is each thread's own", _LARGE_GROUPS
+    )
+    own_memory: int = number(
+        8, "times", "the states of all threads that must be free where each has a large one", _LARGE_GROUPS
     )
     combined_slots: int = number(2**15, "slots", "of states that one thread combines at once", _MANY_CORES)
     sorted_slots: int = number(2**14, "entries", "of all threads' hash tables up to which they are combined by sorting")

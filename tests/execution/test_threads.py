@@ -134,6 +134,16 @@ def test_own_states(sql: str, entries: int, db: gquery.Connection, tune: Tune) -
     assert_right(db, sql)
 
 
+@pytest.mark.parametrize("how", list(QUERIES)[::2][:2])
+def test_large_states_of_their_own(how: str, db: gquery.Connection, tune: Tune) -> None:
+    """Where enough rows go to each slot, and there is memory for the states of all threads."""
+    tune(tuning.accumulators, own_words=0, own_slot_rows=0, own_group_rows=0)
+    assert how.startswith(("direct", "hash")) and "for all threads" not in db.explain(QUERIES[how], "pipelines")
+    assert_right(db, QUERIES[how])
+    tune(tuning.accumulators, own_memory=2**40)
+    assert "for all threads" in db.explain(QUERIES[how], "pipelines")
+
+
 @pytest.mark.parametrize("keys", ["text, f, v", "spread, v"])
 @pytest.mark.parametrize("target", ["python", "cpu"])
 def test_a_full_table_ends_an_attempt_soon(target: str, keys: str, monkeypatch: pytest.MonkeyPatch, tune: Tune) -> None:

@@ -247,15 +247,17 @@ class In(_OfOne, _Truth):
 
 @frozen
 class ScalarSubquery(_Node):
-    """The one value of a plan of one column: NULL for no row, CardinalityError for two. Gone after decorrelation."""
+    """The value of a plan's column, its ``field``-th, in its one row: NULL for no row, CardinalityError for two. Several columns
+    of one plan are computed together. Gone after decorrelation."""
 
     plan: Plan
+    field: int = 0
     children: ClassVar[tuple[Expr, ...]] = ()
     nullable: ClassVar[bool] = True
 
     @property
     def dtype(self) -> DType:
-        return self.plan.columns[0].dtype
+        return self.plan.columns[self.field].dtype
 
 
 @frozen

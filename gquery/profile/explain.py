@@ -274,8 +274,9 @@ class Printer:
             case In(arg=arg, values=values):
                 listed = ", ".join(literal(v, arg.dtype) for v in values)
                 return f"{self.expr(arg, True)} IN ({listed})"
-            case ScalarSubquery(plan):
-                return f"(subquery {self._subquery(plan)})"
+            case ScalarSubquery(plan, field):
+                part = f".{self.column(plan.columns[field])}" if len(plan.columns) > 1 else ""
+                return f"(subquery {self._subquery(plan)}){part}"
             case Exists(plan):
                 return f"EXISTS (subquery {self._subquery(plan)})"
             case InSubquery(args, plan):
@@ -286,8 +287,11 @@ class Printer:
                 assert_never(e)
 
     def _subquery(self, plan: Plan) -> int:
-        self.subqueries.append(plan)
-        return len(self.subqueries)
+        """The number of a subquery's plan, which several expressions of a node may ask."""
+        known = next((n for n, p in enumerate(self.subqueries, 1) if p is plan), None)
+        if known is None:
+            self.subqueries.append(plan)
+        return known or len(self.subqueries)
 
 
 def _all_nodes(plan: Plan) -> Iterator[Plan]:

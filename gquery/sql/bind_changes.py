@@ -16,6 +16,7 @@ from gquery.expression.nested_types import known_type
 from gquery.expression.types import DType
 from gquery.functions import cast, is_aggregate
 from gquery.planner.logical.nodes import Project, Query
+from gquery.planner.logical.separate import separate
 from gquery.runtime.records import replace
 from gquery.sql.bind_forms import result_of
 from gquery.sql.bind_query import QueryScopes
@@ -25,7 +26,6 @@ from gquery.sql.ctes import Ctes
 from gquery.sql.grammar_tokens import Form, marked
 from gquery.sql.inserted_values import constant_rows, parameters_of
 from gquery.sql.parse import located
-from gquery.sql.separate import separate
 from gquery.sql.statement import AppendRows, ChangeTable, CreateTable, Returning, Statement
 
 CHANGES = frozenset(("alter", "define", "insert", "update", "delete"))  # kinds of forms

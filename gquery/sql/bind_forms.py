@@ -7,13 +7,13 @@ from sqlglot import exp
 from gquery.errors import BindError, CatalogError, Error
 from gquery.expression.nested_types import known_type
 from gquery.planner.logical.nodes import Query
+from gquery.planner.logical.separate import separate
 from gquery.runtime.records import replace
 from gquery.sql.bind_query import QueryScopes
 from gquery.sql.bind_sets import retyped
 from gquery.sql.ctes import Ctes
 from gquery.sql.grammar_tokens import Form
 from gquery.sql.parse import located
-from gquery.sql.separate import separate
 from gquery.sql.statement import CopyTo, Deallocate, Execute, Prepare, SetOption, Statement, Transaction
 
 

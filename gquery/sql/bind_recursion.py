@@ -16,12 +16,12 @@ from gquery.expression.expr import Column, Expr, Literal, new_column
 from gquery.expression.types import INTEGER, DType, Kind
 from gquery.functions import cast
 from gquery.planner.logical.nodes import Fixpoint, JoinKind, Project, Query, WorkingTable
+from gquery.planner.logical.separate import separate
 from gquery.planner.logical.tree import free_columns
 from gquery.sql.bind_sets import common, distinct
 from gquery.sql.ctes import Cte, Ctes, Queries, reads
 from gquery.sql.order_keys import check_key
 from gquery.sql.parse import located
-from gquery.sql.separate import separate
 
 _numbers = count(1)
 _MODIFIERS = {"order": "ORDER BY", "limit": "LIMIT", "offset": "OFFSET"}

@@ -10,10 +10,10 @@ from __future__ import annotations
 from gquery import tuning
 from gquery.errors import NotSupportedError
 from gquery.planner.logical.nodes import Definition, Query
+from gquery.planner.logical.separate import separate
 from gquery.planner.logical.shared import new_definition, nodes, use
 from gquery.planner.logical.tree import free_columns, fresh_copy
 from gquery.runtime.records import dataclass
-from gquery.sql.separate import separate
 
 
 @dataclass(eq=False)

@@ -167,10 +167,14 @@ class SubqueryBinder(ABC):
             case "ne":
                 return Not(self._in_query([x], query))
             case "eq":
-                return conjunction((self._all("ge", x, query), self._all("le", x, query)))
-        extreme = self._over(query, "max" if op in ("gt", "ge") else "min", with_argument=True)
-        holds = call(op, *_met((x, extreme), "a comparison"))
-        rows, values = self._over(query, "count", with_argument=False), self._over(query, "count", with_argument=True)
+                tests = {"max": "ge", "min": "le"}
+            case "gt" | "ge":
+                tests = {"max": op}
+            case _:
+                tests = {"min": op}
+        rows, values, *extremes = self._over(query, tuple(tests))
+        parts = zip(tests.values(), extremes, strict=True)
+        holds = conjunction(tuple(call(test, *_met((x, e), "a comparison")) for test, e in parts))
         branches = (
             (call("eq", rows, integer_literal(0)), TRUE),
             (Not(holds), FALSE),
@@ -178,14 +182,15 @@ class SubqueryBinder(ABC):
         )
         return Case(branches, holds)
 
-    def _over(self, node: exp.Expr, function: str, with_argument: bool) -> Expr:
-        """An aggregate of a subquery's only column, as a scalar subquery (bound anew, so that no id comes twice)."""
+    def _over(self, node: exp.Expr, functions: tuple[str, ...]) -> list[Expr]:
+        """How many rows a subquery of one column has, and how many values, and what these functions make of the values."""
         query = self.query.subquery(node, self.scope)
         if len(query.outputs) != 1:
             raise BindError(f"a subquery that is compared gives one column, this one gives {len(query.outputs)}")
-        made = aggregate(function, query.outputs if with_argument else ())
-        column = new_column(function, made.dtype, made.nullable)
-        return ScalarSubquery(Aggregate(query.plan, (), ((column, made),)))
+        calls = [aggregate("count", ()), *(aggregate(f, query.outputs) for f in ("count", *functions))]
+        made = tuple((new_column(c.function, c.dtype, c.nullable), c) for c in calls)
+        plan = Aggregate(query.plan, (), made)
+        return [ScalarSubquery(plan, n) for n in range(len(made))]
 
     def _listed(self, node: exp.Expr, items: list[exp.Expr]) -> Expr:
         """``x op ANY [a, b]`` and ``x op ALL [a, b]``: one of the comparisons holds, or all of them do."""

@@ -2,7 +2,8 @@
 
 A third of the queries runs on three ranks. Kernels of one in four are interpreted with their primitives inlined, as they are over
 many rows, and the plain text of the others, which is made in a fifth of the time. Of one in ten the kernels of a GPU are written.
-The tables of one in seven lie in files, and one in eight is made in parts.
+The tables of one in seven lie in files, and one in eight is made in parts. In half of them what is joined or grouped is reduced by
+SEMI joins, however few rows it has.
 """
 
 from __future__ import annotations
@@ -22,6 +23,10 @@ _INLINED = 4  # one in so many
 _WRITTEN = 10
 _STORED = 7
 _IN_PARTS = 5
+_SEMI_JOINS = tuning.semi_joins
+_EAGER = replace(
+    tuning.semi_joins, aggregate_selectivity=2.0, aggregate_least_rows=1, build_selectivity=2.0, build_least_rows=1, build_reading=0.0
+)  # few rows are reduced by SEMI joins as many are
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,7 @@ class Choice:
 def engine_of(seed: int, choice: Choice) -> Engine:
     """The engine of a seed; sets what is tuned for it."""
     tuning.use(replace(tuning.interpreting, plain_rows=1 << 30 if seed % _INLINED else 8))
+    tuning.use(_EAGER if seed // 2 % 2 else _SEMI_JOINS)
     disabled = OPTIONAL[seed % len(OPTIONAL)] if choice.rules else ""
     in_parts = choice.in_parts or (
         choice.ranks is None and choice.target != "cuda" and seed % 3 != 0 and seed % _IN_PARTS == 2

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from gquery.expression.expr import TRUE, AggregateCall, Call, Column, Expr, new_column
+from gquery.expression.expr import TRUE, AggregateCall, Column, Expr, new_column
 from gquery.expression.traverse import conjunction
-from gquery.expression.types import BOOLEAN
+from gquery.planner.logical.equal_columns import equal
 from gquery.planner.logical.nodes import Aggregate, Join, JoinKind, Plan
 from gquery.planner.logical.tree import fresh_copy, remap_expr
 
@@ -41,11 +41,5 @@ def moved(a: AggregateCall, names: dict[int, Column]) -> AggregateCall:
 
 def equal_keys(left: Sequence[Expr], right: Sequence[Expr]) -> Expr:
     """Whether all keys are the same."""
-    same = tuple(_same(a, b) for a, b in zip(left, right, strict=True))
+    same = tuple(equal(a, b, True) for a, b in zip(left, right, strict=True))
     return conjunction(same) if same else TRUE
-
-
-def _same(a: Expr, b: Expr) -> Expr:
-    if a.nullable and b.nullable:
-        return Call("is_not_distinct_from", (a, b), BOOLEAN, False)
-    return Call("eq", (a, b), BOOLEAN, False)

@@ -123,7 +123,9 @@ class _Canonical:
         match e:
             case Literal():
                 return ("literal", e)
-            case ScalarSubquery() | Exists() | InSubquery():
+            case ScalarSubquery(plan, field):
+                return ("scalar", self.plan(plan), field)
+            case Exists() | InSubquery():
                 return (type(e).__name__, self.plan(e.plan), below)
             case Call():
                 return (e.function, e.dtype, below)

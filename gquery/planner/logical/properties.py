@@ -41,7 +41,12 @@ from gquery.planner.logical.tree import cached, column_ids, used_columns
 
 def equality(e: Expr) -> tuple[Column, Column] | None:
     """The two columns of ``column = column``."""
-    if isinstance(e, Call) and e.function == "eq" and len(e.args) == 2:
+    return same_columns(e) if isinstance(e, Call) and e.function == "eq" else None
+
+
+def same_columns(e: Expr) -> tuple[Column, Column] | None:
+    """The two columns of ``column = column`` or ``column IS NOT DISTINCT FROM column``: the same value wherever that is TRUE."""
+    if isinstance(e, Call) and e.function in ("eq", "is_not_distinct_from"):
         a, b = e.args
         if isinstance(a, Column) and isinstance(b, Column):
             return a, b
@@ -236,7 +241,7 @@ def _dependencies(plan: Plan, equal: list[tuple[int, int]], relations: list[tupl
         relations.append((keys, column_ids(plan)))
     match plan:
         case Filter(source=s, predicate=p):
-            equal.extend((a.id, b.id) for e in conjuncts(p) if (pair := equality(e)) for a, b in (pair,))
+            equal.extend((a.id, b.id) for e in conjuncts(p) if (pair := same_columns(e)) for a, b in (pair,))
             _dependencies(s, equal, relations)
         case Sort(source=s) | Limit(source=s) | Window(source=s) | Unnest(source=s):
             _dependencies(s, equal, relations)
@@ -244,7 +249,7 @@ def _dependencies(plan: Plan, equal: list[tuple[int, int]], relations: list[tupl
             equal.extend((c.id, e.id) for c, e in exprs if isinstance(e, Column) and e.id != c.id)
             _dependencies(s, equal, relations)
         case Join(kind=JoinKind.INNER):
-            equal.extend((a.id, b.id) for e in conjuncts(plan.condition) if (pair := equality(e)) for a, b in (pair,))
+            equal.extend((a.id, b.id) for e in conjuncts(plan.condition) if (pair := same_columns(e)) for a, b in (pair,))
             _dependencies(plan.left, equal, relations)
             _dependencies(plan.right, equal, relations)
         case Join(kind=JoinKind.FULL):

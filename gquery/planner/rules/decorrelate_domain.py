@@ -21,6 +21,7 @@ from gquery.expression.types import BIGINT, BOOLEAN
 from gquery.expression.windows import WindowCall
 from gquery.functions import declaration
 from gquery.planner.logical.aggregate_joins import moved
+from gquery.planner.logical.equal_columns import equal
 from gquery.planner.logical.nodes import (
     Aggregate,
     Apply,
@@ -61,17 +62,10 @@ def by_domain(plan: Apply, right: Plan, outer: frozenset[int]) -> Plan:
     is_by_row = any(c.dtype.is_opaque for c in plan.left.columns if c.id in outer)
     domain = _Rows(plan.left, outer) if is_by_row else _Domain(plan.left, outer)
     dependent, names = domain.push(right)
-    matches = tuple(_same(c, names[c.id]) for c in domain.columns if domain.is_key(c))
+    matches = tuple(equal(c, names[c.id], True) for c in domain.columns if domain.is_key(c))
     condition = conjunction((*conjuncts(plan.condition), *matches))
     joined = Join(domain.left, dependent, plan.kind, condition, plan.mark)
     return joined if not is_by_row else Project(joined, tuple((c, c) for c in plan.columns))
-
-
-def _same(a: Expr, b: Expr) -> Expr:
-    """Equality under which NULLs are equal; the plain one where there are none."""
-    if not a.nullable or not b.nullable:
-        return Call("eq", (a, b), BOOLEAN, a.nullable or b.nullable)
-    return Call("is_not_distinct_from", (a, b), BOOLEAN, False)
 
 
 class _Domain:
@@ -165,7 +159,7 @@ class _Domain:
         inner = {c.id: inner_column(c, a) for c, a in calls}
         grouped = Aggregate(new, by, tuple((inner[c.id], a) for c, a in calls))
         d, outer = self.make()
-        matches = tuple(_same(c, names[i]) for i, c in self._keys(outer).items())
+        matches = tuple(equal(c, names[i], True) for i, c in self._keys(outer).items())
         join = Join(d, grouped, JoinKind.LEFT, conjunction(matches))
         out = tuple((c, empty_group(inner[c.id], a)) for c, a in calls)
         return Project(join, out + tuple((c, c) for c in outer.values())), outer
@@ -185,7 +179,7 @@ class _Domain:
         if not in_right and plan.kind is not JoinKind.FULL:
             return replace(plan, left=left, condition=remap_expr(plan.condition, names)), names
         right, others = self.push(plan.right)
-        same = tuple(_same(c, others[i]) for i, c in self._keys(names).items())
+        same = tuple(equal(c, others[i], True) for i, c in self._keys(names).items())
         condition = conjunction((*conjuncts(remap_expr(plan.condition, names)), *same))
         join = replace(plan, left=left, right=right, condition=condition)
         if plan.kind is not JoinKind.FULL:
@@ -242,8 +236,8 @@ class _Domain:
             least = new_column("least", key.dtype, True)
             call = AggregateCall("max" if keys[0].descending else "min", (remap_expr(key, copied),), key.dtype)
             group = Aggregate(others, tuple((by[i], copied[outer[i].id]) for i in outer), ((least, call),))
-            same = tuple(_same(columns[outer[i].id], by[i]) for i in outer)
-            rows = Join(rows, group, JoinKind.INNER, conjunction((*same, _same(remap_expr(key, columns), least))))
+            same = tuple(equal(columns[outer[i].id], by[i], True) for i in outer)
+            rows = Join(rows, group, JoinKind.INNER, conjunction((*same, equal(remap_expr(key, columns), least, True))))
         return (
             Aggregate(
                 rows,

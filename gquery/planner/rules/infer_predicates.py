@@ -12,7 +12,8 @@ from __future__ import annotations
 from gquery import tuning
 from gquery.expression.expr import TRUE, And, Call, Cast, Column, Expr, In, IsNull, Literal, Not, Or
 from gquery.expression.traverse import conjunction, conjuncts, disjunction, substitute, walk
-from gquery.planner.logical.properties import equal_is_same, equality
+from gquery.planner.logical.equal_columns import equal_columns
+from gquery.planner.logical.properties import equal_is_same
 from gquery.planner.logical.tree import used_columns
 
 
@@ -33,7 +34,7 @@ def implied(terms: tuple[Expr, ...], left: frozenset[int], right: frozenset[int]
             if len(used) != 1 or not _cheap(term):
                 continue
             (i,) = used
-            for other in classes.get(i, ()):
+            for other in classes[i].columns if i in classes else ():
                 if other.id != i:
                     out[substitute(term, {i: other})] = None
     have = set(terms)
@@ -49,21 +50,6 @@ def of_side(term: Or, side: frozenset[int]) -> Expr | None:
             return None
         parts.append(conjunction(mine))
     return disjunction(tuple(dict.fromkeys(parts)))
-
-
-def equal_columns(terms: tuple[Expr, ...]) -> dict[int, tuple[Column, ...]]:
-    """For each column that equalities name, all columns that are equal to it (itself too)."""
-    classes: dict[int, list[Column]] = {}
-    for term in terms:
-        pair = equality(term)
-        if pair is None or pair[0].dtype != pair[1].dtype:
-            continue
-        a, b = (classes.setdefault(c.id, [c]) for c in pair)
-        if a is not b:
-            a.extend(b)
-            for c in b:
-                classes[c.id] = a
-    return {i: tuple(c) for i, c in classes.items() if len(c) > 1}
 
 
 def _cheap(term: Expr) -> bool:

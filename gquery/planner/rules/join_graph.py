@@ -10,15 +10,14 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from gquery import tuning
-from gquery.expression.expr import Call, Column, Expr
-from gquery.expression.types import BOOLEAN
+from gquery.expression.expr import Column, Expr
 from gquery.planner.logical.bounds import comparison
 from gquery.planner.logical.cardinality import Estimator
+from gquery.planner.logical.equal_columns import EqualColumns, equal, equal_columns
 from gquery.planner.logical.key_ranges import KeyPair
 from gquery.planner.logical.nodes import Filter, Plan
-from gquery.planner.logical.properties import equality
+from gquery.planner.logical.properties import same_columns
 from gquery.planner.logical.tree import column_ids, used_columns
-from gquery.planner.rules.infer_predicates import equal_columns
 from gquery.planner.rules.join_cost import leaf
 
 
@@ -30,20 +29,20 @@ class JoinGraph:
         self.count = len(relations)
         self.home = {c.id: i for i, r in enumerate(relations) for c in r.columns}
         classes = equal_columns(terms)
-        self.classes = list({min(c.id for c in columns): columns for columns in classes.values()}.values())
-        self.others: list[tuple[int, Expr]] = []  # (relations, condition) of all that is not column = column
+        self.classes = list({id(c): c for c in classes.values()}.values())
+        self.others: list[tuple[int, Expr]] = []  # (relations, condition) of all that makes no two columns equal
         self.neighbours = [0] * self.count
         self.around: dict[int, int] = {}
         self.relations = list(relations)
-        for columns in self.classes:
-            homes = [self.home[c.id] for c in columns]
+        for same in self.classes:
+            homes = [self.home[c.id] for c in same.columns]
             for a in homes:
                 for b in homes:
                     if a != b:
                         self.neighbours[a] |= 1 << b
-            self._equal_inside(columns)
+            self._equal_inside(same)
         for t in terms:
-            pair = equality(t)
+            pair = same_columns(t)
             if pair is not None and pair[0].id in classes:
                 continue
             mask = 0
@@ -57,8 +56,8 @@ class JoinGraph:
         self._connect_by_others()
         # (relations that hold a column of the class, and for each relation its columns)
         self.edges: list[tuple[int, list[tuple[int, Column]]]] = []
-        for columns in self.classes:
-            at = [(1 << self.home[c.id], c) for c in columns]
+        for same in self.classes:
+            at = [(1 << self.home[c.id], c) for c in same.columns]
             self.edges.append((_union(bit for bit, _ in at), at))
         least = tuning.cardinality.least_rows
         self.base = [leaf(1 << i, r, max(self.estimator.rows(r), least)) for i, r in enumerate(self.relations)]
@@ -69,14 +68,13 @@ class JoinGraph:
         self.kept = [(mask, self._kept(mask)) for mask in dict.fromkeys(mask for mask, _ in self.others)]
         self.ranges = [mask for mask in self.around_two if self._comparisons(mask)]  # pairs of which one is sorted
 
-    def _equal_inside(self, columns: tuple[Column, ...]) -> None:
+    def _equal_inside(self, same: EqualColumns) -> None:
         """Two columns of one relation that must be equal because both equal a third: a filter on the relation."""
         first: dict[int, Column] = {}
-        for c in columns:
+        for c in same.columns:
             i = self.home[c.id]
             if i in first:
-                equal = Call("eq", (first[i], c), BOOLEAN, first[i].nullable or c.nullable)
-                self.relations[i] = Filter(self.relations[i], equal)
+                self.relations[i] = Filter(self.relations[i], equal(first[i], c, same.null_safe))
             first.setdefault(i, c)
 
     @property

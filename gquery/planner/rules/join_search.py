@@ -6,9 +6,9 @@ from __future__ import annotations
 from functools import cached_property
 
 from gquery import tuning
-from gquery.expression.expr import Call, Column, Expr
+from gquery.expression.expr import Column, Expr
 from gquery.expression.traverse import conjunction
-from gquery.expression.types import BOOLEAN
+from gquery.planner.logical.equal_columns import EqualColumns, equal
 from gquery.planner.logical.key_ranges import pairs_selectivity
 from gquery.planner.logical.nodes import Join, JoinKind, Plan
 from gquery.planner.logical.properties import is_unique
@@ -132,13 +132,12 @@ class JoinSearch:
         left, right = self._plan(a), self._plan(b)
         terms: list[Expr] = []
         for x, _ in self._equalities(a.mask, b.mask):
-            y = self._build_key(x, b.mask, right)
-            terms.append(Call("eq", (x, y), BOOLEAN, x.nullable or y.nullable))
+            same = next(c for c in self.graph.classes if x in c.columns)
+            terms.append(equal(x, self._build_key(same, b.mask, right), same.null_safe))
         terms.extend(t for mask, t in self.graph.others if mask & ~tree.mask == 0 and mask & a.mask and mask & b.mask)
         return Join(left, right, JoinKind.INNER, conjunction(tuple(terms)))
 
-    def _build_key(self, x: Column, mask: int, right: Plan) -> Column:
+    def _build_key(self, same: EqualColumns, mask: int, right: Plan) -> Column:
         """Of the equal columns on the build side, the one that is known to be unique: its table needs no chains."""
-        columns = next(c for c in self.graph.classes if x in c)
-        choices = [c for c in columns if 1 << self.graph.home[c.id] & mask]
+        choices = [c for c in same.columns if 1 << self.graph.home[c.id] & mask]
         return next((c for c in choices if is_unique(right, frozenset((c.id,)))), choices[0])

@@ -29,10 +29,10 @@ for this when it has put the left side together; the keys are a common subplan, 
 from __future__ import annotations
 
 from gquery import tuning
-from gquery.expression.expr import Call, Column, Expr, Literal, new_column
+from gquery.expression.expr import Column, Expr, Literal, new_column
 from gquery.expression.traverse import conjuncts
-from gquery.expression.types import BOOLEAN
 from gquery.planner.logical.cardinality import Estimator
+from gquery.planner.logical.equal_columns import EqualColumns, equal, equal_columns
 from gquery.planner.logical.nodes import (
     Aggregate,
     Filter,
@@ -45,9 +45,8 @@ from gquery.planner.logical.nodes import (
     Window,
     sources,
 )
-from gquery.planner.logical.properties import equality, key_pairs
+from gquery.planner.logical.properties import equality, key_pair
 from gquery.planner.logical.tree import column_ids, fresh_copy, walk, with_sources
-from gquery.planner.rules.infer_predicates import equal_columns
 from gquery.planner.rules.sink_semi_join import sunk
 
 
@@ -102,7 +101,7 @@ def _computed(plan: Plan) -> Aggregate | UnionAll | Window | None:
 def _reduced(
     plan: Plan,
     relations: list[Plan],
-    classes: dict[int, tuple[Column, ...]],
+    classes: dict[int, EqualColumns],
     estimator: Estimator,
     alike: dict[int, Plan],
 ) -> Plan:
@@ -119,7 +118,7 @@ def _reduced(
     best: tuple[float, Plan, Column, Column] | None = None
     for key in plan.columns:
         origin = _origin(plan, key, computed)
-        for other in classes.get(key.id, ()) if origin is not None else ():
+        for other in classes[key.id].columns if origin is not None and key.id in classes else ():
             home = next((r for r in relations if r is not plan and other.id in column_ids(r)), None)
             if home is None or not _simple(home):
                 continue
@@ -134,7 +133,7 @@ def _reduced(
         origin = _origin(plan, key, computed)
         assert origin is not None
         alike.update(_alike(computed.source, origin, home, other, relations, classes))
-    return sunk(new, key, home, other)
+    return sunk(new, key, home, other, classes[key.id].null_safe)
 
 
 def _origin(plan: Plan, key: Column, computed: Aggregate | UnionAll | Window) -> Column | None:
@@ -160,7 +159,7 @@ def _alike(
     home: Plan,
     other: Column,
     relations: list[Plan],
-    classes: dict[int, tuple[Column, ...]],
+    classes: dict[int, EqualColumns],
 ) -> dict[int, Plan]:
     """The scans among the relations of the table that makes ``key``, joined by the same field, as SEMI joins with ``home``."""
     scan = next((n for n in walk(source) if isinstance(n, Scan) and key.id in column_ids(n)), None)
@@ -171,10 +170,9 @@ def _alike(
     for r in relations:
         if isinstance(r, Scan) and r.source is scan.source and field in r.fields:
             mine = r.columns[r.fields.index(field)]
-            if mine in classes.get(other.id, ()):
+            if mine in classes[other.id].columns:
                 copy, names = fresh_copy(home)
-                theirs = names[other.id]
-                on = Call("eq", (mine, theirs), BOOLEAN, mine.nullable or theirs.nullable)
+                on = equal(mine, names[other.id], classes[other.id].null_safe)
                 out[id(r)] = Join(r, copy, JoinKind.SEMI, on)
     return out
 
@@ -197,10 +195,11 @@ def _simple(plan: Plan) -> bool:
 
 def reduced_build_side(left: Plan, join: Join, right: Plan, estimator: Estimator) -> Plan:
     """The right side of a SEMI or ANTI join with ``left``, without the rows whose key the left side does not hold."""
-    pairs = key_pairs(join.condition, column_ids(left), column_ids(right))
-    plain = [(a, b) for a, b in pairs if isinstance(a, Column) and isinstance(b, Column)]
+    terms = conjuncts(join.condition)
+    pairs = [(t, pair) for t in terms if (pair := key_pair(t, column_ids(left), column_ids(right))) is not None]
+    plain = [(t, a, b) for t, (a, b) in pairs if isinstance(a, Column) and isinstance(b, Column)]
     rows = estimator.rows(right)
-    if join.kind not in (JoinKind.SEMI, JoinKind.ANTI) or len(pairs) == len(conjuncts(join.condition)):
+    if join.kind not in (JoinKind.SEMI, JoinKind.ANTI) or len(pairs) == len(terms):
         return right  # only whether a key is there is asked: a bitmap will do
     if (
         rows < tuning.semi_joins.build_least_rows
@@ -208,8 +207,8 @@ def reduced_build_side(left: Plan, join: Join, right: Plan, estimator: Estimator
         or rows < tuning.semi_joins.build_reading * _read_rows(left)
     ):
         return right
-    candidates = [(estimator.match_selectivity([(b, a)], rows, estimator.rows(left)), a, b) for a, b in plain]
-    selectivity, mine, theirs = min(candidates, key=lambda s: s[0])
+    candidates = [(estimator.match_selectivity([(b, a)], rows, estimator.rows(left)), t, a, b) for t, a, b in plain]
+    selectivity, term, mine, theirs = min(candidates, key=lambda s: s[0])
     if selectivity > tuning.semi_joins.build_selectivity:
         return right
     copy, names = fresh_copy(left)
@@ -217,8 +216,7 @@ def reduced_build_side(left: Plan, join: Join, right: Plan, estimator: Estimator
     found = names[mine.id]
     found = Column(found.id, found.name, found.dtype, mine.nullable)
     keys = Project(copy, ((key, found),))
-    condition = Call("eq", (theirs, key), BOOLEAN, theirs.nullable or key.nullable)
-    return Join(right, keys, JoinKind.SEMI, condition)
+    return Join(right, keys, JoinKind.SEMI, equal(theirs, key, equality(term) is None))
 
 
 def _read_rows(plan: Plan) -> float:

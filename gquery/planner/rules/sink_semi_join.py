@@ -14,8 +14,8 @@ makes one table where they are the same.
 
 from __future__ import annotations
 
-from gquery.expression.expr import Call, Column, Expr
-from gquery.expression.types import BOOLEAN
+from gquery.expression.expr import Column, Expr
+from gquery.planner.logical.equal_columns import equal
 from gquery.planner.logical.nodes import (
     Aggregate,
     Filter,
@@ -32,20 +32,18 @@ from gquery.planner.logical.tree import column_ids, fresh_copy, with_sources
 _KEEPS_LEFT_ROWS = (JoinKind.LEFT, JoinKind.SINGLE, JoinKind.ASOF, JoinKind.MARK)
 
 
-def sunk(plan: Plan, key: Column, asked: Plan, by: Column) -> Plan:
-    """The rows of ``plan`` whose ``key`` is one of ``asked``'s values of ``by``."""
+def sunk(plan: Plan, key: Column, asked: Plan, by: Column, null_safe: bool = False) -> Plan:
+    """The rows of ``plan`` whose ``key`` is one of ``asked``'s values of ``by``; NULL is one of them if it is ``null_safe``."""
     if isinstance(plan, UnionAll):
         at = next(n for n, c in enumerate(plan.columns) if c.id == key.id)
         sides = zip(plan.sources, plan.inputs, strict=True)
-        return with_sources(plan, tuple(sunk(side, row[at], asked, by) for side, row in sides))
+        return with_sources(plan, tuple(sunk(side, row[at], asked, by, null_safe) for side, row in sides))
     below = _below(plan, key)
     if below is not None:
         source, inner = below
-        return with_sources(plan, (sunk(source, inner, asked, by), *plan.sources[1:]))
+        return with_sources(plan, (sunk(source, inner, asked, by, null_safe), *plan.sources[1:]))
     copy, names = fresh_copy(asked)
-    theirs = names[by.id]
-    on = Call("eq", (key, theirs), BOOLEAN, key.nullable or theirs.nullable)
-    return Join(plan, copy, JoinKind.SEMI, on)
+    return Join(plan, copy, JoinKind.SEMI, equal(key, names[by.id], null_safe))
 
 
 def _below(plan: Plan, key: Column) -> tuple[Plan, Column] | None:

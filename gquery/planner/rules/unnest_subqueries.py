@@ -43,13 +43,13 @@ from gquery.planner.logical.nodes import (
     Window,
 )
 from gquery.planner.logical.properties import one_row_at_most, one_row_exactly
+from gquery.planner.logical.separate import separate
 from gquery.planner.logical.tree import (
     Subquery,
     column_ids,
     expressions,
     fresh_copy,
     has_subquery,
-    map_expressions,
     own_subqueries,
     transform_up,
     used_columns,
@@ -58,38 +58,14 @@ from gquery.planner.logical.tree import (
     with_sources,
 )
 from gquery.planner.rules.simplify import simplify_expr
-from gquery.runtime.records import replace
 
 
 def unnest_subqueries(plan: Plan) -> Plan | None:
     """Every subquery expression replaced by a column of an Apply, or by the Apply alone."""
     if not any(map(own_subqueries, walk(plan))):
         return None
-    new = transform_up(_apart(plan, set()), _node)
+    new = transform_up(separate(plan), _node)
     return None if new is plan else new
-
-
-def _apart(plan: Plan, seen: set[int]) -> Plan:
-    """The binder may use one subquery in several places (an alias, ALL): nodes of their own get copies of their own.
-
-    Within a node the same subquery stays the same object, and `_Applied` computes it once.
-    """
-    mine: dict[int, Plan] = {}
-
-    def one(e: Expr) -> Expr:
-        if not isinstance(e, Subquery):
-            return e
-        known = mine.get(id(e.plan))
-        if known is None:
-            known = fresh_copy(e.plan)[0] if id(e.plan) in seen else e.plan
-            mine[id(e.plan)] = known = _apart(known, seen)
-        return e if known is e.plan else replace(e, plan=known)
-
-    if own := own_subqueries(plan):
-        old = [s.plan for s in own]
-        plan = map_expressions(plan, lambda e: transform(e, one))
-        seen.update(map(id, old))
-    return with_sources(plan, tuple([_apart(s, seen) for s in plan.sources]))
 
 
 def _node(plan: Plan) -> Plan:
@@ -158,7 +134,7 @@ class _Applied:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.known: dict[tuple[type, int, tuple[Expr, ...]], Expr] = {}
+        self.known: dict[tuple[type, int, tuple[Expr, ...]], tuple[Column, ...]] = {}
         self.plans: set[int] = set()
 
     def is_new(self, plan: Plan) -> bool:
@@ -184,27 +160,27 @@ class _Applied:
         key = (type(e), id(e.plan), e.args if isinstance(e, InSubquery) else ())
         if key not in self.known:
             plan = e.plan if self.is_new(e.plan) else fresh_copy(e.plan)[0]
-            self.known[key] = self._column(e, _unnested(plan))
-        return self.known[key]
+            self.known[key] = self._columns(e, _unnested(plan))
+        return self.known[key][e.field if isinstance(e, ScalarSubquery) else 0]
 
-    def _column(self, e: Subquery, plan: Plan) -> Column:
+    def _columns(self, e: Subquery, plan: Plan) -> tuple[Column, ...]:
+        """The columns that stand for a subquery: of a scalar one for each of its fields."""
         match e:
             case ScalarSubquery():
-                plan = _one_column(plan)
-                column = plan.columns[0]
+                plan = _first_columns(plan, len(e.plan.columns))
                 if one_row_exactly(plan):
                     self.add(plan, JoinKind.INNER, TRUE)
-                    return column
+                    return plan.columns
                 self.add(plan, JoinKind.LEFT if one_row_at_most(plan) else JoinKind.SINGLE, TRUE)
-                return Column(column.id, column.name, column.dtype, True)
+                return tuple(Column(c.id, c.name, c.dtype, True) for c in plan.columns)
             case Exists():
                 mark = new_column("exists", BOOLEAN, False)
                 self.add(_no_order(plan), JoinKind.MARK, TRUE, mark)
-                return mark
+                return (mark,)
             case InSubquery(args=args):
                 mark = new_column("in", BOOLEAN, e.nullable)
                 self.add_in(args, plan, JoinKind.MARK, mark)
-                return mark
+                return (mark,)
 
 
 def _replace(source: Plan, exprs: tuple[Expr, ...]) -> tuple[Plan, tuple[Expr, ...]]:
@@ -224,10 +200,9 @@ def _below_sort(source: Plan, exprs: tuple[Expr, ...]) -> tuple[Plan, tuple[Expr
             return _replace(source, exprs)
 
 
-def _one_column(plan: Plan) -> Plan:
-    """Unnesting below can leave helper columns beside a subquery's own; the first is the one that is asked for."""
-    c = plan.columns[0]
-    return plan if len(plan.columns) == 1 else Project(plan, ((c, c),))
+def _first_columns(plan: Plan, count: int) -> Plan:
+    """Unnesting below can leave helper columns beside a subquery's own; the first are those that are asked for."""
+    return plan if len(plan.columns) == count else Project(plan, tuple((c, c) for c in plan.columns[:count]))
 
 
 def _values(plan: Values) -> Plan:

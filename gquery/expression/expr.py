@@ -247,8 +247,7 @@ class In(_OfOne, _Truth):
 
 @frozen
 class ScalarSubquery(_Node):
-    """The value of a plan's column, its ``field``-th, in its one row: NULL for no row, CardinalityError for two. Several columns
-    of one plan are computed together. Gone after decorrelation."""
+    """The ``field``-th column of a plan's one row: NULL for no row, CardinalityError for two. Gone after decorrelation."""
 
     plan: Plan
     field: int = 0

@@ -2,8 +2,8 @@
 
 A third of the queries runs on three ranks. Kernels of one in four are interpreted with their primitives inlined, as they are over
 many rows, and the plain text of the others, which is made in a fifth of the time. Of one in ten the kernels of a GPU are written.
-The tables of one in seven lie in files, and one in eight is made in parts. In half of them what is joined or grouped is reduced by
-SEMI joins, however few rows it has.
+The tables of one in seven lie in files, and one in eight is made in parts. In half of them SEMI joins reduce what is joined or
+grouped, however few rows it has.
 """
 
 from __future__ import annotations
@@ -24,9 +24,14 @@ _WRITTEN = 10
 _STORED = 7
 _IN_PARTS = 5
 _SEMI_JOINS = tuning.semi_joins
-_EAGER = replace(
-    tuning.semi_joins, aggregate_selectivity=2.0, aggregate_least_rows=1, build_selectivity=2.0, build_least_rows=1, build_reading=0.0
-)  # few rows are reduced by SEMI joins as many are
+_EAGER = replace(  # few rows are reduced by SEMI joins, as many are
+    tuning.semi_joins,
+    aggregate_selectivity=2.0,
+    aggregate_least_rows=1,
+    build_selectivity=2.0,
+    build_least_rows=1,
+    build_reading=0.0,
+)
 
 
 @dataclass(frozen=True)

@@ -12,22 +12,25 @@ from gquery.planner.logical.tree import Subquery, map_expressions, own_subquerie
 from gquery.runtime.records import replace
 
 
+def map_subqueries(node: Plan, f: Callable[[Plan], Plan]) -> Plan:
+    """The node with ``f`` of each of its own subqueries' plans. One that stands in several expressions stays one: two of them
+    would make the same columns."""
+    own = {id(e.plan): e.plan for e in own_subqueries(node)}
+    made = {i: new for i, p in own.items() if (new := f(p)) is not p}
+
+    def one(e: Expr) -> Expr:
+        return replace(e, plan=made[id(e.plan)]) if isinstance(e, Subquery) and id(e.plan) in made else e
+
+    return map_expressions(node, lambda e: transform(e, one)) if made else node
+
+
 def transform_everywhere(plan: Plan, f: Callable[[Plan], Plan]) -> Plan:
     """``f`` applied to every node, sources first, and those of the node's own subqueries before it."""
 
-    def inside(e: Expr) -> Expr:
-        if not isinstance(e, Subquery):
-            return e
-        made = transform_everywhere(e.plan, f)
-        if made is e.plan:
-            return e
-        if made.columns[: len(e.plan.columns)] != e.plan.columns:
-            raise InternalError("a rule moves the columns of a subquery, whose value is the first")
-        return replace(e, plan=made)
+    def inside(p: Plan) -> Plan:
+        made = transform_everywhere(p, f)
+        if made.columns[: len(p.columns)] != p.columns:
+            raise InternalError("a rule moves the columns of a subquery, whose values come first")
+        return made
 
-    def node(p: Plan) -> Plan:
-        if own_subqueries(p):
-            p = map_expressions(p, lambda e: transform(e, inside))
-        return f(p)
-
-    return transform_up(plan, node)
+    return transform_up(plan, lambda p: f(map_subqueries(p, inside)))

@@ -7,23 +7,16 @@ computed once; each further node has a copy with ids of its own.
 
 from __future__ import annotations
 
-from gquery.expression.expr import Expr
-from gquery.expression.traverse import transform
+from gquery.planner.logical.everywhere import map_subqueries
 from gquery.planner.logical.nodes import Plan
-from gquery.planner.logical.tree import Subquery, fresh_copy, map_expressions, own_subqueries, with_sources
-from gquery.runtime.records import replace
+from gquery.planner.logical.tree import fresh_copy, own_subqueries, with_sources
 
 
 def separate(plan: Plan, seen: set[int] | None = None) -> Plan:
     """The plan with each subquery's plan in one node only; the same object where that is so already."""
     met = set[int]() if seen is None else seen
-    if own := {id(e.plan): e.plan for e in own_subqueries(plan)}:
-        apart = {i: fresh_copy(p)[0] if i in met else p for i, p in own.items()}
-        met.update(own)  # before what is within them, which may be one of them too
-        apart = {i: separate(p, met) for i, p in apart.items()}
-
-        def one(e: Expr) -> Expr:
-            return replace(e, plan=apart[id(e.plan)]) if isinstance(e, Subquery) and apart[id(e.plan)] is not e.plan else e
-
-        plan = map_expressions(plan, lambda e: transform(e, one))
+    if own := [e.plan for e in own_subqueries(plan)]:
+        again = {id(p) for p in own} & met
+        met.update(map(id, own))  # before what is within them, which may be one of them too
+        plan = map_subqueries(plan, lambda p: separate(fresh_copy(p)[0] if id(p) in again else p, met))
     return with_sources(plan, tuple([separate(s, met) for s in plan.sources])) if plan.sources else plan

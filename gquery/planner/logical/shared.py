@@ -10,13 +10,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping
 
-from gquery.expression.expr import Expr, new_column
-from gquery.expression.traverse import transform
+from gquery.expression.expr import new_column
+from gquery.planner.logical.everywhere import map_subqueries
 from gquery.planner.logical.nodes import Definition, Fixpoint, Plan, Query, Scan, Shared
 from gquery.planner.logical.tree import (
-    Subquery,
     cached,
-    map_expressions,
     own_subqueries,
     transform_up,
     walk,
@@ -103,19 +101,13 @@ def with_definitions(plan: Plan, new: Definitions, positions: Positions | None =
     if not new or not any(u.definition.number in new for u in uses(plan)):
         return plan
 
-    def inside(e: Expr) -> Expr:
-        if not isinstance(e, Subquery):
-            return e
-        made = with_definitions(e.plan, new, positions)
-        return e if made is e.plan else replace(e, plan=made)
-
     def node(p: Plan) -> Plan:
         if isinstance(p, Shared):
             d = new.get(p.definition.number)
             moved = None if positions is None else positions.get(p.definition.number)
             fields = p.fields if moved is None else tuple(moved[f] for f in p.fields)
             return p if d is None else Shared(d, p.columns, fields)
-        return map_expressions(p, lambda e: transform(e, inside)) if own_subqueries(p) else p
+        return map_subqueries(p, lambda q: with_definitions(q, new, positions))
 
     return transform_up(plan, node)
 

@@ -20,6 +20,7 @@ from gquery.expression.traverse import conjunction, conjuncts, transform
 from gquery.expression.types import BIGINT, INTEGER
 from gquery.expression.windows import WindowCall
 from gquery.functions import chance
+from gquery.planner.logical.everywhere import map_subqueries
 from gquery.planner.logical.nodes import (
     Aggregate,
     Apply,
@@ -38,10 +39,8 @@ from gquery.planner.logical.nodes import (
 )
 from gquery.planner.logical.shared import each, every_node
 from gquery.planner.logical.tree import (
-    Subquery,
     expressions,
     map_expressions,
-    own_subqueries,
     transform_up,
     used_columns,
     walk,
@@ -94,20 +93,13 @@ class _Draws:
         return made
 
     def _node(self, node: Plan) -> Plan:
-        if own_subqueries(node):
-            node = map_expressions(node, lambda e: transform(e, self._inside))
+        node = map_subqueries(node, self.plan)
         if isinstance(node, Fixpoint):
             step = self.plan(node.step.plan)
             return node if step is node.step.plan else replace(node, step=replace(node.step, plan=step))
         if any(chance.draws(e) for e in expressions(node)):
             node = map_expressions(node, lambda e: transform(e, self._seeded))
         return self._numbered(node) if any(_numbers(e) for e in expressions(node)) else node
-
-    def _inside(self, e: Expr) -> Expr:
-        if not isinstance(e, Subquery):
-            return e
-        plan = self.plan(e.plan)
-        return e if plan is e.plan else replace(e, plan=plan)
 
     def _seeded(self, e: Expr) -> Expr:
         """NULL in place of setseed, which is done."""

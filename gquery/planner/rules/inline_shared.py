@@ -24,8 +24,9 @@ from __future__ import annotations
 from collections import Counter
 
 from gquery import tuning
-from gquery.expression.expr import Column, Expr
-from gquery.expression.traverse import transform, walk
+from gquery.expression.expr import Column
+from gquery.expression.traverse import walk
+from gquery.planner.logical.everywhere import map_subqueries
 from gquery.planner.logical.nodes import (
     Definition,
     Filter,
@@ -39,10 +40,8 @@ from gquery.planner.logical.nodes import (
 )
 from gquery.planner.logical.shared import definitions, nodes, uses
 from gquery.planner.logical.tree import (
-    Subquery,
     expressions,
     fresh_copy,
-    map_expressions,
     own_subqueries,
     remap_node,
     transform_up,
@@ -115,19 +114,10 @@ class _Inlining:
         if not uses(plan):
             return plan
 
-        made: dict[int, Plan] = {}  # by identity: a subquery that stands in several expressions stays one
-
-        def inside(e: Expr) -> Expr:
-            if isinstance(e, Subquery):
-                known = made.get(id(e.plan)) or made.setdefault(id(e.plan), self._plan(e.plan))
-                return replace(e, plan=known)
-            return e
-
         def node(p: Plan) -> Plan:
             if isinstance(p, Shared):
                 return self._use(p)
-            if own_subqueries(p):
-                p = map_expressions(p, lambda e: transform(e, inside))
+            p = map_subqueries(p, self._plan)
             return remap_node(p, self.names) if self.names else p  # what is in place has its names already
 
         return transform_up(plan, node)

@@ -19,7 +19,7 @@ from gquery.sql.types import Parameters, parameter_names
 def check(parsed: Parsed) -> None:
     """Raises NotSupportedError for what gquery does not run, with every reason at once, and ParseError where a token
     cannot stand where it stands."""
-    nodes = parsed.nodes
+    nodes = parsed.read or parsed.nodes
     check_supported(nodes, parsed.sql)
     if isinstance(parsed.reading, ParseError):
         raise parsed.reading

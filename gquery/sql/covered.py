@@ -17,9 +17,12 @@ _LEAVES = (exp.Identifier, exp.Literal)
 
 
 def check_covered(nodes: list[exp.Expr], reading: Reading, sql: str) -> None:
-    """Raises NotSupportedError where the tree is not what the tokens say. ``nodes``: the tree, parents first."""
+    """Raises NotSupportedError where the tree is not what the tokens say. ``nodes``: the tree, parents first, with names in place
+    of those expressions that the reader has made, or without."""
     leaves = reading.leaves
     number = {start: n for n, (start, _) in enumerate(leaves)}
+    made = {(m.start, m.end): m for m in reading.made}
+    whole: dict[int, int] = {}  # by leaf of an expression that was made, where that begins
     below: dict[int, tuple[int, int]] = {}  # by node, the first and the last leaf that was met below it
     found: set[int] = set()
     spans: set[tuple[int, int]] = set()
@@ -27,8 +30,13 @@ def check_covered(nodes: list[exp.Expr], reading: Reading, sql: str) -> None:
         span = below.get(id(node))
         if type(node) in _LEAVES:
             meta = node._meta
-            n = number.get(meta["start"]) if meta is not None and "start" in meta else None
-            if n is not None and meta is not None and meta["end"] == leaves[n][1]:
+            place = (meta["start"], meta["end"]) if meta is not None and "start" in meta else None
+            if place is not None and (m := made.get(place)) is not None:
+                if m.behind > m.first:
+                    found.update(range(m.first, m.behind))
+                    whole.update(dict.fromkeys(range(m.first, m.behind), m.first))
+                    span = m.first, m.behind - 1
+            elif place is not None and (n := number.get(place[0])) is not None and place[1] == leaves[n][1]:
                 found.add(n)
                 span = n, n
         if span is None:
@@ -42,7 +50,7 @@ def check_covered(nodes: list[exp.Expr], reading: Reading, sql: str) -> None:
         if n not in found:
             raise _refused(f"{sql[start : end + 1]} at this place", sql, start)
     for first, last in reading.spans:
-        if (first, last) not in spans:
+        if (first, last) not in spans and whole.get(first, -1) != whole.get(last, -2):
             start, end = leaves[first][0], leaves[last][1] + 1
             typed = " ".join(sql[start:end].split())
             typed = typed if len(typed) < 80 else f"{typed[:40]} ... {typed[-30:]}"

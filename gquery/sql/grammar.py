@@ -1,23 +1,25 @@
 """DuckDB's grammar, as far as gquery runs it: whether a text is a statement, and how its names and constants hang together.
 
 sqlglot makes the tree that is bound, and is lenient: it reads past a word that it does not expect, and its operators do
-not all bind as DuckDB's do. `read` goes through the tokens once more by DuckDB's rules and builds nothing but `Reading`:
-the tokens that must stand in the tree, and which of them belong together. A token that no rule takes is a ParseError.
-`gquery.sql.covered` compares the tree with that. Constructs that gquery does not run have been refused before
-(`gquery.sql.supported`), so that they need no rule here.
+not all bind as DuckDB's do. `read` goes through the tokens before it by DuckDB's rules and gives a `Reading`: the tokens that
+must stand in the tree, which of them belong together, and the nodes of plain expressions, which sqlglot need not read again
+(`gquery.sql.grammar_nodes`). A token that no rule takes is a ParseError. `gquery.sql.covered` compares the tree with that.
+Constructs that gquery does not run have been refused before (`gquery.sql.supported`), so that they need no rule here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from sqlglot import exp
+
 from gquery.errors import ParseError
 from gquery.sql.grammar_from import SHOWS
+from gquery.sql.grammar_nodes import MULTIPLY
 from gquery.sql.grammar_pivot import PIVOTS
 from gquery.sql.grammar_statements import FORMS, REFUSED, StatementReader
 from gquery.sql.grammar_tokens import Reading, marked
 from gquery.sql.lexer import NUMBER, STRING, Lexed
-from gquery.sql.precedence import MULTIPLY
 
 
 def read(sql: str, tokens: Lexed, first: int, behind: int) -> Reading | ParseError:
@@ -237,13 +239,13 @@ class Reader(StatementReader):
         if not is_from_first and self.take("from"):
             self._from()
         if self.take("where"):
-            self.expression()
+            self.kept()
         if self.take("group"):
             self.expect("by")
             if not self.take("all"):
                 self._keys()
         if self.take("having"):
-            self.expression()
+            self.kept()
         self.windows_and_qualify()
         if self.word == "using" and self.peek(1) == "sample":
             self.next()
@@ -252,13 +254,9 @@ class Reader(StatementReader):
 
     def _keys(self) -> None:
         """The keys of GROUP BY, or the sets of GROUPING SETS."""
-        self._key()
-        while self.take(","):
-            if not self.can_begin():
-                return  # DuckDB takes a comma at the end
-            self._key()
+        self.keep_list(self._key)
 
-    def _key(self) -> None:
+    def _key(self) -> exp.Expr | None:
         start = self.begin()
         if self.word == "grouping" and self.peek(1) == "sets":
             self.next()
@@ -277,7 +275,8 @@ class Reader(StatementReader):
             self.next()
             self.next()
         else:
-            self.expression()
+            return self.expression()
+        return None
 
     def _order_and_limit(self) -> None:
         if self.word == "order":

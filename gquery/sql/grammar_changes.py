@@ -205,12 +205,11 @@ class ChangeReader(FromReader):
 
     def _returning(self) -> None:
         """``RETURNING list``, which is a query of its own: sqlglot does not see it here."""
-        first, _, spans, edits = self.mark()
-        leaves = self.begin()
+        first, leaves, spans, edits, made = self.mark()
         self.next()
         self._targets()
-        behind = self.at
-        del self.reading.leaves[leaves:], self.reading.spans[spans:], self.reading.edits[edits:]
+        behind, r = self.at, self.reading
+        del r.leaves[leaves:], r.spans[spans:], r.edits[edits:], r.made[made:]
         self.go(first)
         while self.at < behind:
             self.blank()

@@ -5,65 +5,92 @@ The base of `sql.grammar`, which says what this is for.
 
 from __future__ import annotations
 
+from sqlglot import exp
+
 from gquery.expression.keywords import CONSTANTS
+from gquery.sql import grammar_nodes as nodes
+from gquery.sql.grammar_nodes import ADD, AND, COMPARE, INFIX, IS, LIKE, MINUS, NOT, OR, OTHER
 from gquery.sql.grammar_tokens import LISTED, marked
 from gquery.sql.grammar_values import ValueReader
 from gquery.sql.lexer import PARAMETER, QUOTED, WORD
-from gquery.sql.precedence import ADD, AND, COMPARE, INFIX, IS, LIKE, MINUS, NOT, OR, OTHER
 
 _NEGATED = ("like", "ilike", "similar", "in", "between", "null")
 _MATCHES = ("like", "ilike", "glob", "similar", "in", "between")
 
 
 class ExpressionReader(ValueReader):
-    """Reads expressions; `query` is for who reads statements."""
+    """Reads expressions; `query` is for who reads statements. What reads one gives its node where it is a plain one."""
 
     # ---- operators ---------------------------------------------------------------------------------------------------
 
-    def expressions(self, trailing: bool = False) -> int:
-        """Expressions with commas between them; how many."""
-        self.expression()
-        count = 1
+    def expressions(self, trailing: bool = False) -> list[exp.Expr | None]:
+        """Expressions with commas between them."""
+        found = [self.expression()]
         while self.take(","):
             if trailing and self.word == ")":
                 break
-            self.expression()
-            count += 1
-        return count
+            found.append(self.expression())
+        return found
 
-    def expression(self, least: int = OR, star: bool = False, is_simple: bool = False) -> None:
+    def kept(self) -> None:
+        """An expression that stands alone; sqlglot does not read a plain one."""
+        start, first = self.begin(), self.at
+        self.keep_one(self.expression(), first, start)
+
+    def expression(self, least: int = OR, star: bool = False, is_simple: bool = False) -> exp.Expr | None:
         """An expression of operators that bind at least that tightly. ``star``: ``t.*`` may stand here; ``is_simple``: a
         bound of BETWEEN, where no AND can stand."""
         start, first = self.begin(), self.at
+        made: exp.Expr | None
         if self.take("not"):
-            self.expression(NOT)
+            made = nodes.negated(self.expression(NOT))
             self.end(start)
         elif self.word in ("-", "+"):
             sign = self.at
             self.next()
-            self.expression(MINUS)
+            made = nodes.negative(self.expression(MINUS))
             self.end(start)
             if self.words[sign] == "+":
+                made = None
                 self.reading.pluses[self.starts[sign]] = self.ends[self.at - 1]
         elif self.word in ("~", "@"):
             self.next()
             self.expression(OTHER + 1)
+            made = None
             self.end(start)
+        elif star and self._star_of_table():
+            return None
         else:
-            if self._primary_expression(star):
-                return
-            self._postfix(start, first)
+            made = self._primary_expression()
+            if self._postfix(start, first):
+                made = None
         closed = 0  # the level that may not come again: a < b < c is none
         while True:
             level = self._level(is_simple)
             if level < least or level == 0:
-                return
+                return made
             if level == closed:
                 raise self.unexpected("parentheses")
-            closed = self._operator(level)
+            if level <= AND:
+                made = self._connective(level, made, first, start)
+            else:
+                closed, made = self._operator(level, made)
             if level == LIKE and self.word == "==":
                 raise self.unexpected("parentheses")
             self.end(start)
+
+    def _connective(self, level: int, left: exp.Expr | None, first: int, start: int) -> exp.Expr | None:
+        """AND or OR and what stands right of it. Where one side is sqlglot's, the other need not be."""
+        word = self.word
+        before, leaves = self.at, self.begin()
+        self.next()
+        behind, place = self.at, self.begin()
+        right = self.expression(level + 1)
+        made = nodes.binary(word, left, right)
+        if made is None:
+            self.keep([] if left is None else [left], first, start, before, leaves)
+            self.keep_one(right, behind, place)
+        return made
 
     def _level(self, is_simple: bool) -> int:
         """How tightly the operator here binds; 0 for none."""
@@ -83,13 +110,13 @@ class ExpressionReader(ValueReader):
             return LIKE if self.peek(1) != "null" or word != "not" else IS
         return 0
 
-    def _operator(self, level: int) -> int:
+    def _operator(self, level: int, left: exp.Expr | None) -> tuple[int, exp.Expr | None]:
         """An operator and what stands right of it. Gives the level if it may not come again."""
         word = self.word
         if level == IS:
-            return self._is()
+            return self._is(left)
         if level == LIKE:
-            return self._match()
+            return self._match(left)
         self.next()
         if self.word == "not" and (
             level == OTHER or word == "=="
@@ -98,61 +125,63 @@ class ExpressionReader(ValueReader):
         if level == COMPARE and self.word in ("any", "all", "some") and self.peek(1) == "(":
             self.next()
             self._any()
-            return 0
+            return 0, None
         if word == "==":  # binds as || does in DuckDB and as = does in sqlglot: allowed where that is the same
             self.expression(ADD)
             if self._level(False) in (LIKE, OTHER):
                 raise self.unexpected("parentheses")
-            return level
-        self.expression(level + 1)
-        return level if level == COMPARE and word else 0
+            return level, None
+        made = nodes.binary(word, left, self.expression(level + 1))
+        return level if level == COMPARE and word else 0, made
 
-    def _is(self) -> int:
+    def _is(self, left: exp.Expr | None) -> tuple[int, exp.Expr | None]:
         if self.take("isnull") or self.take("notnull"):
-            return 0
+            return 0, None
         if self.take("not"):  # a NOT NULL
             self.expect("null")
-            return 0
+            return 0, None
         self.next()
-        self.take("not")
+        is_negated = self.take("not")
         if self.take("distinct"):
             self.expect("from")
             self.expression(IS + 1)
-            return IS
+            return IS, None
         if self.word not in (*CONSTANTS, "unknown"):
             raise self.unexpected("NULL, TRUE, FALSE or DISTINCT FROM")
+        what = self.word
         self.next()
-        return 0
+        return 0, nodes.is_(left, what, is_negated)
 
-    def _match(self) -> int:
+    def _match(self, left: exp.Expr | None = None) -> tuple[int, exp.Expr | None]:
         """LIKE and its kin, IN, BETWEEN."""
-        self.take("not")
+        is_negated = self.take("not")
         word = self.word
         self.next()
         if word == "in":
-            self._in()
-            return 0
+            return 0, nodes.is_in(left, self._in(), is_negated)
         if word == "between":
-            self.expression(COMPARE, is_simple=True)
+            low = self.expression(COMPARE, is_simple=True)
             self.expect("and")
-            self.expression(LIKE + 1)
-            return LIKE
+            return LIKE, nodes.between(left, low, self.expression(LIKE + 1), is_negated)
         if word == "similar":
             self.expect("to")
-        self.expression(LIKE + 1)
+        made = nodes.like(word, left, self.expression(LIKE + 1), is_negated)
         if self.take("escape"):
             self.expression(LIKE + 1)
-        return LIKE
+            made = None
+        return LIKE, made
 
-    def _in(self) -> None:
+    def _in(self) -> list[exp.Expr | None] | None:
+        """What IN looks into; the nodes of a list."""
         if self.word != "(":
             self._in_value()
-            return
+            return None
         if self.starts_query() and self.tries(self._subquery_in_parentheses, self.mark()):
-            return
+            return None
         self.next()
-        self.expressions(trailing=True)
+        items = self.expressions(trailing=True)
         self.expect(")")
+        return items
 
     def _in_value(self) -> None:
         """A list, map or text that is a value, as an argument of a call that no text names: sqlglot does not tell ``[1]`` from
@@ -161,7 +190,7 @@ class ExpressionReader(ValueReader):
             raise self.unexpected("( or a list")
         self.say_before(marked(LISTED), "(")
         start, first = self.begin(), self.at
-        self._primary_expression(False)
+        self._primary_expression()
         self._postfix(start, first, may_cast=False)
         self.say_before(")")
 

@@ -9,10 +9,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
+from sqlglot import exp
+
 from gquery.expression.keywords import COLUMN_NAMES, RESERVED
+from gquery.sql import grammar_nodes as nodes
+from gquery.sql.grammar_nodes import COMPARE, OR
 from gquery.sql.grammar_tokens import TokenReader
 from gquery.sql.lexer import NUMBER, QUOTED, STRING, WORD
-from gquery.sql.precedence import COMPARE, OR
 
 _FRAMES = ("rows", "range", "groups")
 _SIDES = ("preceding", "following")
@@ -45,12 +48,12 @@ class FormReader(TokenReader, ABC):
     """Reads forms whose parts are expressions."""
 
     @abstractmethod
-    def expression(self, least: int = OR, star: bool = False, is_simple: bool = False) -> None:
-        """An expression of operators that bind at least that tightly."""
+    def expression(self, least: int = OR, star: bool = False, is_simple: bool = False) -> exp.Expr | None:
+        """An expression of operators that bind at least that tightly; its node where it is a plain one."""
 
     @abstractmethod
-    def expressions(self, trailing: bool = False) -> int:
-        """Expressions with commas between them; how many."""
+    def expressions(self, trailing: bool = False) -> list[exp.Expr | None]:
+        """Expressions with commas between them."""
 
     @abstractmethod
     def order(self) -> None:
@@ -63,24 +66,28 @@ class FormReader(TokenReader, ABC):
         if self.word in ("::", "at"):
             self.reading.typed[self.starts[first]] = self.ends[self.at - 1]
 
-    def _case(self) -> None:
+    def _case(self) -> exp.Expr | None:
         start = self.begin()
         self.next()
-        if self.word != "when":
-            self.expression()
+        has_value, has_default = self.word != "when", False
+        value = self.expression() if has_value else None
         self.expect("when")
+        branches: list[tuple[exp.Expr | None, exp.Expr | None]] = []
         while True:
             branch = self.begin()
-            self.expression()
+            test = self.expression()
             self.expect("then")
-            self.expression()
+            branches.append((test, self.expression()))
             self.end(branch)
             if not self.take("when"):
                 break
+        default = None
         if self.take("else"):
-            self.expression()
+            has_default, default = True, self.expression()
         self.expect("end")
         self.end(start)
+        is_whole = (value is not None or not has_value) and (default is not None or not has_default)
+        return nodes.case(value, branches, default) if is_whole else None
 
     def _cast(self) -> None:
         self.next()
@@ -245,7 +252,7 @@ class FormReader(TokenReader, ABC):
     def _list(self) -> None:
         self.next()
         if not self.take("]"):
-            if self.expressions() == 1 and self.take("for"):
+            if len(self.expressions()) == 1 and self.take("for"):
                 self.name(leaf=True)
                 self.expect("in")
                 self.expression()
@@ -352,7 +359,7 @@ class FormReader(TokenReader, ABC):
         if self.take("rename"):
             self._pairs(lambda: self.name(leaf=True))
 
-    def _pairs(self, what: Callable[[], None]) -> None:
+    def _pairs(self, what: Callable[[], object]) -> None:
         """``(x AS name, ...)``, or one without parentheses."""
         if not self.take("("):
             what()

@@ -105,7 +105,7 @@ class FromReader(PivotReader):
 
     def _condition(self) -> None:
         if self.take("on"):
-            self.expression()
+            self.kept()
         else:
             self.expect("using", "ON or USING")
             self.expect("(")

@@ -10,6 +10,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
+from sqlglot import exp
+
+from gquery.sql import grammar_nodes as nodes
 from gquery.sql.grammar_expr import ExpressionReader
 from gquery.sql.grammar_tokens import marked
 
@@ -32,31 +35,39 @@ class PivotReader(ExpressionReader):
     # ---- entries of a SELECT list ------------------------------------------------------------------------------------
 
     def _targets(self) -> None:
-        self._target()
-        while self.take(","):
-            if not self.can_begin():
-                return
-            self._target()
+        self.keep_list(self._entry)
 
     def _target(self) -> None:
-        """An entry of the SELECT list, its name before or behind it."""
-        start = self.begin()
+        """An entry of the list of a pivot."""
+        start, first = self.begin(), self.at
+        self.keep_one(self._entry(), first, start)
+
+    def _entry(self) -> exp.Expr | None:
+        """An entry of the SELECT list, its name before or behind it; its tree where it is a plain one."""
+        start, first = self.begin(), self.at
+        made: exp.Expr | None = None
         if self.peek(1) == ":" and self.is_column_name():
             self.name(leaf=True)
             self.next()
-            self.expression()
+            self.kept()
         elif self.word == "*":
             self.next()
             self.star()
             if self.word in ("like", "ilike", "glob", "similar", "not"):
                 self._match()
         else:
-            self.expression(star=True)
+            value, behind, last = self.expression(star=True), self.at, self.begin()
+            made = value
             if self.take("as"):
+                made = nodes.alias(value, self.identifier(is_field=True))
                 self.label(leaf=True, text=True)
             elif self.is_bare_alias():
+                made = nodes.alias(value, self.identifier())
                 self.leaf()
+            if made is None and value is not None:
+                self.keep([value], first, start, behind, last)
         self.end(start)
+        return made
 
     # ---- statements --------------------------------------------------------------------------------------------------
 

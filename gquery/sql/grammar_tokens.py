@@ -8,9 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import field
 
+from sqlglot import exp
+
 from gquery.errors import ParseError, point_at
 from gquery.expression.keywords import CALLED_COLUMN_NAMES, COLUMN_NAMES, CONSTANTS, FUNCTION_NAMES, KEYWORDS, RESERVED
 from gquery.runtime.records import dataclass
+from gquery.sql.grammar_nodes import Made, identifier, is_worth
 from gquery.sql.lexer import END, QUOTED, STRING, WORD, Lexed
 
 _MARK = "\x1e"
@@ -57,7 +60,8 @@ class Reading:
     as any other; ``pluses`` where a plus stands before a value, and where that ends; ``typed`` where a constant with its
     type before it begins and ends, where a cast or the like stands behind it; ``frames`` where the word begins with which a
     window's frame does; ``edits`` what sqlglot is given to read in place of the text, ``blanks`` where it
-    sees spaces, ``form`` what it does not read at all; ``has_methods``: a call stands behind a dot somewhere."""
+    sees spaces, ``form`` what it does not read at all; ``has_methods``: a call stands behind a dot somewhere; ``made``: the
+    expressions whose nodes are here already, in the order in which they end."""
 
     leaves: list[tuple[int, int]] = field(default_factory=list)
     calls: set[int] = field(default_factory=set)
@@ -68,7 +72,12 @@ class Reading:
     blanks: list[tuple[int, int]] = field(default_factory=list)
     form: Form | None = None
     has_methods: bool = False
+    made: list[Made] = field(default_factory=list)
     spans: list[tuple[int, int]] = field(default_factory=list)
+
+
+Mark = tuple[int, int, int, int, int]
+"""Where a reader was: its token, and how many of each it had found."""
 
 
 class TokenReader:
@@ -156,11 +165,42 @@ class TokenReader:
         if last > start:
             self.reading.spans.append((start, last))
 
-    def mark(self) -> tuple[int, int, int, int]:
-        """Where the reader is."""
-        return self.at, len(self.reading.leaves), len(self.reading.spans), len(self.reading.edits)
+    def keep(self, trees: list[exp.Expr], first: int, start: int, behind: int, last: int) -> None:
+        """Has sqlglot read one name in place of the tokens from ``first`` to the one before ``behind``, expressions with commas
+        between them, where that gains anything. ``start`` and ``last``: the first of their leaves and the one behind them."""
+        if len(trees) > 1 or (trees and is_worth(trees[0])):
+            self.reading.made.append(Made(self.starts[first], self.ends[behind - 1], start, last, trees))
 
-    def tries(self, rule: Callable[[], None], mark: tuple[int, int, int, int]) -> bool:
+    def keep_one(self, tree: exp.Expr | None, first: int, start: int) -> None:
+        """The same for one expression that ends here, if its tree is there."""
+        if tree is not None:
+            self.keep([tree], first, start, self.at, self.begin())
+
+    def keep_list(self, rule: Callable[[], exp.Expr | None]) -> None:
+        """Entries with commas between them, each read by a rule: neighbours whose trees are there are one name to sqlglot."""
+        trees: list[exp.Expr] = []
+        first = start = behind = last = 0
+        while True:
+            place, leaf = self.at, self.begin()
+            tree = rule()
+            if tree is None:
+                self.keep(trees, first, start, behind, last)
+                trees = []
+            else:
+                if not trees:
+                    first, start = place, leaf
+                trees.append(tree)
+                behind, last = self.at, self.begin()
+            if not self.take(",") or not self.can_begin():  # DuckDB takes a comma at the end
+                break
+        self.keep(trees, first, start, behind, last)
+
+    def mark(self) -> Mark:
+        """Where the reader is."""
+        r = self.reading
+        return self.at, len(r.leaves), len(r.spans), len(r.edits), len(r.made)
+
+    def tries(self, rule: Callable[[], object], mark: Mark) -> bool:
         """Whether a rule takes what comes; back at ``mark`` where it does not. Each place is tried once."""
         if mark[0] in self._failed:
             return False
@@ -169,7 +209,8 @@ class TokenReader:
         except ParseError:
             self._failed.add(mark[0])
             self.go(mark[0])
-            del self.reading.leaves[mark[1] :], self.reading.spans[mark[2] :], self.reading.edits[mark[3] :]
+            r = self.reading
+            del r.leaves[mark[1] :], r.spans[mark[2] :], r.edits[mark[3] :], r.made[mark[4] :]
             return False
         return True
 
@@ -204,6 +245,11 @@ class TokenReader:
         if not self.is_column_name():
             raise self.unexpected()
         self.leaf() if leaf else self.next()
+
+    def identifier(self, is_field: bool = False) -> exp.Identifier | None:
+        """The node of the next token, a name; see `grammar_nodes`."""
+        start = self.starts[self.at]
+        return identifier(self.sql[start : self.ends[self.at] + 1], self.kind, self.word, start, is_field)
 
     def label(self, leaf: bool = False, text: bool = False) -> None:
         """A name where keywords can stand too: behind a dot or AS."""

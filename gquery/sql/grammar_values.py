@@ -7,13 +7,17 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
+from sqlglot import exp
+
 from gquery.expression.keywords import CONSTANTS
+from gquery.sql import grammar_nodes as nodes
 from gquery.sql.grammar_forms import SPECIAL, FormReader
 from gquery.sql.grammar_tokens import ARRAY, METHOD, marked
 from gquery.sql.lexer import END, NUMBER, PARAMETER, QUOTED, STRING, WORD
 
 _SCHEMAS = ("main", "system", "pg_catalog")  # main.upper(s) is a function's name and no method
 _QUERIES = ("select", "with", "from", "values")
+_POSTFIX = frozenset(("::", "[", ".", "collate", "at"))
 _SPECIAL_METHODS = ("position", "substring", "trim")
 
 
@@ -37,17 +41,20 @@ class ValueReader(FormReader):
         self.query()
         self.expect(")")
 
-    def _primary_expression(self, star: bool) -> bool:
-        """What operators combine. Whether it was ``t.*``."""
+    def _primary_expression(self) -> exp.Expr | None:
+        """What operators combine."""
         kind, word = self.kind, self.word
         if kind in (NUMBER, STRING):
+            start = self.starts[self.at]
+            made = nodes.constant(self.sql[start : self.ends[self.at] + 1], kind, start)
             self.leaf()
-        elif kind == PARAMETER:
+            return made
+        if kind == PARAMETER:
             self.next()
         elif kind == QUOTED:
-            return self._named(star)
+            return self._named()
         elif word == "(" or (word == "row" and self.peek(1) == "("):
-            self._row()
+            return self._row()
         elif word == "[":
             self._list()
         elif word == "array" and self.peek(1) == "[":
@@ -62,8 +69,9 @@ class ValueReader(FormReader):
             raise self.unexpected("an expression" if kind == END else "")
         elif word in CONSTANTS:
             self.next()
+            return nodes.word(word)
         elif word == "case":
-            self._case()
+            return self._case()
         elif word == "exists" and self.peek(1) == "(":
             self.next()
             self._subquery_in_parentheses()
@@ -79,11 +87,14 @@ class ValueReader(FormReader):
                 self.reading.calls.add(name)
             self.expect(")")
         else:
-            return self._named(star)
-        return False
+            return self._named()
+        return None
 
-    def _postfix(self, start: int, first: int, may_cast: bool = True) -> None:
-        """Casts, slices, fields and methods behind a value, whose first token is ``first``."""
+    def _postfix(self, start: int, first: int, may_cast: bool = True) -> bool:
+        """Casts, slices, fields and methods behind a value, whose first token is ``first``. Whether there is one."""
+        if self.word not in _POSTFIX:
+            return False
+        behind = self.at
         has_methods = self.kinds[self.at - 1] not in (NUMBER, STRING, PARAMETER)
         while True:
             if self.word == "::" and not may_cast:  # sqlglot would cast the list
@@ -124,7 +135,7 @@ class ValueReader(FormReader):
                     raise self.unexpected("parentheses")
                 self.end(start)
             else:
-                return
+                return self.at > behind
 
     def _method(self, start: int, first: int) -> None:
         """A call behind a dot; see `sql.methods`."""
@@ -140,58 +151,74 @@ class ValueReader(FormReader):
         self.end(start)
         self.say_before(")")
 
-    def _row(self) -> None:
+    def _row(self) -> exp.Expr | None:
         """What stands in parentheses; a row of several values may have ROW before it, which sqlglot does not see."""
         if self.word == "(":
-            self._parentheses()
-            return
+            return self._parentheses()
         row, start = self.at, self.begin()
         self.next()
         self.next()
-        count = self.expressions()
+        count = len(self.expressions())
         self.expect(")")
         self.end(start)
         if count > 1:
             self.edit(row, ())
         else:  # of which the binder says that it is no function
             self.reading.calls.add(self.starts[row])
+        return None
 
-    def _parentheses(self) -> None:
+    def _parentheses(self) -> exp.Expr | None:
         mark = self.mark()
         if self.starts_query() and self.tries(self._subquery_in_parentheses, mark):
-            return
+            return None
         self.next()
         start = self.begin()
-        self.expressions()
+        made = nodes.parentheses(self.expressions())
         self.expect(")")
         self.end(start)
+        return made
 
-    def _named(self, star: bool) -> bool:
-        """A column, a function's call, or a constant with its type before it. Whether it was ``t.*``."""
+    def _star_of_table(self) -> bool:
+        """Goes over ``t.*`` where that is what comes."""
+        at = self.at
+        while self.kinds[at] in (WORD, QUOTED) and self.words[at + 1] == ".":
+            at += 2
+        if at == self.at or at >= self.behind or self.words[at] != "*" or self.kinds[at] == STRING:
+            return False
+        self.name(leaf=True)
+        while self.at < at - 1:
+            self.next()
+            self.label(leaf=True)
+        self.next()
+        self.next()
+        self.star()
+        return True
+
+    def _named(self) -> exp.Expr | None:
+        """A column, a function's call, or a constant with its type before it."""
         if self._is_typed_constant():
             first = self.at
             self._type()
             self.leaf()
             self._end_typed(first)
-            return False
+            return None
         if self.peek(1) == "(" and self.is_function_name():
-            self._call()
-            return False
+            return self._call()
         if self.word in _SCHEMAS and self.peek(1) == "." and self.peek(3) == "(":
             self.say()
             self.say()
-            return self._named(star)
+            self._named()
+            return None
+        name, table, names = self.identifier(), None, 1
         self.name(leaf=True)
         while self.word == "." and self.peek(2) != "(":
             self.next()
-            if star and self.take("*"):
-                self.star()
-                return True
+            name, table, names = self.identifier(is_field=True), name, names + 1
             self.label(leaf=True)
-        return False
+        return nodes.column(name, table) if names == 1 or (names == 2 and table is not None) else None
 
-    def _call(self) -> None:
-        start = self.begin()
+    def _call(self) -> exp.Expr | None:
+        start, first = self.begin(), self.at
         if self.word == "columns":
             self.next()
             self.expect("(")
@@ -201,22 +228,26 @@ class ValueReader(FormReader):
                 self.expression(star=True)
             self.expect(")")
             self.end(start)
-            return
+            return None
+        place = self.starts[first]
+        name = "" if self.kind == QUOTED else self.sql[place : self.ends[first] + 1]
         if self.word in ("coalesce", "nullif"):  # constructs of the grammar: they take values alone
             self.function_name()
-            self.expressions()
+            made = nodes.call(name, place, self.expressions())
             self.expect(")")
             self.end(start)
-            return
+            return made
         self.function_name()
-        self.arguments()
+        made = nodes.call(name, place, self.arguments())
         if self.word == "within" and self.peek(1) == "group":
+            made = None
             self.next()
             self.next()
             self.expect("(")
             self.order()
             self.expect(")")
         if self.word == "filter" and self.peek(1) == "(":
+            made = None
             self.next()
             self.next()
             self.take("where")
@@ -224,9 +255,11 @@ class ValueReader(FormReader):
             self.expect(")")
         self.end(start)
         if self.word == "over":
+            made = None
             self.next()
             self.window() if self.word == "(" else self.name(leaf=True)
             self.end(start)
+        return made
 
     def function_name(self) -> None:
         """The name of a function that is called, and the parenthesis behind it."""
@@ -236,23 +269,30 @@ class ValueReader(FormReader):
         self.next()
         self.next()
 
-    def arguments(self, named: bool = False) -> None:
-        """What stands in the parentheses of a call, up to the closing one. ``named``: of a table function."""
-        has_nulls = False
+    def arguments(self, named: bool = False) -> list[exp.Expr | None] | None:
+        """What stands in the parentheses of a call, up to the closing one: its nodes, None where there is more than values.
+        ``named``: of a table function."""
+        has_nulls = is_plain = False
+        args: list[exp.Expr | None] = []
         if self.take(")"):
-            return
+            return args
         if self.word == "*" and self.peek(1) == ")":
+            args.append(nodes.star(self.starts[self.at]))
             self.next()
+            is_plain = True
         elif self.word == "order" and self.peek(1) == "by":
             self.order()
         else:
-            if not self.take("distinct"):
-                self.take("all")
-            self._argument(named)
+            is_distinct = self.take("distinct")
+            is_plain = is_distinct or not self.take("all")
+            args.append(self._argument(named))
             while self.take(","):
-                self._argument(named)
+                args.append(self._argument(named))
+            if is_distinct:
+                args = [nodes.distinct(args)]
             if self.word == "order":
                 self.order()
+                is_plain = False
             if self.word in ("ignore", "respect") and self.peek(1) == "nulls":
                 self.next()
                 self.next()
@@ -260,19 +300,25 @@ class ValueReader(FormReader):
         self.expect(")")
         if has_nulls and self.word != "over":
             raise self.unexpected("OVER, which IGNORE NULLS and RESPECT NULLS need")
+        return args if is_plain else None
 
-    def _argument(self, named: bool) -> None:
+    def _argument(self, named: bool) -> exp.Expr | None:
+        is_plain = True
         if self.word == "lambda":
             self.next()
             self.names()
             self.expect(":")
+            is_plain = False
         elif self.kind == WORD and self.peek(1) == "->":
             self.name(leaf=True)
             self.next()
+            is_plain = False
         if self.peek(1) in (":=", "=>") or (named and self.peek(1) == "="):
             self.label()
             self.next()
-        self.expression()
+            is_plain = False
+        made = self.expression()
+        return made if is_plain else None
 
     def order(self) -> None:
         """ORDER BY."""

@@ -10,6 +10,7 @@ import logging
 import re
 import threading
 from collections.abc import Sequence
+from dataclasses import field
 from functools import cached_property, partial
 from typing import Any
 
@@ -24,11 +25,12 @@ from gquery.runtime.nesting import with_room
 from gquery.runtime.records import dataclass
 from gquery.sql.dialect import dialect
 from gquery.sql.grammar import read
+from gquery.sql.grammar_nodes import Made, name_of, put_in_place
 from gquery.sql.grammar_statements import FORMS
 from gquery.sql.grammar_tokens import Edit, Reading
 from gquery.sql.lexer import NUMBER, PARAMETER, SYMBOL, WORD, Lexed, lex
 from gquery.sql.methods import call_methods
-from gquery.sql.tokens import tokens_of
+from gquery.sql.tokens import tokens_of, with_names
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _TYPES = {NUMBER: TokenType.NUMBER, WORD: TokenType.VAR, "+": TokenType.PLUS, "-": TokenType.DASH}
@@ -70,7 +72,8 @@ logging.getLogger("sqlglot").addFilter(_quiet)
 @dataclass(frozen=True)
 class Parsed:
     """One statement: sqlglot's tree, the text that its positions point into, EXPLAIN's options where it was there,
-    and what our grammar read, an error where it is no statement. A tree that was made without a text has none."""
+    and what our grammar read, an error where it is no statement. A tree that was made without a text has none. ``read`` are
+    the nodes that sqlglot made, parents first: with names in place of the expressions that were made here."""
 
     tree: exp.Expr
     sql: str
@@ -79,15 +82,18 @@ class Parsed:
     tokens: Lexed | None = None
     first: int = 0
     behind: int = 0
+    read: list[exp.Expr] = field(default_factory=list)
 
     @cached_property
     def nodes(self) -> list[exp.Expr]:
-        """The nodes of the tree as it was parsed, parents first, and those that were put into it later."""
+        """The nodes of the tree as it is bound, parents first, and those that were put into it later."""
         return nodes_of(self.tree)
 
     def release(self) -> None:
         """Nobody reads the tree any more. Its nodes and their parents hold each other: the collector need not find them."""
         for node in self.nodes:
+            node.parent = None
+        for node in self.read:
             node.parent = None
 
 
@@ -104,16 +110,21 @@ def parse(sql: str, tokens: Lexed | None = None) -> list[Parsed]:
 def _parsed(sql: str, text: str, explain: tuple[str, ...] | None, tokens: Lexed) -> list[Parsed]:
     places = _statements(tokens)
     readings = [with_room(partial(read, text, tokens, *p)) for p in places]
-    trees = _trees(text, tokens, readings)
+    made = [m for r in readings if isinstance(r, Reading) for m in r.made]
+    trees = _trees(text, tokens, readings, made)
+    outlines = [nodes_of(tree) for tree in trees]
+    if made:
+        put_in_place([node for outline in outlines for node in outline], made)
     if any(isinstance(r, Reading) and r.has_methods for r in readings):
         for tree in trees:
             call_methods(tree)
+        outlines = [nodes_of(tree) for tree in trees]
     statements = [
-        Parsed(tree, sql, explain if n == 0 else None, reading, tokens, first, behind)
-        for n, (tree, reading, (first, behind)) in enumerate(zip(trees, readings, places, strict=True))
+        Parsed(tree, sql, explain if n == 0 else None, reading, tokens, first, behind, outline)
+        for n, (tree, reading, (first, behind), outline) in enumerate(zip(trees, readings, places, outlines, strict=True))
     ]
     for s in statements:
-        _restore(s.nodes)
+        _restore(s.read)
         if isinstance(s.tree, exp.Command):
             if isinstance(s.reading, ParseError) and tokens.words[s.first] in FORMS:
                 raise s.reading
@@ -129,11 +140,14 @@ def _statements(tokens: Lexed) -> list[tuple[int, int]]:
     return [(first, behind) for first, behind in zip(starts, ends, strict=False) if first < behind]
 
 
-def _trees(text: str, tokens: Lexed, readings: Sequence[Reading | ParseError]) -> list[exp.Expr]:
+def _trees(
+    text: str, tokens: Lexed, readings: Sequence[Reading | ParseError], made: Sequence[Made]
+) -> list[exp.Expr]:
     """sqlglot's trees of the statements. What it raises is told in our words: where the text is wrong by DuckDB's grammar
     that says it, else sqlglot's own message."""
     read = [r for r in readings if isinstance(r, Reading)]
-    calls = {start for r in read for start in r.calls}
+    instead = {m.start: (m.end, name_of(n)) for n, m in enumerate(made)}
+    calls = {start for r in read for start in r.calls if start not in instead}
     frames = {start for r in read for start in r.frames}
     edits = [edit for r in read for edit in r.edits]
     seen = text
@@ -150,19 +164,20 @@ def _trees(text: str, tokens: Lexed, readings: Sequence[Reading | ParseError]) -
 
     def parsed() -> list[exp.Expr | None]:
         with _quiet:
-            given, is_lexed = tokens_of(text, tokens) if seen is text else (dialect().tokenize(seen), False)
-            prepared = _prepared(given if is_lexed else _relexed(given, tokens), calls, frames)
+            given, is_lexed = tokens_of(text, tokens, instead) if seen is text else (dialect().tokenize(seen), False)
+            given = given if is_lexed else with_names(_relexed(given, tokens), instead)
+            prepared = _prepared(given, calls, frames)
             prepared = _in_parentheses(prepared, names) if names else prepared
             return dialect().parser().parse(_edited(prepared, edits) if edits else prepared, text)
 
     try:
-        made = with_room(parsed)
+        parses = with_room(parsed)
     except NotSupportedError:
         raise
     except Exception as e:  # whatever sqlglot raises: none of it may leave
         error: Exception = e
     else:
-        trees = [t for t in made if isinstance(t, exp.Expr) and not isinstance(t, exp.Semicolon)]
+        trees = [t for t in parses if isinstance(t, exp.Expr) and not isinstance(t, exp.Semicolon)]
         if len(trees) == len(readings):
             return trees
         error = SqlglotError("it cannot be told where the statements end")

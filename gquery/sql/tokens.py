@@ -8,6 +8,7 @@ that most texts are made of is easily told: a word is a keyword or a name, a sym
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cache
 from typing import NamedTuple
 
@@ -44,24 +45,64 @@ def _vocabulary() -> _Vocabulary:
     return _Vocabulary(types, phrases, frozenset(commands | joined))
 
 
-def tokens_of(sql: str, lexed: Lexed) -> tuple[list[Token], bool]:
-    """The tokens that sqlglot's parser reads, and whether each is one of the lexer's, or two words of these."""
-    found = None if _IS_COMPILED or _SPECIAL.search(sql) else _made(sql, lexed)
+@cache
+def _taken() -> frozenset[str]:
+    """Words that mean more to sqlglot than a name."""
+    known = _vocabulary()
+    return frozenset(known.types) | frozenset(known.phrases) | known.others
+
+
+def is_plain_name(word: str) -> bool:
+    """Whether a word of the lexer's is nothing but a name to sqlglot."""
+    return word not in _taken() and "$" not in word
+
+
+def is_plain_number(text: str) -> bool:
+    """Whether sqlglot reads a number of the lexer's as one, as it is typed."""
+    return _PLAIN_NUMBER.fullmatch(text) is not None
+
+
+Names = Mapping[int, tuple[int, str]]
+"""What is read as one name: by where it begins in the text, where it ends, and the name."""
+
+
+def tokens_of(sql: str, lexed: Lexed, names: Names) -> tuple[list[Token], bool]:
+    """The tokens that sqlglot's parser reads, and whether each is one of the lexer's, two words of these, or one of ``names``.
+    Where they are not, the names are not there."""
+    found = None if _IS_COMPILED or _SPECIAL.search(sql) else _made(sql, lexed, names)
     return (dialect().tokenize(sql), False) if found is None else (found, True)
 
 
-def _made(sql: str, lexed: Lexed) -> list[Token] | None:
+def with_names(given: list[Token], names: Names) -> list[Token]:
+    """sqlglot's own tokens with the names."""
+    result: list[Token] = []
+    last = -1
+    for t in given:
+        if t.start <= last:
+            continue
+        if (found := names.get(t.start)) is not None:
+            last, name = found
+            t = Token(TokenType.VAR, name, t.line, t.col, t.start, last)
+        result.append(t)
+    return result
+
+
+def _made(sql: str, lexed: Lexed, names: Names) -> list[Token] | None:
     """The tokens of a text; None where it holds one of which it is not known here what sqlglot makes of it."""
     types, phrases, others = _vocabulary()
     made: list[Token] = []
     line, line_end, before = 1, sql.find("\n"), -1  # of the token at hand; the line begins behind ``before``
-    second = -1  # the end of a phrase that was made
+    second = -1  # the end of a phrase or a name that was made
     kinds, words, starts, ends = lexed.kinds, lexed.words, lexed.starts, lexed.ends
     for n, (kind, word, start, end) in enumerate(zip(kinds[:-1], words, starts, ends, strict=False)):
         if end <= second:
             continue
         text = sql[start : end + 1]
-        if kind == WORD:
+        if start in names:
+            token_type = TokenType.VAR
+            end, text = names[start]
+            second = end
+        elif kind == WORD:
             if word in phrases and kinds[n + 1] == WORD and words[n + 1] in phrases[word]:
                 if "\n" in sql[end : ends[n + 1]]:  # which sqlglot does not count here
                     return None

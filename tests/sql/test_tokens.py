@@ -28,7 +28,7 @@ def _is_made(sql: str) -> bool | None:
         lexed = lex(sql)
     except ParseError:
         return None
-    made = None if tokens._SPECIAL.search(sql) else tokens._made(sql, lexed)
+    made = None if tokens._SPECIAL.search(sql) else tokens._made(sql, lexed, {})
     if made is None:
         return False
     assert list(map(_known, made)) == list(map(_known, Dialect.get_or_raise("duckdb").tokenize(sql))), sql

@@ -1,0 +1,88 @@
+"""Nodes that are made while the grammar is read are those that sqlglot makes of the same text (`sql.grammar_nodes`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from unittest import mock
+
+import pytest
+from sqlglot import exp
+
+from gquery.errors import Error
+from gquery.sql.grammar_tokens import Reading, TokenReader
+from gquery.sql.parse import Parsed, parse, parse_one
+from tests.support.mutation_pools import Pool, pools
+from tpch import queries
+
+PLAIN = """
+SELECT a, t.b AS "B b", 1 + 2.5 * c AS s, -(x - 1) / 2 % 3 m, 'it''s' || y AS 'text', count(*), sum(DISTINCT a + b),
+    CASE WHEN a = 1 THEN b WHEN NOT c THEN NULL ELSE -1 END AS k, CASE a WHEN 1 THEN true END, coalesce(a, "q q"), 7
+FROM t JOIN u ON t.a = u.a AND u.b + 1 < t.b
+WHERE a IN (1, 2, 3) AND b NOT BETWEEN 1 AND 2 + 3 OR (c IS NOT NULL AND d NOT LIKE 'x%') AND e IS true AND f ILIKE g
+GROUP BY a, t.b, c + 1 HAVING sum(a) > 1 AND max(b) <> 2 ORDER BY a + 1 DESC
+"""
+
+
+def made_of(parsed: list[Parsed]) -> list[str]:
+    """What was made of statements."""
+    readings = [p.reading for p in parsed]
+    return [t.sql() for r in readings if isinstance(r, Reading) for m in r.made for t in m.trees]
+
+
+def described(tree: exp.Expr) -> Iterator[object]:
+    """The nodes of a tree, parents first: what each is, where it stands in its parent, what it holds and its place in the
+    text."""
+    for node in tree.walk():
+        held = {k: v for k, v in node.args.items() if v and not isinstance(v, exp.Expr | list)}
+        place = [node.meta.get(k) for k in ("start", "end")]
+        yield type(node), node.arg_key, node.index, held, place, node.parent and type(node.parent)
+
+
+def both(sql: str) -> tuple[list[Parsed], list[Parsed]] | None:
+    """A text's statements with nodes that were made here, and by sqlglot alone; None where it refuses them."""
+    with mock.patch.object(TokenReader, "keep"):
+        try:
+            alone = parse(sql)
+        except Error:
+            return None
+    return parse(sql), alone
+
+
+@pytest.mark.parametrize("pool", pools(), ids=lambda p: p.name)
+def test_trees_are_those_of_sqlglot(pool: Pool) -> None:
+    count = 0
+    for sql in pool.statements:
+        if (found := both(sql)) is not None:
+            for ours, theirs in zip(*found, strict=True):
+                assert list(described(ours.tree)) == list(described(theirs.tree)), sql
+            count += bool(made_of(found[0]))
+    assert count or not pool.statements
+
+
+@pytest.mark.parametrize("sql", [PLAIN, *map(queries.sql, queries.NUMBERS)])
+def test_plain_expressions_are_made(sql: str) -> None:
+    found = both(sql)
+    assert found is not None
+    ours, theirs = found[0][0].tree, found[1][0].tree
+    assert list(described(ours)) == list(described(theirs))
+    assert made_of(found[0])
+
+
+def test_what_sqlglot_reads_is_short() -> None:
+    """A whole list of plain entries is one name, so that what sqlglot reads does not grow with it."""
+    texts = [
+        f"SELECT {', '.join(f'sum(CASE WHEN m = {k} THEN a * b ELSE 0 END) AS c{k}' for k in range(n))} FROM t"
+        for n in (3, 300)
+    ]
+    few, many = map(parse_one, texts)
+    assert len(few.read) == len(many.read) < 10
+    assert len(many.tree.expressions) == 300
+    assert [e.index for e in many.tree.expressions] == list(range(300))
+
+
+def test_one_side_of_a_condition() -> None:
+    """Where a part of a condition has a syntax of its own, the others are made."""
+    parsed = parse(
+        "SELECT 1 FROM t WHERE a = b AND x IN (SELECT y + 1 FROM u WHERE u.p < u.q) AND c > d AND e < CAST(f AS DATE)"
+    )
+    assert made_of(parsed) == ["y + 1", "u.p < u.q", "a = b", "c > d"]

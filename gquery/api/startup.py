@@ -65,6 +65,7 @@ def limited(device: Device, settings: Settings) -> Device:
         return device.with_limit(None)
     from gquery.device.host import return_freed_memory
     from gquery.device.host_tier import HostTier
+    from gquery.device.kept_memory import KEPT
     from gquery.device.spill import SpillSpace
 
     files = SpillSpace(settings.spill_directory, settings.spill_limit)
@@ -73,6 +74,7 @@ def limited(device: Device, settings: Settings) -> Device:
         made.below = HostTier(made, settings.host_memory_limit, files)
         return made
     return_freed_memory()
+    KEPT.release()
     return device.with_limit(settings.memory_limit, files)
 
 

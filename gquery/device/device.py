@@ -23,6 +23,7 @@ from gquery.device.array import READ_AHEAD, Array, on_gpu
 from gquery.device.current import Current, Nothing
 from gquery.device.gpu_pool import GpuPool, limited
 from gquery.device.host import has_driver, machine_memory, processor, refuse_huge_pages
+from gquery.device.kept_memory import KEPT, available_memory
 from gquery.device.limited import LimitedMemory, array_bytes, owner_of_views
 from gquery.device.memory import Account, shortage
 from gquery.device.spill import SpillSpace, is_spilled
@@ -43,8 +44,6 @@ class Device(LimitedMemory):
 
     stays = False
     """Whether all work of a run stays on this device, small work too (`device.recording`)."""
-
-    _arrays: Any = np  # makes arrays of the host's memory
 
     def __new__(cls, kind: str = "", ordinal: int = 0, *_: object, **__: object) -> Device:
         if cls is Device and kind == "cpu" and ordinal:
@@ -84,6 +83,11 @@ class Device(LimitedMemory):
         """``cpu`` or ``cuda:0``."""
         return "cpu" if self.is_cpu else f"cuda:{self.ordinal}"
 
+    @property
+    def _arrays(self) -> Any:
+        """What makes arrays of the host's memory."""
+        return np if self.is_counted else KEPT
+
     def with_limit(self, memory_limit: int | None, spill: SpillSpace | None = None) -> Device:
         """The same device under another limit, with an account of its own."""
         return Device(
@@ -115,9 +119,14 @@ class Device(LimitedMemory):
 
     def empty_sparse(self, size: int, dtype: DTypeLike, context: str = "") -> Array:
         """An uninitialised array of which only few places, here and there, will be written: the system is asked not to clear
-        2 MB around each."""
-        array = self.empty_spillable(size, dtype, context)
-        if self.is_cpu and not is_spilled(array):
+        2 MB around each. Such memory is not kept."""
+        if not self.is_cpu:
+            return self.empty(size, dtype, context)
+        if self._arrays is KEPT:
+            array = self._allocate("empty", size, np.dtype(dtype), context, np)
+        else:
+            array = self.empty_spillable(size, dtype, context)
+        if not is_spilled(array):
             refuse_huge_pages(array)
         return array
 
@@ -211,7 +220,7 @@ class Device(LimitedMemory):
     def free_bytes(self) -> int:
         """What may still be allocated."""
         if self.is_cpu:
-            free = machine_memory("MemAvailable") or 1 << 62
+            free = available_memory(0) + KEPT.kept_bytes
         else:
             with self.activate():
                 free = int(_cupy().cuda.runtime.memGetInfo()[0]) + self.pool.free_bytes()
@@ -225,7 +234,7 @@ class Device(LimitedMemory):
                 self.evict(self, self.used_bytes + wanted - self.memory_limit)
             if self.used_bytes + wanted > self.memory_limit:
                 raise self._out_of_memory(wanted, context)
-        if self.is_cpu and wanted > tuning.memory.checked_bytes and wanted > self.free_bytes:
+        if self.is_cpu and wanted > tuning.memory.checked_bytes and wanted > available_memory(wanted):
             raise self._out_of_memory(wanted, context)
 
     def make_room(self) -> None:
@@ -234,6 +243,7 @@ class Device(LimitedMemory):
             release_recordings(self.ordinal)
         if self.evict is not None:
             self.evict(self, 1 << 62)
+        KEPT.release()
         if self.is_cuda:
             with self.activate():
                 self.pool.trim()
@@ -260,15 +270,17 @@ class Device(LimitedMemory):
                 raise self._out_of_memory(size, "")
             return made
 
-    def _allocate(self, how: str, shape: int | tuple[int, ...], dtype: np.dtype[Any], context: str) -> Array:
-        """What the function ``how`` of NumPy or CuPy makes."""
+    def _allocate(
+        self, how: str, shape: int | tuple[int, ...], dtype: np.dtype[Any], context: str, arrays: Any = None
+    ) -> Array:
+        """What the function ``how`` of NumPy or CuPy makes; on a CPU that of ``arrays``, if they are given."""
         wanted = array_bytes(shape, dtype)
         if self.is_cuda:
             self.reserve(wanted, context)
             return self._on_gpu(lambda cupy: getattr(cupy, how)(shape, dtype), wanted, context)
         self.take(wanted, context)
         try:
-            array: Array = getattr(self._arrays, how)(shape, dtype)
+            array: Array = getattr(arrays or self._arrays, how)(shape, dtype)
             if self.is_counted:
                 self.account.bind(owner_of_views(array), wanted)
         except BaseException as error:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from gquery import tuning
 
-_HUGE_PAGE = 2 << 20
+HUGE_PAGE = 2 << 20
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of glibc's mallopt
 
 
@@ -23,7 +23,7 @@ def address_of(array: Any) -> int:
 def refuse_huge_pages(array: Any) -> None:
     """Have the memory of a fresh array come in small pages. NumPy asks for huge ones; where there are none, nothing is done."""
     page, advice = mmap.PAGESIZE, getattr(mmap, "MADV_NOHUGEPAGE", None)
-    if advice is None or array.nbytes < _HUGE_PAGE:
+    if advice is None or array.nbytes < HUGE_PAGE:
         return
     start = -(-array.ctypes.data // page) * page
     end = (array.ctypes.data + array.nbytes) // page * page

@@ -19,6 +19,7 @@ import numpy as np
 from gquery import tuning
 from gquery.device.array import Array
 from gquery.device.device import Device
+from gquery.device.kept_memory import block_size
 from gquery.device.limited import array_bytes
 from gquery.device.spill import SpillSpace
 from gquery.errors import OutOfMemoryError
@@ -35,8 +36,11 @@ class HostTier(Device):
 
     def __init__(self, above: Device, limit: int | None, spill: SpillSpace) -> None:
         super().__init__("cpu", 0, limit, spill)
-        if above.is_cuda:
-            self._arrays = PageLocked(above)
+        self._locked = PageLocked(above) if above.is_cuda else None
+
+    @property
+    def _arrays(self) -> Any:
+        return np if self._locked is None else self._locked
 
     @property
     def is_counted(self) -> bool:
@@ -105,16 +109,6 @@ class PageLocked:
         while self._returned:
             size, memory = self._returned.popleft()
             self._free.setdefault(size, []).append(memory)
-
-
-def block_size(wanted: int) -> int:
-    """Bytes of the block for an array: so that few sizes serve many.
-
-    >>> block_size(1000), block_size(1025), block_size(1 << 20)
-    (1024, 1152, 1048576)
-    """
-    step = 1 << max((wanted - 1).bit_length() - 4, 0)
-    return -(-wanted // step) * step
 
 
 class _Block:

@@ -18,7 +18,7 @@ import numpy as np
 
 from gquery import tuning
 from gquery.device.array import Array
-from gquery.device.host import machine_memory
+from gquery.device.kept_memory import available_memory
 from gquery.device.memory import Account
 from gquery.device.spill import OpenFile, SpillError, SpillSpace, is_spilled
 from gquery.errors import OutOfMemoryError
@@ -136,7 +136,7 @@ class LimitedMemory(ABC):
         if not self.is_counted:
             self.reserve(wanted, context)
             return
-        if wanted > tuning.memory.checked_bytes and wanted > (machine_memory("MemAvailable") or 1 << 62):
+        if wanted > tuning.memory.checked_bytes and wanted > available_memory(wanted):
             raise self._out_of_memory(wanted, context)
         while not self.account.take(wanted):
             before, full = self.account.taken, ""

@@ -16,6 +16,7 @@ _PAGES = "2026-11-24: pages of Parquet read by kernels"
 _SELECTED = "2026-11-24: rows that a filter keeps are all that is read under a memory limit"
 _LIMITS = "2026-11-23: a memory limit of 100 MB at SF1 from Parquet"
 _INSERTS = "2026-11-24: 10,000 INSERTs of one row each"
+_KEPT = "2026-11-27: memory of large arrays is kept for some seconds"
 _BEING_RIGHT = "2026-11-22: what being right costs"
 
 
@@ -215,6 +216,13 @@ class Memory(Record):
         "bytes",
         "a row and window function: where its frame begins and ends, and the value before it is narrowed",
         _LIMITS,
+    )
+    least_kept: int = number(
+        1 << 20, "bytes", "of an array whose memory is kept for later ones when it goes, where no limit is set", _KEPT
+    )
+    kept_share: float = number(0.25, "share of the machine's memory", "that is kept so at most", _KEPT)
+    kept_seconds: float = number(
+        10, "seconds", "that it is kept without being wanted: those who ask a question after another take as long", _KEPT
     )
     disk_share: float = number(0.9, "share of the free disk", "that files of arrays may take where no limit is set")
     written_bytes: int = number(1 << 20, "bytes", "written at once to a file whose room cannot be asked for")

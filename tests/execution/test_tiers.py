@@ -20,7 +20,8 @@ import gquery
 from gquery import tuning
 from gquery.api.connection import Connection
 from gquery.device.device import Device
-from gquery.device.host_tier import HostTier, block_size
+from gquery.device.host_tier import HostTier
+from gquery.device.kept_memory import block_size
 from gquery.device.spill import SpillSpace
 from gquery.errors import OutOfMemoryError
 from gquery.execution.collected import Collected

@@ -175,12 +175,15 @@ class ColumnData:
         """Rows ``low`` to ``high`` as views of the same memory, wherever copies lie."""
         words = 2 if self.physical_type in (PhysicalType.I128, PhysicalType.VIEW) else 1
         extra = 1 if self.physical_type in (PhysicalType.STRING32, PhysicalType.STRING64) else 0
+        statistics, zones = self.statistics.of_some_rows(), self.statistics.zones
+        if zones is not None:
+            statistics = replace(statistics, zones=zones.of_rows(low, high))
         return replace(
             self,
             length=high - low,
             data=self.data.slice(words * low, words * high + extra),
             validity=None if self.validity is None else self.validity.slice(low, high),
-            statistics=self.statistics.of_some_rows(),
+            statistics=statistics,
         )
 
 

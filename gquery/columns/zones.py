@@ -47,6 +47,15 @@ class Zones:
         found: Blocks = np.searchsorted(keys, self.low, "left") < np.searchsorted(keys, self.high, "right")
         return found
 
+    def of_rows(self, first: int, last: int) -> Zones:
+        """Those of rows ``first`` to ``last`` by themselves. A block of these may have rows of two blocks: it has the extremes of
+        both, and so may be wider than its values are."""
+        block = self.block_rows
+        begins = np.arange(first, max(last, first), block)
+        left, right = begins // block, np.minimum(begins + (block - 1), last - 1) // block
+        low, high = np.minimum(self.low[left], self.low[right]), np.maximum(self.high[left], self.high[right])
+        return Zones(block, low, high)
+
 
 @dataclass(frozen=True, eq=False)
 class ValueRange:

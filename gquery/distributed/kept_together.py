@@ -8,11 +8,13 @@ from gquery.distributed.located import Located, is_located
 from gquery.expression.expr import Column
 from gquery.expression.facts import INT64_BYTES
 from gquery.operators.cut_keys import CutKeys
+from gquery.operators.scan_ranges import unwidened
 from gquery.planner.physical import (
     Build,
     Group,
     JoinTable,
     Pipeline,
+    Probe,
     SegmentHeads,
     SegmentRows,
     Sink,
@@ -31,6 +33,14 @@ def own_keys(sink: Sink, located: Located) -> tuple[tuple[int, CutKeys], ...]:
             return ()
     found = [(n, located.get(i)) for n, i in enumerate(ids)]
     return tuple([(n, keys) for n, keys in found if isinstance(keys, CutKeys)])
+
+
+def met_keys(probe: Probe, located: Located, build: Located) -> tuple[tuple[int, int], ...]:
+    """The keys of a join table, each as its stage and position, of which rows that are looked up have values of the rank's own
+    alone: both sides lie where a table is cut, and is cut at the same values."""
+    keys = [(unwidened(e), column) for e, column in zip(probe.keys, probe.table.keys, strict=True)]
+    cuts = [(located.get(e.id) if isinstance(e, Column) else None, build.get(column.id)) for e, column in keys]
+    return tuple([(probe.table.stage, n) for n, (at, cut) in enumerate(cuts) if isinstance(at, CutKeys) and at == cut])
 
 
 def has_located_key(sink: Group, located: Located) -> bool:

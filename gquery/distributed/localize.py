@@ -6,10 +6,11 @@ of the time. Nothing else of a program depends on the rank.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from gquery.distributed.stage_placement import Placement
+from gquery.expression.types import Bounds
 from gquery.operators.cut_keys import CutKeys
 from gquery.planner.layouts import KeyEncoding
 from gquery.planner.physical import (
@@ -44,7 +45,8 @@ def localized(program: Program, placement: Placement, rank: int) -> Program:
             bases[stage.number] = _own(encoding, ((at, placed.parts.cut),), rank).parts[at].base
     if not bases:
         return program
-    return replace(program, stages=tuple([_localized(stage, encodings, bases) for stage in program.stages]))
+    stages = zip(program.stages, placement, strict=True)
+    return replace(program, stages=tuple([_localized(s, placed.met_keys, encodings, bases) for s, placed in stages]))
 
 
 def _encoding_of(stage: Stage) -> KeyEncoding | None:
@@ -66,13 +68,24 @@ def _own(encoding: KeyEncoding, own_keys: tuple[tuple[int, CutKeys], ...], rank:
     return KeyEncoding(tuple(parts))
 
 
-def _localized(stage: Stage, encodings: Mapping[int, KeyEncoding], bases: Mapping[int, int]) -> Stage:
+def _localized(
+    stage: Stage, met: Sequence[tuple[int, int]], encodings: Mapping[int, KeyEncoding], bases: Mapping[int, int]
+) -> Stage:
     def of_table(table: JoinTable) -> JoinTable:
         found = encodings.get(table.stage)
         return table if found is None else replace(table, key_encoding=found)
 
     def of_step(step: Step) -> Step:
-        return replace(step, table=of_table(step.table)) if isinstance(step, Probe) else step
+        if not isinstance(step, Probe) or step.table.stage not in encodings:
+            return step
+        own = of_table(step.table)
+        assert own.key_encoding is not None and step.table.key_encoding is not None
+        parts = list(own.key_encoding.parts)
+        for position in [n for table, n in met if table == own.stage]:
+            of_all = step.table.key_encoding.parts[position]
+            values = Bounds(of_all.base, of_all.base + of_all.width - of_all.nullable - 1)
+            parts[position] = replace(parts[position], whole=values)
+        return replace(step, table=replace(own, key_encoding=KeyEncoding(tuple(parts))))
 
     def of_source(source: Source) -> Source:
         if not isinstance(source, ReadStage) or source.numbered is None or source.stage not in bases:

@@ -28,6 +28,7 @@ from gquery.distributed.kept_together import (
     is_mergeable,
     is_of_segments,
     may_lie_together,
+    met_keys,
     only,
     own_keys,
     splits_segments,
@@ -141,9 +142,7 @@ class _Placing:
         self.sparse: dict[
             int, CutKeys | HashKeys
         ] = {}  # by stage, sparse groups of a rank's own: what locates their key
-        self.has_parts: dict[
-            int, bool
-        ] = {}  # by the stage of a probing pipeline with a FULL join: whether parts probed
+        self.met: tuple[tuple[int, int], ...] = ()  # of the stage at hand, see `StagePlacement.met_keys`
 
     def stage(self, stage: Stage) -> StagePlacement:
         """The placement of the next stage."""
@@ -158,7 +157,7 @@ class _Placing:
     # ---- pipelines ----
 
     def _pipeline(self, work: Pipeline, number: int) -> tuple[StagePlacement, Located]:
-        self.by_hash = None
+        self.by_hash, self.met = None, ()
         if isinstance(work.source, ReadStage) and work.source.by_hash is not None:
             if work.source.by_hash.probed == work.source.stage:
                 self.by_hash = work.source.by_hash
@@ -175,15 +174,15 @@ class _Placing:
             reads = "part"
         for step in work.steps:
             located = self._behind(step, reads, located)
-        behind = located
-        makes, merges, located = self._sink(work, reads, behind, number)
-        own = () if reads == "whole" or merges else own_keys(work.sink, behind)
+        makes, merges, made = self._sink(work, reads, located, number)
+        own = () if reads == "whole" or merges else own_keys(work.sink, located)
         missing = self._missing(work.source, reads)
         hashed = hashed_rows(work) if reads == "part" else None
+        met = () if isinstance(work.source, ReadStage) and work.source.numbered is not None else self.met  # slots have no rows
         if not merges or not isinstance(work.sink, Group):
-            return StagePlacement(reads, makes, merges, missing, own, hashed=hashed), located
+            return StagePlacement(reads, makes, merges, missing, own, met, hashed=hashed), made
         size, parts = state_bytes(work.sink, work.rows), self.parts.get(number)
-        return StagePlacement(reads, makes, merges, missing, (), parts, size, hashed), located
+        return StagePlacement(reads, makes, merges, missing, (), met, parts, size, hashed), made
 
     def _source(self, source: Source) -> tuple[Rows, Located]:
         match source:
@@ -262,6 +261,7 @@ class _Placing:
                 if reads == "whole" or step.null_key or not self._matches_lie_here(step, located):
                     self.apart.add(table.stage)
                     return located
+                self.met += met_keys(step, located, self.located[table.stage])
                 return {**self.located[table.stage], **located} if step.kind is JoinKind.INNER else located
             case _:
                 return located

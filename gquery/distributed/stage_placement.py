@@ -30,6 +30,7 @@ class StagePlacement:
     merges: bool = False
     gathers: tuple[int, ...] = ()
     own_keys: tuple[tuple[int, CutKeys], ...] = ()  # the keys of the sink, by position, of which each rank has values of its own
+    met_keys: tuple[tuple[int, int], ...] = ()  # of tables that are probed, by stage and position: `kept_together.met_keys`
     parts: GroupParts | None = None  # of the merged groups: each rank has a part of them
     state_bytes: int = 0  # of groups that are merged, on each rank, about
     hashed: HashedRows | None = None  # what it reads, where ranks exchange that

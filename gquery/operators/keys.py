@@ -32,9 +32,7 @@ def encode_keys(
         if part.base or part.is_own:
             var = code.call("sub_i64", var, code.constant(part.base))
         span = part.width - part.nullable
-        bounds = value.properties.bounds
-        is_within = bounds is not None and part.base <= bounds.low and bounds.high < part.base + span
-        proved = is_within and not part.is_own
+        proved = part.contains(value.properties.bounds, value.ok is not None)
         needs_var = (value.ok is not None and part.nullable) or (checked and not proved)
         if needs_var:
             var = code.let(var)

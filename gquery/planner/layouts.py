@@ -19,12 +19,22 @@ from gquery.kernels.values import ValueProperties
 @frozen
 class KeyPart:
     """One key in a packing: values from ``base``, ``width`` of them, the last of which stands for NULL if ``nullable``.
-    ``is_own``: they are those of one rank of several, whose kernels have one text."""
+    ``is_own``: they are those of one rank of several, whose kernels have one text. ``whole``: the values of all ranks, where a
+    row whose key is looked up has one of its own rank's, if one of these at all; None where that is not known."""
 
     base: int
     width: int
     nullable: bool
     is_own: bool = False
+    whole: Bounds | None = None
+
+    def contains(self, bounds: Bounds | None, may_be_null: bool) -> bool:
+        """Whether keys within these bounds are proved to be among the values; the payload of one that is NULL is 0, which another
+        rank may have."""
+        if bounds is None or (self.is_own and (self.whole is None or may_be_null)):
+            return False
+        values = self.whole or Bounds(self.base, self.base + self.width - self.nullable - 1)
+        return values.low <= bounds.low and bounds.high <= values.high
 
 
 @frozen

@@ -18,6 +18,7 @@ import pytest
 
 import gquery
 from gquery import tuning
+from gquery.columns.import_arrow import import_table
 from gquery.columns.zones import ZonesOfParts, value_range
 from gquery.operators.base import Frame
 from gquery.operators.scan_ranges import ScanRanges, scan_ranges
@@ -250,6 +251,32 @@ def test_zones_of_parts_that_threads_see(seed: int, tune: Tune) -> None:
             kept = [b[t] for b, t in zip(blocks, there, strict=True)] if ok is not None else blocks
             assert zones.low.tolist() == [int(k.min()) if len(k) else 2**63 - 1 for k in kept]
             assert zones.high.tolist() == [int(k.max()) if len(k) else -(2**63) for k in kept]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_rows_of_a_column_have_zones_of_their_own(seed: int, tune: Tune) -> None:
+    """Wherever they begin: their blocks contain their values, and are as wide as two blocks of the column at most."""
+    rng = np.random.default_rng(seed)
+    tune(tuning.encoding, zone_rows=int(rng.choice([1, 7, 64])))
+    rows = int(rng.integers(500, 1500))
+    values = np.sort(rng.integers(-900, 900, rows))
+    ok = (rng.random(rows) < rng.choice([0.3, 1.0])).astype(np.uint8)
+    ok[rows // 2 : rows // 2 + 200] = 0
+    values[ok == 0] = 0
+    array = pa.array(values, pa.int32(), mask=ok == 0)
+    column = import_table(pa.table({"v": array})).columns[0]
+    whole, block = column.statistics.zones, tuning.encoding.zone_rows
+    assert whole is not None
+    for low, high in [(0, rows), (5, 5), *np.sort(rng.integers(0, rows + 1, (20, 2))).tolist()]:
+        zones = column.slice(low, high).statistics.zones
+        assert zones is not None and len(zones.low) == len(zones.high) == -(-(high - low) // block)
+        for n, first in enumerate(range(low, high, block)):
+            last = min(first + block, high)
+            kept = values[first:last][ok[first:last] == 1]
+            assert len(kept) == 0 or zones.low[n] <= kept.min() <= kept.max() <= zones.high[n]
+            around = values[first // block * block : -(-last // block) * block]
+            there = ok[first // block * block : -(-last // block) * block] == 1
+            assert not there.any() or (zones.low[n] >= around[there].min() and zones.high[n] <= around[there].max())
 
 
 @pytest.mark.parametrize("device", ["python", "cpu"])

@@ -17,6 +17,8 @@ from gquery.operators.codegen import behind_selection, passes
 from gquery.operators.group import GroupRun
 from gquery.operators.materialize import MaterializeRun
 from gquery.operators.merge_groups import merged_sink
+from gquery.operators.part_output import PartOutput
+from gquery.operators.partitioned_run import PartitionedRun
 from gquery.operators.reduce_run import ReduceRun, as_group
 from gquery.planner.physical import Build, Group, Materialize, Reduce, Sink, Stage
 from gquery.runtime.records import replace
@@ -60,7 +62,10 @@ def _group(state: Run, stage: Stage, sink: Group, frame: Frame, launch: Launch) 
     output = output_of(
         state.feedback, stage.number, sink if exchange is None else merged_sink(sink), launch.target.name
     )
-    made = GroupRun(sink, launch, stage.label, frame, output)
+    if isinstance(output, PartOutput):
+        made: GroupRun = PartitionedRun(sink, launch, stage.label, frame, output)
+    else:
+        made = GroupRun(sink, launch, stage.label, frame, output)
     made.exchange = exchange
     if sink.layout != "direct-address":
         known = state.feedback.stage(stage.number)

@@ -40,12 +40,18 @@ def specialize(pipeline: Pipeline, facts: Facts) -> Specialized:
     return Specialized(compiled if choice.target == facts.context.target else pipeline, choice)
 
 
+def _groups(sink: Group, facts: Facts) -> int:
+    """How many groups a sink probably has: as many as an earlier run made, or had room for."""
+    known = facts.known
+    return max(sink.groups, known.capacity // 2) if known.groups is None else max(known.groups, 1)
+
+
 def _for_target(pipeline: Pipeline, facts: Facts) -> Pipeline:
     """The pipeline as the target of compiled pipelines runs it."""
     able = facts.able
     if able.runs_morsels and isinstance(pipeline.sink, Group):
-        threads, room = facts.context.settings.worker_count, facts.known.capacity // 2
-        pipeline = share_state(pipeline, threads, facts.context.device, room)
+        threads = facts.context.settings.worker_count
+        pipeline = share_state(pipeline, threads, facts.context.device, _groups(pipeline.sink, facts), facts.merges)
     if able.has_warps and not facts.context.counts:
         pipeline = compacted(pipeline, facts.rows, facts.joins)
         pipeline = windowed(pipeline, facts.rows, facts.context.target, facts.profile)

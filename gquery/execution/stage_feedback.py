@@ -113,5 +113,6 @@ class OutputKey(NamedTuple):
     stage: int
     target: str
     layout: GroupLayout
+    partitioned: bool
     sum_words: tuple[int | None, ...]
     own_keys: KeyEncoding | None

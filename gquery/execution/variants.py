@@ -11,7 +11,7 @@ from gquery.kernels.targets import get_target
 from gquery.kernels.targets.capabilities import capabilities
 from gquery.kernels.targets.compilers import calls_users, compiler_of
 from gquery.operators.accumulate import state_location
-from gquery.operators.codegen import Unit, units
+from gquery.operators.codegen import Unit, output_kernel, units
 from gquery.operators.group_output import GroupOutput
 from gquery.planner.physical import Build, Group, Materialize, Pipeline, Probe, ReadStage, Reduce
 from gquery.runtime.nesting import with_room
@@ -53,8 +53,8 @@ def drafts_of(made: Sequence[Unit]) -> tuple[Unit, ...]:
 def output_of(feedback: RunFeedback, stage: int, sink: Group, target: str) -> GroupOutput:
     """What makes columns of a sink's groups."""
     sum_words = tuple(a.sum_word_bits for _, a in sink.aggregates)
-    key = OutputKey(stage, target, sink.layout, sum_words, own_keys(sink.key_encoding))
-    return feedback.outputs.get(key, lambda: with_room(lambda: GroupOutput(sink, capabilities(target).array_target)))
+    key = OutputKey(stage, target, sink.layout, sink.partitioned, sum_words, own_keys(sink.key_encoding))
+    return feedback.outputs.get(key, lambda: with_room(lambda: output_kernel(sink, target)))
 
 
 def is_ready(feedback: RunFeedback, stage: int, pipeline: Pipeline, target: str, is_draft: bool = False) -> bool:

@@ -22,7 +22,7 @@ from gquery.kernels import ir
 from gquery.kernels.bindings import StatePart
 from gquery.kernels.code import Code
 from gquery.kernels.targets.capabilities import capabilities
-from gquery.operators import aggregation_cache
+from gquery.operators import aggregation_cache, partitioned_groups
 from gquery.operators.accumulate_shared import (
     accumulate_block,
     accumulate_private,
@@ -54,7 +54,7 @@ from gquery.runtime.records import replace
 if TYPE_CHECKING:
     from gquery.planner.physical import Group
 
-StateLocation = Literal["private", "block", "clustered", "cached", "global"]
+StateLocation = Literal["private", "block", "clustered", "cached", "partitioned", "global"]
 
 
 def has_bits(sink: Group, target: str) -> bool:
@@ -70,6 +70,8 @@ def has_bits(sink: Group, target: str) -> bool:
 
 def state_location(sink: Group, target: str) -> StateLocation:
     """Where the accumulators are while a kernel runs."""
+    if sink.partitioned:
+        return "partitioned"
     if not capabilities(target).has_shared_memory:
         return "global" if not sink.concurrent else "cached" if sink.clustered_key is None else "clustered"
     if sink.layout == "row-id hash":
@@ -87,7 +89,7 @@ def shared_words(sink: Group, target: str) -> int:
             return shared_slots(sink) * slot_width(sink)
         case "block":
             return shared_slots(sink) * slot_width(sink) * copies_of(sink)
-        case "clustered" | "cached" | "global":
+        case "clustered" | "cached" | "partitioned" | "global":
             return 0
 
 
@@ -101,7 +103,7 @@ def begin(sink: Group, code: Code) -> None:
             begin_private(sink, code)
         case "block":
             begin_block(sink, code)
-        case "clustered" | "cached" | "global":
+        case "clustered" | "cached" | "partitioned" | "global":
             pass
 
 
@@ -130,6 +132,8 @@ def emit(sink: Group, key: ir.Expression, code: Code) -> None:
         aggregation_cache.emit(
             sink, key, code, lambda key, words: _out(sink, key, words, code), lambda: prefetch_state(sink, key, code)
         )
+    elif location == "partitioned":
+        partitioned_groups.emit(sink, key, code)
     elif sink.layout == "hash":
         slot = slot_of_key(sink, key, code)
         with code.when(code.call("ge_i64", slot, code.integer(0))):
@@ -159,7 +163,7 @@ def end(sink: Group, code: Code) -> None:
             end_block(sink, code)
         case "cached":
             aggregation_cache.end(sink, code, lambda key, words: _out(sink, key, words, code))
-        case "clustered" | "global":
+        case "clustered" | "partitioned" | "global":
             pass
 
 

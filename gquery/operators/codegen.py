@@ -30,6 +30,7 @@ from gquery.operators import accumulate, group, materialize, reduce
 from gquery.operators.accumulate import state_location
 from gquery.operators.group_output import GroupOutput, is_probable
 from gquery.operators.join import emit_build, emit_probe
+from gquery.operators.part_output import PartOutput
 from gquery.operators.read import read
 from gquery.operators.selection import needed_by
 from gquery.operators.text_scans import begin_step, scannable_texts
@@ -148,7 +149,13 @@ def kernels(pipeline: Pipeline, target: str) -> Iterator[Kernel]:
     """Those of the loop, and the one that probably makes columns of its groups."""
     yield from (unit.kernel for unit in units(pipeline, target))
     if isinstance(pipeline.sink, Group) and is_probable(pipeline.sink, target):
-        yield GroupOutput(pipeline.sink, capabilities(target).array_target).unit[0]
+        yield output_kernel(pipeline.sink, target).unit[0]
+
+
+def output_kernel(sink: Group, target: str) -> GroupOutput:
+    """What makes columns of a sink's groups."""
+    kind = PartOutput if sink.partitioned else GroupOutput
+    return kind(sink, capabilities(target).array_target)
 
 
 def _selection(pipeline: Pipeline, target: str) -> Unit:

@@ -6,10 +6,11 @@ row numbers the slots come in the order of their rows, and what the keys are is 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import field
 from functools import cached_property, partial
-from typing import Literal, assert_never, cast
+from typing import Literal, Protocol, assert_never, cast
 
 import numpy as np
 
@@ -71,6 +72,11 @@ class OutputState(SinkState):
     key_valid: list[Array | None] = field(default_factory=list)
     out: list[Array] = field(default_factory=list)
     out_valid: list[Array | None] = field(default_factory=list)
+
+    @property
+    def columns(self) -> list[Values]:
+        """Those of keys, then those of results."""
+        return [*zip(self.key, self.key_valid, strict=True), *zip(self.out, self.out_valid, strict=True)]
 
     def part(self, part: StatePart) -> Argument:
         """One of these, or a part of the state."""
@@ -209,9 +215,14 @@ class GroupOutput:
         for n, ((_, _, what), part) in enumerate(zip(self.sink.keys, key_encoding.parts, strict=True)):
             value = rest
             if n < len(key_encoding.parts) - 1:
-                width = code.constant(part.width)
-                value = code.let(code.call("mod_u64", rest, width))
-                rest = code.let(code.call("div_u64", rest, width))
+                bits = key_encoding.bits
+                if bits is None:
+                    width = code.constant(part.width)
+                    value = code.let(code.call("mod_u64", rest, width))
+                    rest = code.let(code.call("div_u64", rest, width))
+                else:
+                    value = code.let(code.call("and_i64", rest, code.constant(part.width - 1)))
+                    rest = code.let(code.call("shr_u64", rest, code.constant(bits[n])))
             ok = code.let(code.call("ne_i64", value, code.constant(part.width - 1))) if part.nullable else None
             value = code.let(code.call("add_i64", value, code.constant(part.base)))
             self._store(StatePart("key", n), what, value, ok, code)
@@ -240,7 +251,7 @@ class GroupOutput:
         """How many groups there are in a state, and the columns of their keys and aggregates; of aggregates alone for a
         table of row numbers, whose ``slots_in_order`` are in the state. OutOfRangeError where a result does not fit its type."""
         sites = self.unit[2]
-        failed = device.zeros(-(-len(sites) // INT64_BITS), "int64", label)
+        failed = no_failures(sites, device, label)
         made = OutputState(state, capacity, failed.view("uint32"), device)
         if self.sink.layout == "row-id hash":
             assert state.slots_in_order is not None
@@ -251,12 +262,8 @@ class GroupOutput:
             run_parts(lambda lo, hi: self._write(made, lo, hi, count.number), total, part, workers)
         else:
             count = self._picked(made, device, workers, label)
-        for n in range(failed.size):
-            if bits := read_scalar(failed[n : n + 1], expected=0):
-                site = sites[INT64_BITS * n + (bits & -bits).bit_length() - 1]
-                raise site.error(site.message)
-        columns = [*zip(made.key, made.key_valid, strict=True), *zip(made.out, made.out_valid, strict=True)]
-        return count, columns
+        raise_failed(failed, sites)
+        return count, made.columns
 
     def _picked(self, made: OutputState, device: Device, workers: int, label: str) -> Count:
         """Write the groups of a state by encoded keys; how many there are."""
@@ -292,7 +299,7 @@ class GroupOutput:
     def _write(self, made: OutputState, lo: int, hi: int, number: Array | None = None) -> None:
         """Write the groups in a part of the slots; of those in order as many as ``number`` says."""
         (kernel, bindings, _), target = self.unit, get_target(self.target)
-        arguments = arguments_of(target, kernel, [_value(bindings[p.name], made) for p in kernel.parameters])
+        arguments = arguments_of(target, kernel, [value_of(bindings[p.name], made) for p in kernel.parameters])
         with nullcontext() if number is None else cast(AbortableTarget, target).limited_to(number):
             target.run(target.compile(kernel), lo, hi, arguments)
 
@@ -317,7 +324,31 @@ class GroupOutput:
             made.out_valid.append(valid)
 
 
-def _value(binding: Binding, given: OutputState) -> Argument:
+def no_failures(sites: Sequence[ErrorSite], device: Device, label: str) -> Array:
+    """A status block (int64) for these errors, of which none has happened."""
+    return device.zeros(-(-len(sites) // INT64_BITS), "int64", label)
+
+
+def raise_failed(failed: Array, sites: Sequence[ErrorSite]) -> None:
+    """Raise the first error that a status block says."""
+    for n in range(failed.size):
+        if bits := read_scalar(failed[n : n + 1], expected=0):
+            site = sites[INT64_BITS * n + (bits & -bits).bit_length() - 1]
+            raise site.error(site.message)
+
+
+class Given(Protocol):
+    """What parameters of such a kernel stand for."""
+
+    device: Device
+
+    def part(self, part: StatePart) -> Argument:
+        """See `SinkState.part`."""
+        ...
+
+
+def value_of(binding: Binding, given: Given) -> Argument:
+    """What a parameter stands for."""
     match binding:
         case Constant(value):
             return value

@@ -14,6 +14,7 @@ from gquery.expression.facts import BITMAP_BITS, BYTE_BITS, INT64_BITS, UNBOUNDE
 from gquery.expression.frozen import frozen
 from gquery.expression.types import BIGINT, INT64, Bounds, PhysicalType, Register
 from gquery.kernels.values import ValueProperties
+from gquery.runtime.records import replace
 
 
 @frozen
@@ -51,6 +52,15 @@ class KeyEncoding:
             size *= d.width
         return size
 
+    @property
+    def bits(self) -> tuple[int, ...] | None:
+        """How many bits each key but the last has in the integer; None where they lie there by multiples of other numbers, or of
+        numbers that are a rank's own."""
+        widths = [part.width for part in self.parts[:-1]]
+        if any(part.is_own for part in self.parts) or any(w & (w - 1) for w in widths):
+            return None
+        return tuple([w.bit_length() - 1 for w in widths])
+
 
 def key_encoding_of(keys: Sequence[ValueProperties], with_nulls: Sequence[bool]) -> KeyEncoding | None:
     """The encoding of keys of which this is known, None where one is a float, a plain string or too wide."""
@@ -65,6 +75,15 @@ def key_encoding_of(keys: Sequence[ValueProperties], with_nulls: Sequence[bool])
         parts.append(KeyPart(base, width + nulls, nulls))
     key_encoding = KeyEncoding(tuple(parts))
     return key_encoding if key_encoding.size < UNBOUNDED else None
+
+
+def in_bits(key_encoding: KeyEncoding) -> KeyEncoding:
+    """The encoding with a power of two values for each key but the last, if that fits: keys are taken apart by shifts then, and
+    not by divisions. For hash tables, where the range of numbers does not matter."""
+    *first, last = key_encoding.parts
+    rounded = [replace(p, width=1 << (p.width - 1).bit_length()) for p in first]
+    made = KeyEncoding((*rounded, last))
+    return made if made.size < UNBOUNDED else key_encoding
 
 
 def is_raw_key(what: ValueProperties) -> bool:

@@ -26,7 +26,7 @@ from gquery.planner.aggregates import (
     plan_aggregates,
 )
 from gquery.planner.late_materialization import build_row_keys, late_columns, limits_groups, resumed
-from gquery.planner.layouts import is_raw_key, key_encoding_of
+from gquery.planner.layouts import in_bits, is_raw_key, key_encoding_of
 from gquery.planner.logical.nodes import Aggregate
 from gquery.planner.logical.tree import used_columns
 from gquery.planner.lower_distinct import distinct
@@ -187,6 +187,7 @@ def _grouped(
     groups = lowering.estimator.rows(plan)
     if key_encoding is not None:
         groups = min(groups, key_encoding.size)
+        key_encoding = in_bits(key_encoding) if layout == "hash" else key_encoding
     triples = tuple((c, e, w) for (c, e), w in zip(keys, described, strict=True))
     sink_ = Group(
         layout,

@@ -190,6 +190,7 @@ class Group:
 
     ``clustered_key``: a key that is sorted in the source, so that a group's rows lie together. ``concurrent``: the
     threads of a CPU accumulate into one state (see `operators.aggregation_cache`), else each into one of its own.
+    ``partitioned``: they write what they have of groups to parts by the keys' hashes (see `operators.partitioned_groups`).
     ``windows``: how many parts of a GPU's table are filled one after another (see `operators.table_windows`)."""
 
     layout: GroupLayout
@@ -201,6 +202,7 @@ class Group:
     sparse: tuple[tuple[Stored, int], ...] = ()
     clustered_key: Stored | None = None
     concurrent: bool = False
+    partitioned: bool = False
     windows: int = 1
 
 

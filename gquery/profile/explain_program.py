@@ -303,7 +303,10 @@ def _sink(work: Pipeline, sink: Sink, target: str, printer: Printer) -> str:
             }
             where = accumulate.state_location(sink, target)
             how = places.get(where) or {"direct-address": "direct-address arrays"}.get(layout, f"{layout} table")
-            how += {"clustered": " for all threads", "cached": " for all threads, each with a cache"}.get(where, "")
+            how += {
+                "clustered": " for all threads", "cached": " for all threads, each with a cache",
+                "partitioned": " for each part of the keys",
+            }.get(where, "")  # fmt: skip
             how += f", filled in {sink.windows} windows" if sink.windows > 1 else ""
             return f"group by {by} to ({_names((c for c, _ in aggregates), printer)}), {how}{size}, {len(accumulators)} words"
         case Build(table):

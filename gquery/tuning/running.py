@@ -73,6 +73,24 @@ class Accumulators(Record):
     own_memory: int = number(
         8, "times", "the states of all threads that must be free where each has a large one", _LARGE_GROUPS
     )
+    partitioned_words: int = number(
+        2**20,
+        "64-bit words",
+        "of a hash table that threads would share, from which on its groups are made by parts: 8 MB, which no core's cache holds",
+        _LARGE_GROUPS,
+    )
+    partitioned_rows: int = number(
+        16, "rows a group", "at most where groups are made by parts: of more a table takes less memory", _LARGE_GROUPS
+    )
+    partitioned_memory: int = number(
+        3, "times", "the room for entries that must be free: they become columns", _LARGE_GROUPS
+    )
+    part_bytes: int = number(
+        2**19, "bytes", "of a part's entries: with its table of groups in a core's second cache", _LARGE_GROUPS
+    )
+    most_parts: int = number(
+        2**10, "parts", "of groups at once: a core writes to so many places without waiting", _LARGE_GROUPS
+    )
     combined_slots: int = number(2**15, "slots", "of states that one thread combines at once", _MANY_CORES)
     sorted_slots: int = number(2**14, "entries", "of all threads' hash tables up to which they are combined by sorting")
     finalized_slots: int = number(2**16, "slots", "of a CPU's state from which on a kernel finalizes it", _MANY_CORES)

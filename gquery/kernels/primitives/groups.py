@@ -11,11 +11,12 @@ hundred slots.
 from __future__ import annotations
 
 from gquery.kernels.primitives.checked import fail
-from gquery.kernels.primitives.python.atomics import cas_i64, prefetch
+from gquery.kernels.primitives.python.atomics import cas_i64, prefetch, reserve
 from gquery.kernels.primitives.python.integers import (
     add_i64,
     and_i64,
     eq_i64,
+    ge_i64,
     hash_i64,
     i64,
     lt_i64,
@@ -24,10 +25,12 @@ from gquery.kernels.primitives.python.integers import (
     shl_i64,
     shr_i64,
 )
-from gquery.kernels.primitives.python.memory import load_i64, load_u32, store_i64
+from gquery.kernels.primitives.python.memory import load_i64, load_u32, store_i64, store_u32
 from gquery.kernels.primitives.python.values import Pointer
 
 _LIMIT, _LONG = 512, 32  # also of `operators.join_build.find_or_insert`
+CHUNK_BITS = 8
+_CHUNK_LAST = (1 << CHUNK_BITS) - 1
 
 
 def has_failed(status: Pointer, site: int) -> bool:
@@ -77,3 +80,39 @@ def cache_slot(key: int, last: int, stride: int) -> int:
 def cache_holds(cache: Pointer, at: int, key: int) -> bool:
     """Whether the slot at word ``at`` of a thread's cache is in use and has this key."""
     return eq_i64(load_i64(cache, at), key) and ne_i64(load_i64(cache, add_i64(at, 1)), 0)
+
+
+# ---- groups by parts of their keys' hashes: threads write entries of a key and its words, each part's to chunks of its own, and
+# ---- then one thread makes the groups of a part. `operators.partitioned_groups` says what lies where. ----
+
+
+def entry_place(
+    ends: Pointer, parts: Pointer, taken: Pointer, limit: int, part: int, status: Pointer, site: int
+) -> int:
+    """The number of the next entry of a thread in a part, for which it takes a chunk where the last one is full; -1 and a failure
+    where all ``limit`` chunks are taken. ``ends`` are the thread's own, 0 where it has no chunk yet."""
+    entry = load_i64(ends, part)
+    if eq_i64(and_i64(entry, _CHUNK_LAST), 0):
+        chunk = reserve(taken, 1)
+        if ge_i64(chunk, limit):
+            fail(status, site)
+            return i64(-1)
+        store_u32(parts, chunk, part)
+        entry = shl_i64(chunk, CHUNK_BITS)
+    store_i64(ends, part, add_i64(entry, 1))
+    return entry
+
+
+def group_enter(slots: Pointer, mask: int, groups: Pointer, stride: int, count: int, key: int) -> int:
+    """The number of the group of ``key`` among ``count`` that lie one after another, ``stride`` words each, key first: ``count``
+    itself where it is new, whose words the caller writes. Of the ``mask`` + 1 slots, which hold numbers plus 1, some are free."""
+    slot = and_i64(hash_i64(key), mask)
+    while True:
+        found = load_u32(slots, slot)
+        if eq_i64(found, 0):
+            store_u32(slots, slot, add_i64(count, 1))
+            return i64(count)
+        found = add_i64(found, -1)
+        if eq_i64(load_i64(groups, mul_i64(found, stride)), key):
+            return found
+        slot = and_i64(add_i64(slot, 1), mask)

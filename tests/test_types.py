@@ -14,6 +14,7 @@ from gquery.operators.group_output import OutputState
 from gquery.operators.group_state import GroupState
 from gquery.operators.join_table import BuildState
 from gquery.operators.materialize import MaterializeState
+from gquery.operators.part_output import Contributions
 from gquery.operators.reduce_run import ReduceState
 from tests.support.paths import ROOT
 
@@ -25,7 +26,7 @@ FORCED: dict[str, str] = {
 }
 """``path: name`` of an annotation that has to say ``Any``, and what forces it. No library does: what those without types give
 (CuPy, pyarrow, nvtx) is `device.array.Array`, pyarrow's own classes, or a module."""
-STATES = (BuildState, GroupState, MaterializeState, OutputState, ReduceState)
+STATES = (BuildState, Contributions, GroupState, MaterializeState, OutputState, ReduceState)
 ANYTHING = {"Any", "object"}
 MAPPINGS = {"dict", "Dict", "Mapping", "MutableMapping", "defaultdict", "OrderedDict"}
 

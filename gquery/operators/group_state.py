@@ -30,10 +30,9 @@ class GroupState(SinkState):
     slots_in_order: Array | None = None  # uint32, row-id hash: the slots that have rows, in the order of these
     groups: Count | None = None  # how many of them count; None: all
     cache_i64: Array | None = None  # the worker's own: `aggregation_cache`
-    part_ends: Array | None = None  # int64, the worker's own: where its next entry of each part goes
-    chunk_parts: Array | None = None  # uint32: the part that a chunk of entries belongs to
-    chunks_taken: Array | None = None  # int64, one: how many chunks have entries
-    chunk_limit: int = 0  # how many chunks there are
+    part_ends: Array | None = None  # int64, the worker's own: where its next contribution of each part goes
+    chunk_parts: Array | None = None  # uint32: the part that a chunk of contributions belongs to
+    chunks_taken: Array | None = None  # int64, two: how many chunks are taken, and how many there are
     part_shift: int = 0  # from which bit of a key's hash on its part is told
     windows: int = 1  # that the slots are filled in, see `operators.table_windows`
     window_low: int = 0  # the first slot of the one at hand, and the one behind its last

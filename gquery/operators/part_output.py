@@ -1,9 +1,9 @@
-"""Entries of groups (`operators.partitioned_groups`) become columns: one kernel, of which each row is a part.
+"""Contributions of groups (`operators.partitioned_groups`) become columns: one kernel, of which each row is a part.
 
-It enters the part's entries, chunk by chunk, into a table of group numbers, and into the words of its groups, which lie one after
-another; both are the thread's own, and small enough for a core's second cache. Then it makes the part's rows of them, as
-`operators.group_output` does, from where they would begin if no two entries had the same key. Gaps between parts are closed in
-the end.
+It enters the part's contributions, chunk by chunk, into a table of group numbers, and into the words of its groups, which lie one
+after another; both are the thread's own, and small enough for a core's second cache. Then it makes the part's rows of them, as
+`operators.group_output` does, from where they would begin if no two contributions had the same key. Gaps between parts are
+closed in the end.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from gquery.device.array import Array
 from gquery.device.device import Device
 from gquery.kernels import ir
 from gquery.kernels.bindings import Argument, Binding, ErrorSite, SinkName, StatePart
+from gquery.kernels.builtin import row_partition
 from gquery.kernels.code import Code
 from gquery.kernels.kernel import ElementType, Kernel
 from gquery.kernels.primitives.groups import CHUNK_BITS
@@ -28,7 +29,7 @@ from gquery.operators.base import SinkState, words_a_row, words_part
 from gquery.operators.group_output import GroupOutput, OutputState, Values, no_failures, raise_failed, value_of
 from gquery.operators.group_state import GroupState
 from gquery.operators.materialize import POSITION
-from gquery.operators.partitioned_groups import entry_words, written
+from gquery.operators.partitioned_groups import contribution_words, written
 from gquery.operators.pieces import Pieces, close_gaps
 from gquery.planner.physical import Group
 from gquery.runtime.interrupt import check, current
@@ -36,48 +37,48 @@ from gquery.runtime.records import dataclass, replace
 
 
 @dataclass(slots=True)
-class Entries(SinkState):
-    """The entries of all threads, and where those of each part are: what all threads read."""
+class Contributions(SinkState):
+    """The contributions of all threads, and where those of each part are: what all threads read."""
 
-    entries_i64: Array  # int64: entries, `entry_words` each
+    contributed_i64: Array  # int64: contributions, `contribution_words` each
     chunk_list: Array  # uint32: chunks, those of a part one after another
-    chunk_rows: Array  # uint32: the entries in each of them
+    chunk_rows: Array  # uint32: the contributions in each of them
     part_chunks: Array  # int64: where those of each part begin in the list, and the end of the last
-    part_rows: Array  # int64: how many entries the parts before have
+    part_rows: Array  # int64: how many contributions the parts before have
     part_masks: Array  # int64: the slots of each part's table, less 1
     part_groups: Array  # int64: how many groups the kernel found in each part
-    most: int  # entries of a part
+    most: int  # contributions of a part
 
     @property
-    def entries_f64(self) -> Array:
-        """``entries_i64`` as float64."""
-        return self.entries_i64.view("float64")
+    def contributed_f64(self) -> Array:
+        """``contributed_i64`` as float64."""
+        return self.contributed_i64.view("float64")
 
     @property
     def rows(self) -> int:
-        """How many entries there are."""
+        """How many contributions there are."""
         return int(self.part_rows[-1])
 
 
 @dataclass(slots=True)
 class _Given:
-    """What the kernel is given: the entries, and a thread's table and groups with the columns that it writes."""
+    """What the kernel is given: the contributions, and a thread's table and groups with the columns that it writes."""
 
-    entries: Entries
+    contributions: Contributions
     output: OutputState
     device: Device
 
     def part(self, part: StatePart) -> Argument:
         """See `SinkState.part`."""
-        is_entries = part.part in Entries.__slots__ or part.part == "entries_f64"
-        return (self.entries if is_entries else self.output).part(part)
+        is_contributions = part.part in Contributions.__slots__ or part.part == "contributed_f64"
+        return (self.contributions if is_contributions else self.output).part(part)
 
 
-def entries_of(sink: Group, state: GroupState, ends: Sequence[Array], parts: int) -> Entries:
+def contributions_of(sink: Group, state: GroupState, ends: Sequence[Array], parts: int) -> Contributions:
     """What threads wrote into a state, whose ``part_ends`` are theirs."""
     assert state.chunks_taken is not None and state.chunk_parts is not None
     taken, chunk = int(state.chunks_taken[0]), 1 << CHUNK_BITS
-    owner = state.chunk_parts[:taken].astype(np.uint16 if parts <= 2**16 else np.uint32)
+    owner = state.chunk_parts[:taken].astype(row_partition.label_type(parts))
     rows = np.full(taken, chunk, np.uint32)
     last = np.concatenate(ends)
     last = last[(last & (chunk - 1)) != 0]
@@ -92,7 +93,7 @@ def entries_of(sink: Group, state: GroupState, ends: Sequence[Array], parts: int
     in_part = np.diff(part_rows)
     masks = np.array([(1 << int(n + n // 2).bit_length()) - 1 for n in in_part.tolist()], np.int64)
     most = int(in_part.max())
-    return Entries(state.words_i64, order, rows, part_chunks, part_rows, masks, np.zeros(parts, np.int64), most)
+    return Contributions(state.words_i64, order, rows, part_chunks, part_rows, masks, np.zeros(parts, np.int64), most)
 
 
 class PartOutput(GroupOutput):
@@ -110,7 +111,7 @@ class PartOutput(GroupOutput):
         """The kernel, what its parameters stand for, and what its errors mean."""
         code = Code(self.target)
         zero, one, stride = code.integer(0), code.integer(1), code.integer(self._group_words)
-        step = code.integer(entry_words(self.sink))
+        step = code.integer(contribution_words(self.sink))
         mask = _load("part_masks", "i64", ir.ROW, code)
         slots = code.pointer("u32", StatePart("slots"), "s")
         at = code.let(zero)
@@ -125,11 +126,11 @@ class PartOutput(GroupOutput):
         with code.loop(code.call("lt_i64", number, behind)):
             chunk = _load("chunk_list", "u32", code.call("row_index", number), code)
             rows = _load("chunk_rows", "u32", code.call("row_index", number), code)
-            entry = code.let(code.call("mul_i64", code.call("shl_i64", chunk, code.integer(CHUNK_BITS)), step))
-            end = code.let(code.call("add_i64", entry, code.call("mul_i64", rows, step)))
-            with code.loop(code.call("lt_i64", entry, end)):
-                self._enter(entry, mask, count, code)
-                code.set(entry, code.call("add_i64", entry, step))
+            contribution = code.let(code.call("mul_i64", code.call("shl_i64", chunk, code.integer(CHUNK_BITS)), step))
+            end = code.let(code.call("add_i64", contribution, code.call("mul_i64", rows, step)))
+            with code.loop(code.call("lt_i64", contribution, end)):
+                self._enter(contribution, mask, count, code)
+                code.set(contribution, code.call("add_i64", contribution, step))
             code.set(number, code.call("add_i64", number, one))
         code.set(POSITION, _load("part_rows", "i64", ir.ROW, code))
         slot = code.let(zero)
@@ -143,20 +144,20 @@ class PartOutput(GroupOutput):
         code.do(code.call("store_i64", code.pointer("i64", StatePart("part_groups"), "s"), ir.ROW, count))
         return code.kernel(), code.bindings, tuple(code.sites)
 
-    def _enter(self, entry: ir.Name, mask: ir.Name, count: ir.Name, code: Code) -> None:
-        """The lines that accumulate an entry into its group, which it begins if it is the first one."""
+    def _enter(self, contribution: ir.Name, mask: ir.Name, count: ir.Name, code: Code) -> None:
+        """The lines that accumulate a contribution into its group, which it begins if it is the first one."""
         stride = code.integer(self._group_words)
         slots, groups = code.pointer("u32", StatePart("slots"), "s"), code.pointer("i64", words_part("i64"))
-        entries = code.pointer("i64", StatePart("entries_i64"), "s")
-        key = code.let(code.call("load_i64", entries, entry))
+        contributions = code.pointer("i64", StatePart("contributed_i64"), "s")
+        key = code.let(code.call("load_i64", contributions, contribution))
         group = code.let(code.call("group_enter", slots, mask, groups, stride, count, key))
         at = code.let(code.call("mul_i64", group, stride))
         words: list[ir.Expression] = [code.integer(1)] * len(self.sink.accumulators)
         for k, n in enumerate(written(self.sink), 1):
             word = self.sink.accumulators[n].word
-            part: SinkName = "entries_i64" if word == "i64" else "entries_f64"
-            place = code.call("row_index", code.call("add_i64", entry, code.integer(k)))
-            words[n] = code.let(code.call(word, ir.Load(code.pointer(word, StatePart(part), "s"), place)))
+            part: SinkName = "contributed_i64" if word == "i64" else "contributed_f64"
+            index = code.call("row_index", code.call("add_i64", contribution, code.integer(k)))
+            words[n] = code.let(code.call(word, ir.Load(code.pointer(word, StatePart(part), "s"), index)))
 
         def put(verb: str) -> None:
             for n, (accumulator, word) in enumerate(zip(self.sink.accumulators, words, strict=True), 1):
@@ -173,33 +174,37 @@ class PartOutput(GroupOutput):
 
     # ---- run time ----
 
-    def columns_of(self, entries: Entries, device: Device, workers: int, label: str) -> tuple[Count, list[Values]]:
+    def columns_of(
+        self, contributions: Contributions, device: Device, workers: int, label: str
+    ) -> tuple[Count, list[Values]]:
         """How many groups there are, and the columns of their keys and aggregates. OutOfRangeError where a result does not fit
         its type."""
         kernel, bindings, sites = self.unit
         failed = no_failures(sites, device, label)
-        parts = int(entries.part_groups.size)
-        made = OutputState(GroupState(0, entries.entries_i64), 0, failed.view("uint32"), device)
-        self._allocate(made, Count(entries.rows), device, label)
-        slots = int(entries.part_masks.max()) + 1
+        parts = int(contributions.part_groups.size)
+        made = OutputState(GroupState(0, contributions.contributed_i64), 0, failed.view("uint32"), device)
+        self._allocate(made, Count(contributions.rows), device, label)
+        slots = int(contributions.part_masks.max()) + 1
         target = cast(MorselTarget, get_target(self.target))
         own: list[Sequence[object]] = []
         held = []
         for _ in range(min(workers, parts)):
-            groups = GroupState(0, device.empty(entries.most * self._group_words, "int64", label))
+            groups = GroupState(0, device.empty(contributions.most * self._group_words, "int64", label))
             groups.slots = device.empty(slots, "uint32", label)
             held.append(groups)
-            given = _Given(entries, replace(made, groups=groups), device)
+            given = _Given(contributions, replace(made, groups=groups), device)
             own.append(arguments_of(target, kernel, [value_of(bindings[p.name], given) for p in kernel.parameters]))
         token = current()
         target.run_morsels(target.compile(kernel), ((0, parts),), own, 1, None if token is None else token.is_stopped)
         check()
         raise_failed(failed, sites)
-        return self._closed(made, entries, device, label)
+        return self._closed(made, contributions, device, label)
 
-    def _closed(self, made: OutputState, entries: Entries, device: Device, label: str) -> tuple[Count, list[Values]]:
+    def _closed(
+        self, made: OutputState, contributions: Contributions, device: Device, label: str
+    ) -> tuple[Count, list[Values]]:
         pieces: Pieces = []
-        for start, groups in zip(entries.part_rows.tolist(), entries.part_groups.tolist(), strict=False):
+        for start, groups in zip(contributions.part_rows.tolist(), contributions.part_groups.tolist(), strict=False):
             if pieces and sum(pieces[-1]) == start:
                 pieces[-1] = pieces[-1][0], pieces[-1][1] + groups
             elif groups:

@@ -1,9 +1,10 @@
 """Groups by parts of their keys' hashes: the text of the loop over the rows.
 
 A hash table of nearly as many groups as rows lies in no cache: each row waits for memory, and its pages take the system as long
-again. So threads only write *entries* (a key and what the row gives each accumulator), each to the part that its key's hash
-says. A part's entries lie in *chunks*, which threads take from one array as they need them. Then each part's groups are made by
-one thread, without atomics, in a table that lies in its core's second cache, and become rows at once (`operators.part_output`).
+again. So threads only write *contributions* (a key and what the row gives each accumulator), each to the part that its key's
+hash says. A part's contributions lie in *chunks*, which threads take from one array as they need them. Then each part's groups
+are made by one thread, without atomics, in a table that lies in its core's second cache, and become rows at once
+(`operators.part_output`).
 """
 
 from __future__ import annotations
@@ -23,27 +24,27 @@ if TYPE_CHECKING:
 
 
 def written(sink: Group) -> list[int]:
-    """The accumulators of which an entry has a word, by their numbers; to others each row gives 1."""
+    """The accumulators of which a contribution has a word, by their numbers; to others each row gives 1."""
     return [n for n, a in enumerate(sink.accumulators) if not (isinstance(a.input, One) and a.filter is a.arg is None)]
 
 
-def entry_words(sink: Group) -> int:
-    """Words of 64 bits of an entry: the key and what is written."""
+def contribution_words(sink: Group) -> int:
+    """Words of 64 bits of a contribution: the key and what is written."""
     return 1 + len(written(sink))
 
 
 def emit(sink: Group, key: ir.Expression, code: Code) -> None:
-    """The lines that write the current row's entry."""
+    """The lines that write the current row's contribution."""
     words = row_contributions(sink.accumulators, code)
     part = code.let(code.call("shr_u64", code.call("hash_i64", key), code.scalar(StatePart("part_shift"))))
     ends, parts = code.pointer("i64", StatePart("part_ends"), "s"), code.pointer("u32", StatePart("chunk_parts"), "s")
-    taken, limit = code.pointer("i64", StatePart("chunks_taken"), "s"), code.scalar(StatePart("chunk_limit"))
+    taken = code.pointer("i64", StatePart("chunks_taken"), "s")
     site = code.site(OperationalError, "the room for groups is full", retry=True)
-    entry = code.let(code.call("entry_place", ends, parts, taken, limit, part, code.status(), site))
-    with code.when(code.call("ge_i64", entry, code.integer(0))):
-        at = code.let(code.call("mul_i64", entry, code.integer(entry_words(sink))))
+    contribution = code.let(code.call("next_contribution", ends, parts, taken, part, code.status(), site))
+    with code.when(code.call("ge_i64", contribution, code.integer(0))):
+        at = code.let(code.call("mul_i64", contribution, code.integer(contribution_words(sink))))
         code.do(code.call("store_i64", code.pointer("i64", words_part("i64"), "s"), at, key))
         for k, n in enumerate(written(sink), 1):
             word = sink.accumulators[n].word
-            entries = code.pointer(word, words_part(word), "s")
-            code.do(code.call(f"store_{word}", entries, code.call("add_i64", at, code.integer(k)), words[n]))
+            contributions = code.pointer(word, words_part(word), "s")
+            code.do(code.call(f"store_{word}", contributions, code.call("add_i64", at, code.integer(k)), words[n]))

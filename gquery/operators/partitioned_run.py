@@ -1,4 +1,4 @@
-"""The run of a sink whose groups are made by parts: room for entries, in chunks that threads take."""
+"""The run of a sink whose groups are made by parts: room for contributions, in chunks that threads take."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from gquery.kernels.primitives.groups import CHUNK_BITS
 from gquery.operators.base import Frame, Launch
 from gquery.operators.group import GroupRun
 from gquery.operators.group_state import GroupState
-from gquery.operators.part_output import PartOutput, entries_of
-from gquery.operators.partitioned_groups import entry_words
+from gquery.operators.part_output import PartOutput, contributions_of
+from gquery.operators.partitioned_groups import contribution_words
 from gquery.planner.physical import Group
 from gquery.runtime.records import replace
 
 
 class PartitionedRun(GroupRun):
-    """Entries of all threads in one array; ``capacity`` of them find room."""
+    """Contributions of all threads in one array; ``capacity`` of them find room."""
 
     def __init__(self, sink: Group, launch: Launch, label: str, frame: Frame | None, output: PartOutput) -> None:
         super().__init__(sink, launch, label, frame)
@@ -30,15 +30,15 @@ class PartitionedRun(GroupRun):
         self._of_workers: list[GroupState] = []
 
     def expect(self, groups: int) -> None:
-        """What earlier runs made says nothing of entries."""
+        """What earlier runs made says nothing of contributions."""
 
     def make_state(self) -> GroupState:
-        """Room for entries, of which none is taken."""
+        """Room for contributions, of which none is taken."""
         chunks = -(-self.capacity >> CHUNK_BITS)
-        words = self.device.empty((chunks << CHUNK_BITS) * entry_words(self.sink), "int64", self.label)
+        words = self.device.empty((chunks << CHUNK_BITS) * contribution_words(self.sink), "int64", self.label)
         state = GroupState(0, words)
         state.chunk_parts = self.device.empty(chunks, "uint32", self.label)
-        state.chunks_taken, state.chunk_limit = self.device.zeros(1, "int64", self.label), chunks
+        state.chunks_taken = np.array([0, chunks], np.int64)
         state.part_shift = INT64_BITS - (self.parts - 1).bit_length()
         return state
 
@@ -58,8 +58,8 @@ class PartitionedRun(GroupRun):
         """The frame of the groups, part by part."""
         (state,), sink, device, workers = self.states, self.sink, self.device, self.launch.workers
         ends = [s.part_ends for s in self._of_workers if s.part_ends is not None]
-        entries = entries_of(sink, state, ends, self.parts)
-        count, columns = self.parts_output.columns_of(entries, device, workers, self.label)
+        contributions = contributions_of(sink, state, ends, self.parts)
+        count, columns = self.parts_output.columns_of(contributions, device, workers, self.label)
         named = [(c, what) for c, _, what in sink.keys] + [(c, plan.result) for c, plan in sink.aggregates]
         return Frame(self._columns(named, columns, count.bound, device, workers), count.bound)
 
@@ -67,5 +67,5 @@ class PartitionedRun(GroupRun):
 def _parts(sink: Group, rows: int) -> int:
     """So many parts that the groups of one lie in a core's second cache: a power of two, of two at least."""
     limits = tuning.accumulators
-    wanted = max(1, rows * entry_words(sink) * INT64_BYTES // limits.part_bytes)
+    wanted = max(1, rows * contribution_words(sink) * INT64_BYTES // limits.part_bytes)
     return int(np.clip(1 << wanted.bit_length(), 2, limits.most_parts))

@@ -13,7 +13,7 @@ from gquery.device.device import Device
 from gquery.expression.facts import INT64_BYTES
 from gquery.operators.accumulate_state import slot_words
 from gquery.operators.materialize import selectivity
-from gquery.operators.partitioned_groups import entry_words
+from gquery.operators.partitioned_groups import contribution_words
 from gquery.planner.physical import Group, Pipeline
 from gquery.runtime.records import replace
 
@@ -38,7 +38,7 @@ def _is_partitioned(sink: Group, rows: int, device: Device, groups: int) -> bool
     limits = tuning.accumulators
     if sink.layout != "hash" or sink.clustered_key is not None or groups * limits.partitioned_rows < rows:
         return False
-    room = rows * entry_words(sink)
+    room = rows * contribution_words(sink)
     is_large = 2 * min(groups, rows) * slot_words(sink) > limits.partitioned_words
     return is_large and room * INT64_BYTES * limits.partitioned_memory <= device.free_bytes
 

@@ -180,13 +180,11 @@ GroupLayout = Literal["direct-address", "hash", "row-id hash"]
 
 @frozen_open
 class Group:
-    """Aggregates by key. ``layout``: *direct-address* in arrays over the encoded key, *hash* table of encoded keys, or
-    *row-id hash* table of the source frame, whose key columns are compared as they stand there. A hash table without a
-    key encoding has one integer of any size as its key.
+    """Aggregates by key. ``layout``: *direct-address* in arrays over the encoded key, *hash* table of encoded keys (without a
+    key encoding: of one integer of any size), or *row-id hash* table of the source frame, whose keys are compared as they stand.
 
-    ``sparse``: the frame of direct-address groups is their sparse arrays themselves, one row a slot, whether a group is
-    there or not: these columns, each with the number of its accumulator (`TOUCHED` for the flags). Whoever reads it
-    tests for that itself.
+    ``sparse``: the frame of direct-address groups is their sparse arrays themselves, one row a slot, also where no group is:
+    these columns, each with the number of its accumulator (`TOUCHED` for the flags), for which whoever reads it tests.
 
     ``clustered_key``: a key that is sorted in the source, so that a group's rows lie together. ``concurrent``: the
     threads of a CPU accumulate into one state (see `operators.aggregation_cache`), else each into one of its own.

@@ -83,10 +83,10 @@ class Accumulators(Record):
         16, "rows a group", "at most where groups are made by parts: of more a table takes less memory", _LARGE_GROUPS
     )
     partitioned_memory: int = number(
-        3, "times", "the room for entries that must be free: they become columns", _LARGE_GROUPS
+        3, "times", "the room for contributions that must be free: they become columns", _LARGE_GROUPS
     )
     part_bytes: int = number(
-        2**19, "bytes", "of a part's entries: with its table of groups in a core's second cache", _LARGE_GROUPS
+        2**19, "bytes", "of a part's contributions: with its table of groups in a core's second cache", _LARGE_GROUPS
     )
     most_parts: int = number(
         2**10, "parts", "of groups at once: a core writes to so many places without waiting", _LARGE_GROUPS

@@ -1,4 +1,4 @@
-"""Groups that are made by parts of their keys' hashes: threads write entries in chunks, and one makes the groups of a part."""
+"""Groups that are made by parts of their keys' hashes, of what threads write in chunks."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ BY_PARTS = {
 @pytest.mark.parametrize("threads", [2, 5])
 @pytest.mark.parametrize("name", BY_PARTS)
 def test_groups_by_parts(name: str, threads: int, db: gquery.Connection) -> None:
-    """Entries of threads in chunks, of which some are full and some are not, and tables of parts."""
+    """Contributions of threads in chunks, of which some are full and some are not, and tables of parts."""
     db.sql(f"SET threads = {threads}")
     assert PARTS in db.explain(BY_PARTS[name], "pipelines")
     for partitions in (1, 3):
@@ -67,7 +67,7 @@ def test_a_sum_of_a_part_that_does_not_fit(db: gquery.Connection) -> None:
         db.sql("SELECT k, sum(b)::BIGINT FROM o GROUP BY k").fetchall()
 
 
-def test_room_for_entries_grows(db: gquery.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_room_for_contributions_grows(db: gquery.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     full: list[int] = []
     make, grow = PartitionedRun.__init__, PartitionedRun.grow
 
@@ -91,7 +91,7 @@ def test_room_for_entries_grows(db: gquery.Connection, monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("name", ["", "partitioned_rows", "partitioned_words", "partitioned_memory"])
 def test_who_has_groups_by_parts(name: str, db: gquery.Connection, tune: Tune) -> None:
-    """Nearly as many groups as rows, in a large table, and memory for entries."""
+    """Nearly as many groups as rows, in a large table, and memory for contributions."""
     tune(tuning.accumulators, partitioned_rows=16)
     if name:
         tune(tuning.accumulators, **{name: 0 if name == "partitioned_rows" else 2**40})
@@ -99,7 +99,7 @@ def test_who_has_groups_by_parts(name: str, db: gquery.Connection, tune: Tune) -
 
 
 def test_golden_code(db: gquery.Connection) -> None:
-    """The kernel that writes entries, and the one that makes columns of them."""
+    """The kernel that writes contributions, and the one that makes columns of them."""
     sql = "SELECT narrow, n, sum(v), min(n), avg(f) FROM t GROUP BY narrow, n"
     (pipeline,) = [s.work for s in db.program(sql).stages if isinstance(s.work, Pipeline)][:1]
     assert isinstance(pipeline.sink, Group)

@@ -82,25 +82,24 @@ def cache_holds(cache: Pointer, at: int, key: int) -> bool:
     return eq_i64(load_i64(cache, at), key) and ne_i64(load_i64(cache, add_i64(at, 1)), 0)
 
 
-# ---- groups by parts of their keys' hashes: threads write entries of a key and its words, each part's to chunks of its own, and
+# ---- groups by parts of their keys' hashes: threads write contributions, a key and its words, each part's to chunks of its own;
 # ---- then one thread makes the groups of a part. `operators.partitioned_groups` says what lies where. ----
 
 
-def entry_place(
-    ends: Pointer, parts: Pointer, taken: Pointer, limit: int, part: int, status: Pointer, site: int
-) -> int:
-    """The number of the next entry of a thread in a part, for which it takes a chunk where the last one is full; -1 and a failure
-    where all ``limit`` chunks are taken. ``ends`` are the thread's own, 0 where it has no chunk yet."""
-    entry = load_i64(ends, part)
-    if eq_i64(and_i64(entry, _CHUNK_LAST), 0):
+def next_contribution(ends: Pointer, parts: Pointer, taken: Pointer, part: int, status: Pointer, site: int) -> int:
+    """The number of the next contribution of a thread in a part, for which it takes a chunk where the last one is full; -1 and a
+    failure where none is left. ``taken`` says how many chunks are taken, and how many there are. ``ends`` are the thread's own, 0
+    where it has no chunk yet."""
+    contribution = load_i64(ends, part)
+    if eq_i64(and_i64(contribution, _CHUNK_LAST), 0):
         chunk = reserve(taken, 1)
-        if ge_i64(chunk, limit):
+        if ge_i64(chunk, load_i64(taken, 1)):
             fail(status, site)
             return i64(-1)
         store_u32(parts, chunk, part)
-        entry = shl_i64(chunk, CHUNK_BITS)
-    store_i64(ends, part, add_i64(entry, 1))
-    return entry
+        contribution = shl_i64(chunk, CHUNK_BITS)
+    store_i64(ends, part, add_i64(contribution, 1))
+    return contribution
 
 
 def group_enter(slots: Pointer, mask: int, groups: Pointer, stride: int, count: int, key: int) -> int:

@@ -203,6 +203,13 @@ UNITED = (
         ("SELECT m, count(*) FROM (SELECT k, max(x) AS m FROM a GROUP BY k) GROUP BY m", 90, 110),
         ("SELECT k, grouping(k), count(*) FROM a GROUP BY ROLLUP (k)", 900, 1_100),
         ("SELECT a.k FROM a ASOF JOIN b ON a.k = b.k AND a.x >= b.y", 900_000, 1_000_000),
+        # of the values that a filter left there are few groups, and one of them is a large part of what is made of them
+        ("SELECT x, count(*) FROM a WHERE x IN (1, 2) OR (x = 3 AND k > 5) GROUP BY x", 3, 3),
+        (
+            "SELECT * FROM (SELECT k, x, count(*) AS c FROM a WHERE x IN (1, 2) GROUP BY k, x LIMIT 9999999) WHERE x = 1",
+            800,
+            1_200,
+        ),
     ],
 )
 def test_estimates_of_columns_that_are_made(sql: str, low: float, high: float) -> None:

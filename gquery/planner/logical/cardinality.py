@@ -104,7 +104,7 @@ class Estimator(ColumnEstimates):
                     self.describe(c, made, rows)
                 return rows
             case Filter(source=s, predicate=p):
-                return max(self.rows(s) * self.selectivity(p), tuning.cardinality.least_rows)
+                return max(self.rows(s) * self._filtered(p), tuning.cardinality.least_rows)
             case Project(source=s, exprs=exprs):
                 rows = self.rows(s)
                 for c, e in exprs:
@@ -233,6 +233,28 @@ class Estimator(ColumnEstimates):
             selectivity = min(selectivity, valued * found / max(domain, found))
         return max(selectivity, tuning.cardinality.least_match)
 
+    def _filtered(self, predicate: Expr) -> float:
+        """The share of rows that a filter keeps. Of a column that it compares with constants it leaves few values: so many groups
+        there are of it, and a column that is made of it has no more."""
+        for i, left in self._values_left(predicate).items():
+            self.values_left[i] = min(left, self.values_left.get(i, left))
+        return self.selectivity(predicate)
+
+    def _values_left(self, e: Expr) -> dict[int, float]:
+        """The columns of which a predicate lets pass a few values alone, and how many."""
+        match e:
+            case And(args=args):
+                return _least([self._values_left(a) for a in args])
+            case Or(args=args):
+                parts = [self._values_left(a) for a in args]
+                return {i: sum(p[i] for p in parts) for i in parts[0] if all(i in p for p in parts)}
+            case Call(function="eq", args=(Column(id=i), Literal())) | Call(function="eq", args=(Literal(), Column(id=i))):
+                return {i: 1.0}
+            case In(arg=Column(id=i), items=items):
+                return {i: float(len(items))}
+            case _:
+                return {}
+
     # -- predicates
 
     def selectivity(self, e: Expr) -> float:
@@ -325,6 +347,15 @@ class Estimator(ColumnEstimates):
                 return tuning.cardinality.like
             case _:
                 return tuning.cardinality.other
+
+
+def _least(parts: list[dict[int, float]]) -> dict[int, float]:
+    """The least of what the parts say of each column."""
+    out: dict[int, float] = {}
+    for part in parts:
+        for i, n in part.items():
+            out[i] = min(n, out.get(i, n))
+    return out
 
 
 _FLIPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}

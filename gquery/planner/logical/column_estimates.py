@@ -21,6 +21,7 @@ from gquery.expression.windows import WindowCall
 from gquery.functions.windows import gives_argument, numbers_rows
 from gquery.planner.logical.tree import used_columns
 from gquery.planner.logical.united import Part, united
+from gquery.runtime.records import replace
 
 UNKNOWN = ColumnStatistics()
 Origin = tuple[int, int]
@@ -34,6 +35,7 @@ class ColumnEstimates:
         self.columns: dict[int, ColumnStatistics] = {}
         self.column_rows: dict[int, float] = {}  # of the relation that a column comes from
         self.unmatched: dict[int, float] = {}  # by column: the share of rows in which an outer join made it NULL
+        self.values_left: dict[int, float] = {}  # by column: the distinct values that a filter left
         self._constants: dict[int, Hashable] = {}  # by column that has one value in all rows
         self.origins: dict[int, Origin] = {}
         self._reduced: dict[
@@ -44,7 +46,8 @@ class ColumnEstimates:
 
     def distinct(self, e: Expr, rows: float) -> float:
         """Estimated distinct values of an expression in a relation of ``rows`` rows."""
-        return max(1.0, min(rows, self.base_distinct(e)))
+        left = self.values_left.get(e.id, rows) if isinstance(e, Column) else rows
+        return max(1.0, min(rows, left, self.base_distinct(e)))
 
     def base_distinct(self, e: Expr, done: dict[int, float] | None = None) -> float:
         """Those in the relation that it comes from. ``done``: of calls which were met already, by identity."""
@@ -121,7 +124,7 @@ class ColumnEstimates:
     def describe(self, c: Column, e: Expr, rows: float) -> None:
         """A column that has an expression's values, in ``rows`` rows."""
         if isinstance(e, Column):
-            self.columns[c.id] = self.columns.get(e.id, UNKNOWN)
+            self.columns[c.id] = self._left(e)
             self.column_rows[c.id] = self.column_rows.get(e.id, rows)
             if e.id in self.unmatched:
                 self.unmatched[c.id] = self.unmatched[e.id]
@@ -137,6 +140,14 @@ class ColumnEstimates:
             self._describe_constant(c, shown(e), rows)
         else:
             self.columns[c.id] = ColumnStatistics(distinct=int(min(self.base_distinct(e), rows)))
+
+    def _left(self, column: Column) -> ColumnStatistics:
+        """What a column is, with the distinct values that filters have left of it."""
+        known = self.columns.get(column.id, UNKNOWN)
+        left = self.values_left.get(column.id)
+        if left is None or known.is_unique or left >= self.base_distinct(column):
+            return known
+        return replace(known, distinct=max(1, ceil(left)))
 
     def _describe_constant(self, c: Column, value: Hashable, rows: float) -> None:
         self._constants[c.id] = value

@@ -91,7 +91,7 @@ class InternalError(DatabaseError):
 
 
 class IntegrityError(DatabaseError):
-    """Part of the PEP 249 tree; gquery has no constraints, so nothing raises it."""
+    """Rows are not what their table asks of them: NOT NULL, CHECK. The statement has changed nothing."""
 
 
 def unicode_text(text: object, what: str) -> str:

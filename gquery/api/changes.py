@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gquery.api.plan_cache import Parameters, PreparedPlan
 from gquery.api.planning import Plans
-from gquery.errors import Error
+from gquery.errors import Error, IntegrityError
 from gquery.runtime.recent import Recent
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from gquery.columns.table import Table, TableSource
     from gquery.io.column_cache import ColumnCache
     from gquery.io.made_table import MadeTable
+    from gquery.sql.constraints import Constraints
     from gquery.sql.statement import AppendRows, ChangeTable, Returning
 
     Returned = tuple[PreparedPlan, Table]
@@ -38,6 +39,8 @@ class Changes(Plans):
         """Puts the rows that a table is to have in place of those that it has; how many are changed or gone, or what RETURNING
         gives of these. Where another thread has changed the table meanwhile, nothing is done and CatalogError raised: its
         change would be lost."""
+        if statement.query is None:
+            return self._exchanged(statement, statement.before)
         rows = self.run_plan(self._plan(statement.query))
         result: int | Returned = abs(rows.rows - statement.before.rows)
         marked = None
@@ -57,9 +60,25 @@ class Changes(Plans):
                 marks = export_column(rows.columns[-1])
                 result = sum(part.true_count for part in getattr(marks, "chunks", [marks]))
             rows = Table(Schema(rows.schema.fields[:-1]), rows.columns[:-1], rows.rows)
-        made = self._stored(statement.name, rows)
-        self._catalog.exchange(statement.name, statement.before, made)
+        self._exchanged(statement, self._stored(statement.name, rows))
         return result
+
+    def _exchanged(self, statement: ChangeTable, rows: TableSource) -> int:
+        """Puts rows in place of a table's, if they are what it asks of its rows. Those that DELETE leaves have been there."""
+        is_less = statement.goes or (not statement.is_marked and statement.new is None)
+        if not is_less:
+            self._check(statement.name, rows, statement.constraints if statement.new is None else statement.new)
+        self._catalog.exchange(statement.name, statement.before, rows, statement.constraints, statement.new)
+        return 0
+
+    def _check(self, name: str, rows: TableSource, constraints: Constraints) -> None:
+        """IntegrityError where rows are not what their table asks of them."""
+        from gquery.sql.constraints import NONE
+
+        if constraints != NONE:
+            from gquery.sql.bind_constraints import check_rows
+
+            check_rows(name, rows, constraints, self._catalog)
 
     def _returned(self, returning: Returning, rows: TableSource, is_marked: bool = False) -> Returned:
         """What RETURNING gives of rows, made now: they are put in place behind it."""
@@ -79,15 +98,16 @@ class Changes(Plans):
         if values is None:
             rows = self.run_plan(self._plan(statement.query))
             made = self._stored(statement.name, rows)
+            self._check(statement.name, made, statement.constraints)
             result = None if statement.returning is None else self._returned(statement.returning, made)
-            self._catalog.append(statement.name, statement.columns, made)
+            self._catalog.append(statement.name, statement.columns, statement.constraints, made)
             return rows.rows if result is None else result
         kept = None
         if text is not None and statement.parameters is not None:
             from gquery.sql.types import parameter_names
 
             kept = statement, values, parameter_names(params)
-        self._catalog.append(statement.name, statement.columns, values)
+        self._add(statement, values)
         if text is not None and kept is not None:
             self._inserts[text] = kept
         return len(values)
@@ -110,10 +130,18 @@ class Changes(Plans):
         if given.keys() != names:
             return None
         rows = with_parameters(before, statement.parameters, statement.types, given)
-        if rows is None or not self._catalog.has_columns(statement.name, statement.columns):
+        if rows is None or not self._catalog.has_columns(statement.name, statement.columns, statement.constraints):
             return None
-        self._catalog.append(statement.name, statement.columns, rows)
+        self._add(statement, rows)
         return len(rows)
+
+    def _add(self, statement: AppendRows, rows: list[tuple[Any, ...]]) -> None:
+        """Puts rows of values behind those of a table, of which it asks that they are not NULL at most."""
+        for n, (name, _) in enumerate(statement.columns):
+            if name.lower() in statement.constraints.not_null and any(row[n] is None for row in rows):
+                text = f"NOT NULL constraint failed: {statement.name}.{name}; this statement has changed nothing"
+                raise IntegrityError(text)
+        self._catalog.append(statement.name, statement.columns, statement.constraints, rows)
 
     def _unite(self, name: str, tables: Sequence[TableSource]) -> TableSource:
         """One table that has the rows of several, which have the same types."""

@@ -193,13 +193,13 @@ class Connection(Transactions, Frames, Files, Explains, Exceptions):
                     if template is not None:
                         self._templates.keep(template, prepared)
                 return Relation(self, prepared, text, params)
-            case st.CreateTable(name, query, or_replace, if_not_exists):
+            case st.CreateTable(name, query, or_replace, if_not_exists, constraints):
                 if if_not_exists and self._catalog.lookup(name) is not None:
                     return message(self, {"Count": [0]})
                 if not or_replace and self._catalog.lookup(name) is not None:
                     raise CatalogError(f"table {name!r} already exists; CREATE OR REPLACE TABLE replaces it")
                 made = self._stored(name, self.run_plan(self._plan(query)))
-                self._catalog.register(name, made)
+                self._catalog.register(name, made, constraints=constraints)
                 return message(self, {"Count": [made.rows]})
             case st.ChangeTable():
                 return self._told(self._change(statement))

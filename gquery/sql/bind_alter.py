@@ -11,10 +11,14 @@ from sqlglot import exp
 
 from gquery.columns.table import TableSource
 from gquery.errors import BindError, CatalogError, did_you_mean
+from gquery.expression.nested_types import known_type
+from gquery.expression.types import DType
 from gquery.planner.logical.nodes import Query
+from gquery.sql.bind_constraints import bound_default, default_tree
 from gquery.sql.bind_forms import result_of
 from gquery.sql.bind_query import QueryScopes
 from gquery.sql.calls import function_call, is_call
+from gquery.sql.constraints import Constraints
 from gquery.sql.grammar_tokens import Form, marked
 from gquery.sql.parse import located
 from gquery.sql.statement import AlterTable, ChangeTable, RenameTable
@@ -39,10 +43,37 @@ def altered(form: Form, tree: exp.Expr, binder: QueryScopes) -> AlterTable | Ren
     elif place is None:
         hint = did_you_mean(form.names[0], tuple(f.name for f in table.schema.fields))
         raise BindError(f"ALTER TABLE: table {form.name!r} has no column {form.names[0]!r}.{hint}")
-    return AlterTable(ChangeTable(form.name, table, _query(form, tree, binder, table, at)))
+    own = binder.catalog.constraints(form.name)
+    new = _constraints(form, own, None if place is None else known_type(table.schema.fields[place].dtype), binder)
+    is_asked = "default" in options or "not_null" in options
+    query = None if is_asked and form.text == "alter" else _query(form, tree, binder, table, at, new)
+    if form.text == "add" and query is not None:
+        _constraints(form, own, query.outputs[-1].dtype, binder)
+    return AlterTable(ChangeTable(form.name, table, query, own, new=new))
 
 
-def _query(form: Form, tree: exp.Expr, binder: QueryScopes, table: TableSource, at: dict[str, int]) -> Query:
+def _constraints(form: Form, own: Constraints, dtype: DType | None, binder: QueryScopes) -> Constraints:
+    """What the table asks of its rows then; ``dtype`` is the column's type, where it is there."""
+    options, column = dict(form.options), form.names[0]
+    match form.text:
+        case "drop":
+            return own.without(column)
+        case "rename":
+            return own.renamed(column, form.names[1])
+        case "alter" if "default" not in options and "not_null" not in options:
+            own.check_free(column, "change its type")
+            return own
+    if "not_null" in options:
+        return own.with_not_null(column, bool(options["not_null"]))
+    text = options.get("default")
+    if isinstance(text, str) and dtype is not None:
+        bound_default(text, dtype, binder.catalog)
+    return own.with_default(column, text if isinstance(text, str) else None)
+
+
+def _query(
+    form: Form, tree: exp.Expr, binder: QueryScopes, table: TableSource, at: dict[str, int], new: Constraints
+) -> Query:
     columns = [(f.name, _column(f.name)) for f in table.schema.fields]
     name, value = form.names[0], tree.expressions[1] if len(tree.expressions) > 1 else None
     match form.text:
@@ -62,7 +93,9 @@ def _query(form: Form, tree: exp.Expr, binder: QueryScopes, table: TableSource, 
             columns[at[name.lower()]] = (own, _column(_MADE))
     made: list[exp.Expr] = [exp.Star()]
     if form.text in ("add", "alter"):
-        value = exp.Null() if value is None else value
+        if form.text == "add":
+            value = default_tree(new, name)
+        assert value is not None
         _check_rows(value, binder)
         typed = exp.Cast(this=value.copy(), to=tree.expressions[0].args["to"].copy())
         made.append(exp.alias_(typed, _MADE, quoted=True))

@@ -86,10 +86,14 @@ def table_function(query: Queries, name: str, args: Sequence[Literal]) -> Query:
 def _rows(name: str, rows: Sequence[_Row]) -> Query:
     """Constant rows; what a row says nothing of is NULL."""
     types = _COLUMNS[name]
-    nullable = {"is_nullable": "YES" if types.get("is_nullable") == VARCHAR else True}  # no table has constraints
     columns = tuple(new_column(n, dtype, True) for n, dtype in types.items())
-    values = tuple(tuple(Literal((nullable | row).get(n), t) for n, t in types.items()) for row in rows)
+    values = tuple(tuple(Literal(_written(row.get(n), t), t) for n, t in types.items()) for row in rows)
     return Query(Values(columns, values), columns, tuple(types))
+
+
+def _written(value: Any, dtype: DType) -> Any:
+    """A value, of which some tables have a text."""
+    return {True: "YES", False: "NO"}[value] if isinstance(value, bool) and dtype == VARCHAR else value
 
 
 def _named(table: str) -> _Row:
@@ -111,15 +115,19 @@ def _tables(query: Queries) -> list[_Row]:
 
 def _sized(query: Queries, name: str) -> _Row:
     table = query.catalog.table(name)
-    no = {"temporary": False, "has_primary_key": False, "index_count": 0, "check_constraint_count": 0}
+    checks = query.catalog.constraints(name).checks
+    no = {"temporary": False, "has_primary_key": False, "index_count": 0, "check_constraint_count": len(checks)}
     return _named(name) | no | {"estimated_size": table.rows, "column_count": len(table.schema.fields)}
 
 
 def _columns(query: Queries, tables: Sequence[str]) -> list[_Row]:
     rows: list[_Row] = []
     for table in tables:
-        flags = {"pk": False, "notnull": False}
+        asked = query.catalog.constraints(table)
         for n, (name, dtype) in enumerate(_typed(query, table), 1):
+            is_nullable, default = name.lower() not in asked.not_null, asked.default(name)
+            flags = {"pk": False, "notnull": not is_nullable, "is_nullable": is_nullable}
+            flags |= {"column_default": default, "dflt_value": default}
             written = str(known_type(dtype))
             of = {"column_name": name, "name": name, "data_type": written, "type": written}
             at = {"ordinal_position": n, "column_index": n, "cid": n - 1}

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from gquery.columns.table import TableSource
 from gquery.errors import BindError, NotSupportedError, did_you_mean
-from gquery.expression.expr import Column, Expr, Literal, new_column
+from gquery.expression.expr import Expr, Literal, new_column
 from gquery.expression.nested_types import known_type
 from gquery.expression.types import DType
 from gquery.functions import cast, is_aggregate
@@ -22,6 +22,7 @@ from gquery.sql.bind_forms import result_of
 from gquery.sql.bind_query import QueryScopes
 from gquery.sql.calls import function_call, is_call
 from gquery.sql.catalog import columns_of
+from gquery.sql.constraints import NONE, Constraints
 from gquery.sql.ctes import Ctes
 from gquery.sql.grammar_tokens import Form, marked
 from gquery.sql.inserted_values import constant_rows, parameters_of
@@ -43,17 +44,19 @@ def changed(form: Form, tree: exp.Expr, binder: QueryScopes) -> Statement:
 
         return altered(form, tree, binder)
     table = binder.catalog.table(form.name)
+    own = binder.catalog.constraints(form.name)
     _check_ctes(form, tree)
     if form.kind == "update":
         returning = _returning(form, form.text, binder, table)
-        return ChangeTable(form.name, table, _updated(form, tree, binder, table), True, returning=returning)
+        new = _updated(form, tree, binder, table)
+        return ChangeTable(form.name, table, new, own, True, returning=returning)
     alias = tree.args["from_"].this.alias_or_name
     returning = _returning(form, alias, binder, table)
     if returning is None:
-        return ChangeTable(form.name, table, _kept(form, tree, binder))
+        return ChangeTable(form.name, table, _kept(form, tree, binder), own)
     rows, _ = _changed_rows(form, alias, tree, binder, {})
     marked = _marked(rows, alias, {}, tree, binder, table)
-    return ChangeTable(form.name, table, marked, True, goes=True, returning=returning)
+    return ChangeTable(form.name, table, marked, own, True, goes=True, returning=returning)
 
 
 def _check_ctes(form: Form, tree: exp.Expr) -> None:
@@ -82,36 +85,74 @@ def _defined(form: Form, tree: exp.Expr, binder: QueryScopes) -> CreateTable:
     _check_once(form.names, "CREATE TABLE")
     query = result_of(binder, tree.limit(0, copy=False))
     options = dict(form.options)
-    return CreateTable(form.name, replace(query, names=form.names), "replace" in options, "exists" in options)
+    query = replace(query, names=form.names)
+    constraints = _constraints(form, query, binder)
+    return CreateTable(form.name, query, "replace" in options, "exists" in options, constraints)
+
+
+def _constraints(form: Form, query: Query, binder: QueryScopes) -> Constraints:
+    """What a new table asks of its rows."""
+    from gquery.sql.bind_constraints import bound_default, checked
+
+    types = {n.lower(): c.dtype for n, c in zip(form.names, query.outputs, strict=True)}
+    made = Constraints(form.name)
+    for kind, column, text in dict(form.options).get("constraints", ()):  # type: ignore[attr-defined]
+        match kind:
+            case "not":
+                made = made.with_not_null(column, True)
+            case "default":
+                bound_default(text, types[column.lower()], binder.catalog)
+                made = made.with_default(column, text)
+            case _:
+                made = replace(made, checks=(*made.checks, checked(text, query, form.name, binder.catalog)))
+    return NONE if made == Constraints(form.name) else made
 
 
 def _inserted(form: Form, tree: exp.Expr, binder: QueryScopes, table: TableSource) -> AppendRows:
     """The rows of a query, as the table's columns have them."""
     fields = table.schema.fields
     types = tuple(known_type(f.dtype) for f in fields)
+    own = binder.catalog.constraints(form.name)
     written: list[exp.Expr] = []
+    at = _places(form.names, form.name, table, "INSERT") if form.names else range(len(fields))
+    if dict(form.options)["marked"]:
+        from gquery.sql.bind_constraints import with_defaults
+
+        with_defaults(tree, [fields[n].name for n in at], own)
     if isinstance(tree, exp.Values):
-        at = _places(form.names, form.name, table, "INSERT") if form.names else range(len(fields))
         written = [*tree.expressions]
         tree = _typed_rows(tree, [types[n] for n in at])
     new = binder.query(tree, None, Ctes())
     options = dict(form.options)
-    own = tuple(f.name for f in fields)
-    names = form.names or (new.names if options["by_name"] else own[:1] if options["default"] else own)
+    all_names = tuple(f.name for f in fields)
+    names = form.names or (new.names if options["by_name"] else all_names[:1] if options["default"] else all_names)
     places = _places(names, form.name, table, "INSERT")
     if len(new.outputs) != len(names):
         raise BindError(f"INSERT into {len(names)} columns of {form.name!r} has rows of {len(new.outputs)} values")
     returning = _returning(form, form.name, binder, table)
-    constants = constant_rows(new.plan, places, types) if written and returning is None else None
+    given: dict[int, Expr] = {} if options["default"] else dict(zip(places, new.outputs, strict=True))
+    values = _row(given, table, own, binder)
+    can_wait = bool(written) and returning is None and not own.checks
+    constants = constant_rows(new.plan, places, values) if can_wait else None
     new = replace(new, plan=separate(new.plan), asked=tuple(binder.asked))
-    given = dict(zip(places, new.outputs, strict=True))
-    made = tuple(
-        (new_column(f.name, t, True), _converted(given.get(n), t))
-        for n, (f, t) in enumerate(zip(fields, types, strict=True))
-    )
+    made = tuple((new_column(f.name, e.dtype, True), e) for f, e in zip(fields, values, strict=True))
     rows = Query(Project(new.plan, made), tuple(c for c, _ in made), tuple(f.name for f in fields), asked=new.asked)
     parameters = None if constants is None else parameters_of(written, places, len(fields))
-    return AppendRows(form.name, columns_of(table), rows, constants, parameters, returning)
+    return AppendRows(form.name, columns_of(table), rows, own, constants, parameters, returning)
+
+
+def _row(given: dict[int, Expr], table: TableSource, own: Constraints, binder: QueryScopes) -> tuple[Expr, ...]:
+    """The values of all columns where some are given: of the others their defaults."""
+    out = []
+    for n, field in enumerate(table.schema.fields):
+        dtype = known_type(field.dtype)
+        if n not in given and (text := own.default(field.name)) is not None:
+            from gquery.sql.bind_constraints import bound_default
+
+            out.append(bound_default(text, dtype, binder.catalog))
+        else:
+            out.append(cast(given.get(n, Literal(None, dtype)), dtype))
+    return tuple(out)
 
 
 def _typed_rows(values: exp.Values, types: Sequence[DType]) -> exp.Values:
@@ -125,10 +166,6 @@ def _typed_rows(values: exp.Values, types: Sequence[DType]) -> exp.Values:
 
 def _cast(value: exp.Expr, dtype: DType) -> exp.Cast:
     return exp.Cast(this=value.copy(), to=exp.DataType.build(str(dtype), dialect="duckdb"))
-
-
-def _converted(value: Column | None, dtype: DType) -> Expr:
-    return cast(Literal(None, dtype) if value is None else value, dtype)
 
 
 def _kept(form: Form, tree: exp.Expr, binder: QueryScopes) -> Query:
@@ -149,6 +186,11 @@ def _updated(form: Form, tree: exp.Expr, binder: QueryScopes, table: TableSource
     places = _places(form.names, form.name, table, "UPDATE")
     _check_one_row(tree, binder)
     values = dict(zip(places, tree.expressions, strict=True))
+    if dict(form.options)["marked"]:
+        from gquery.sql.bind_constraints import default_tree, is_default
+
+        own = binder.catalog.constraints(form.name)
+        values = {n: default_tree(own, table.schema.fields[n].name) if is_default(v) else v for n, v in values.items()}
     cast_values: dict[int, exp.Expr] = {n: _cast(v, table.schema.fields[n].dtype) for n, v in values.items()}
     rows, made = _changed_rows(form, form.text, tree, binder, cast_values)
     return _marked(rows, form.text, made, tree, binder, table)

@@ -27,7 +27,7 @@ _WORD = "returning"
 
 
 @dataclass(frozen=True)
-class _Rows:
+class RowsOf:
     """The rows of a table; of one whose last column says so, those that are changed, or those that are not."""
 
     source: TableSource
@@ -46,7 +46,7 @@ class _Rows:
 
 def left(rows: TableSource) -> Query:
     """The rows that stay of a table whose last column says which go."""
-    return _Rows(rows, False).bound_query()
+    return RowsOf(rows, False).bound_query()
 
 
 def returned(returning: Returning, catalog: Catalog, rows: TableSource, is_marked: bool = False) -> Query:
@@ -55,18 +55,18 @@ def returned(returning: Returning, catalog: Catalog, rows: TableSource, is_marke
     listed = returning.sql[returning.start + len(_WORD) : returning.behind]
     parsed = replace(parse_one(f"{before}{'SELECT':{len(_WORD)}}{listed}"), sql=returning.sql)
     check(parsed)
-    _check_row(parsed.nodes, returning.sql)
+    check_row(parsed.nodes, returning.sql, "RETURNING")
     tree = parsed.tree
     assert isinstance(tree, exp.Select)
     table = exp.Table(this=exp.to_identifier(returning.name, quoted=True))
     alias = exp.to_identifier(returning.alias, quoted=True)
-    over = catalog.over({returning.name: _Rows(rows, True if is_marked else None)})
+    over = catalog.over({returning.name: RowsOf(rows, True if is_marked else None)})
     binder = QueryScopes(returning.sql, over, None)
     return result_of(binder, tree.from_(exp.alias_(table, alias, table=True), copy=False))
 
 
-def _check_row(nodes: list[exp.Expr], sql: str) -> None:
-    """BindError for what is made of more than the row, as in DuckDB."""
+def check_row(nodes: list[exp.Expr], sql: str, clause: str) -> None:
+    """BindError for what in a clause is made of more than the row, as in DuckDB."""
     for node in nodes[1:]:
         what = (
             "subqueries" if isinstance(node, exp.Query)
@@ -78,4 +78,4 @@ def _check_row(nodes: list[exp.Expr], sql: str) -> None:
             name, _ = function_call(node)
             what = "aggregates" if is_aggregate(name) else "UNNEST" if name == "unnest" else None
         if what is not None:
-            raise located(BindError(f"RETURNING cannot contain {what}"), sql, node)
+            raise located(BindError(f"{clause} cannot contain {what}"), sql, node)

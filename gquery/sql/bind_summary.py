@@ -13,6 +13,7 @@ from gquery.planner.logical.nodes import Aggregate, Plan, Values
 from gquery.sql.bind_columns import column_node
 from gquery.sql.bind_expr import ExprBinder
 from gquery.sql.bind_groups import GroupedScope
+from gquery.sql.constraints import Constraints
 from gquery.sql.ctes import Queries
 from gquery.sql.reshaped_rows import Relation, stacked
 from gquery.sql.scope import Scope
@@ -25,15 +26,14 @@ _SUMMARIZED = (
 )  # fmt: skip
 
 
-def described(scope: Scope) -> Relation:
-    """Names and types of the columns of a FROM clause."""
+def described(scope: Scope, constraints: Constraints) -> Relation:
+    """Names and types of the columns of a FROM clause, and what its table asks of them."""
     columns = tuple(new_column(n, VARCHAR, n in _DESCRIBED[3:]) for n in _DESCRIBED)
-    missing = (Literal(None, VARCHAR),) * 3
-    rows = tuple(
-        (Literal(name, VARCHAR), Literal(_type(e), VARCHAR), Literal("YES", VARCHAR), *missing)
+    rows = [
+        (name, _type(e), "NO" if name.lower() in constraints.not_null else "YES", None, constraints.default(name), None)
         for name, e in scope.star()
-    )
-    return Values(columns, rows), _DESCRIBED, columns
+    ]
+    return Values(columns, tuple(tuple(Literal(v, VARCHAR) for v in row) for row in rows)), _DESCRIBED, columns
 
 
 def summary(query: Queries, plan: Plan, scope: Scope) -> Relation:

@@ -23,6 +23,7 @@ from gquery.functions.user import UserFunction
 from gquery.functions.windows import WINDOWS
 from gquery.planner.logical.nodes import Query
 from gquery.runtime.records import dataclass
+from gquery.sql.constraints import NONE, Constraints
 
 _versions = itertools.count(1)  # of all catalogs: threads that change one at once get numbers of their own
 
@@ -50,6 +51,7 @@ class _Snapshot:
     entries: dict[str, TableSource | View]
     names: dict[str, str]
     functions: dict[str, UserFunction]
+    constraints: dict[str, Constraints]
 
 
 Columns = tuple[tuple[str, DType], ...]
@@ -75,6 +77,7 @@ class Catalog:
     _entries: dict[str, TableSource | View] = field(default_factory=dict)
     _names: dict[str, str] = field(default_factory=dict)
     _functions: dict[str, UserFunction] = field(default_factory=dict)
+    _constraints: dict[str, Constraints] = field(default_factory=dict)  # of tables that have some
     _appended: dict[str, Appended] = field(default_factory=dict)
     _changing: threading.RLock = field(default_factory=threading.RLock)  # of those who append, and put rows in place
     _snapshot: _Snapshot | None = None  # while there is a transaction
@@ -135,17 +138,24 @@ class Catalog:
         found = self._entries.get(name.lower())
         return self.table(name) if found is None or isinstance(found, View) else found
 
-    def has_columns(self, name: str, columns: Columns) -> bool:
-        """Whether there is a table of that name with these columns."""
-        table = self._entries.get(name.lower())
-        return table is not None and not isinstance(table, View) and columns_of(table) == columns
+    def constraints(self, name: str) -> Constraints:
+        """What a table asks of its rows."""
+        return self._constraints.get(name.lower(), NONE)
 
-    def append(self, name: str, columns: Columns, rows: TableSource | list[tuple[Any, ...]]) -> None:
+    def has_columns(self, name: str, columns: Columns, constraints: Constraints) -> bool:
+        """Whether there is a table of that name with these columns and constraints."""
+        table = self._entries.get(name.lower())
+        is_table = table is not None and not isinstance(table, View)
+        return is_table and columns_of(table) == columns and self.constraints(name) == constraints
+
+    def append(
+        self, name: str, columns: Columns, constraints: Constraints, rows: TableSource | list[tuple[Any, ...]]
+    ) -> None:
         """Appends rows to a table: those of another, or rows of Python values. CatalogError where the table has no longer these
-        columns."""
+        columns, or asks for something else."""
         key = name.lower()
         with self._changing:
-            if not self.has_columns(name, columns):
+            if not self.has_columns(name, columns, constraints):
                 raise CatalogError(f"table {name!r} was changed meanwhile; this statement has changed nothing")
             if key not in self._appended:
                 table = self._entries[key]
@@ -192,7 +202,9 @@ class Catalog:
             raise CatalogError(f"{name!r} is a view")
         return found
 
-    def register(self, name: str, entry: TableSource | View, replace: bool = True) -> None:
+    def register(
+        self, name: str, entry: TableSource | View, replace: bool = True, constraints: Constraints = NONE
+    ) -> None:
         """Adds a table or view; CatalogError where the name is taken and ``replace`` is not asked for."""
         if not replace and name.lower() in self._entries:
             kind = "view" if isinstance(self._entries[name.lower()], View) else "table"
@@ -200,6 +212,9 @@ class Catalog:
         with self._changing:
             self._entries[name.lower()] = entry
             self._names[name.lower()] = name
+            self._constraints.pop(name.lower(), None)
+            if constraints != NONE:
+                self._constraints[name.lower()] = constraints
             self._appended.pop(name.lower(), None)
             self._count_up()
 
@@ -211,6 +226,7 @@ class Catalog:
             self.get(name)
         with self._changing:
             del self._entries[name.lower()], self._names[name.lower()]
+            self._constraints.pop(name.lower(), None)
             self._appended.pop(name.lower(), None)
             self._count_up()
         return True
@@ -220,20 +236,28 @@ class Catalog:
         if self.on_change is not None:
             self.on_change(self.version)
 
-    def exchange(self, name: str, before: TableSource, after: TableSource) -> None:
-        """Puts another table in the place of the one that a change was made of. CatalogError where that is another meanwhile, or
-        has more rows: the changes of another thread would be lost."""
+    def exchange(
+        self,
+        name: str,
+        before: TableSource,
+        after: TableSource,
+        constraints: Constraints,
+        new: Constraints | None = None,
+    ) -> None:
+        """Puts another table in the place of the one that a change was made of, or the same with ``new`` constraints.
+        CatalogError where the table or its constraints are others meanwhile, or it has more rows: the changes of another
+        thread would be lost."""
         with self._changing:
-            if self.lookup(name) is not before:
+            if self.lookup(name) is not before or self.constraints(name) != constraints:
                 raise CatalogError(f"table {name!r} was changed meanwhile; this statement has changed nothing")
-            self.register(self._names[name.lower()], after)
+            self.register(self._names[name.lower()], after, constraints=constraints if new is None else new)
 
     def rename(self, name: str, new: str) -> None:
         """Gives a table another name; CatalogError where that is taken."""
         with self._changing:
             table = self.table(name)
             if new.lower() != name.lower():
-                self.register(new, table, replace=False)
+                self.register(new, table, replace=False, constraints=self.constraints(name))
                 self.drop(name)
             else:
                 self._names[name.lower()] = new
@@ -252,7 +276,9 @@ class Catalog:
                 raise OperationalError("BEGIN within a transaction; COMMIT or ROLLBACK ends it first")
             for key in tuple(self._appended):
                 self._put_in_place(key)
-            self._snapshot = _Snapshot({**self._entries}, {**self._names}, {**self._functions})
+            self._snapshot = _Snapshot(
+                {**self._entries}, {**self._names}, {**self._functions}, {**self._constraints}
+            )
 
     def commit(self) -> None:
         """Ends the transaction; OperationalError where there is none."""
@@ -267,6 +293,7 @@ class Catalog:
             _refill(self._entries, before.entries)
             _refill(self._names, before.names)
             _refill(self._functions, before.functions)
+            _refill(self._constraints, before.constraints)
             self._count_up()
 
     def _end(self, statement: str) -> _Snapshot:

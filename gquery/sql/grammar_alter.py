@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from gquery.sql.grammar_changes import ChangeReader
 from gquery.sql.grammar_tokens import Form, marked
+from gquery.sql.precedence import OTHER
 
 TRANSACTIONS = {
     "begin": "begin", "start": "begin", "commit": "commit", "end": "commit", "rollback": "rollback", "abort": "rollback",
@@ -37,7 +38,7 @@ class AlterReader(ChangeReader):
         if self.word == "view":
             raise self.not_supported("ALTER VIEW; CREATE OR REPLACE VIEW makes another")
         self._blank("table")
-        options = {"if_exists": self._blank_if("exists")}
+        options: dict[str, object] = {"if_exists": self._blank_if("exists")}
         name, change = self._blank_table(), self.word
         if change not in ("add", "drop", "rename", "alter"):
             raise self.unexpected("ADD, DROP, RENAME or ALTER")
@@ -54,7 +55,7 @@ class AlterReader(ChangeReader):
             raise self.not_supported("several changes in one ALTER TABLE")
         self.reading.form = Form("alter", name, change, tuple(names), tuple(options.items()))
 
-    def _columns(self, change: str, options: dict[str, bool]) -> list[str]:
+    def _columns(self, change: str, options: dict[str, object]) -> list[str]:
         """The column that is changed, and its new name."""
         match change:
             case "add":
@@ -62,8 +63,8 @@ class AlterReader(ChangeReader):
                 names = [self._column_name()]
                 self._typed("", self.at - 1)
                 if self.word == "default":
-                    what = "DEFAULT: columns have none; UPDATE sets the values of the rows that are there"
-                    raise self.not_supported(what)
+                    self.blank()
+                    options["default"] = self.hidden_expression(OTHER)
                 if self.word in ("not", "null", "unique", "primary", "check", "references", "generated"):
                     raise self.not_supported(f"{self.word.upper()} behind the type of a column that ALTER TABLE adds")
             case "drop":
@@ -77,14 +78,28 @@ class AlterReader(ChangeReader):
                 names.append(self._last_name())
             case _:
                 names, column = [self._column_name()], self.at - 1
-                if self.word == "drop" or (self.word == "set" and self.peek(1) != "data"):
-                    raise self.not_supported("ALTER of what is no type; columns have no defaults and no constraints")
+                if self.word in ("drop", "set") and self.peek(1) in ("default", "not"):
+                    self.edit(column, ("select", marked("alter")))
+                    self._asked(options)
+                    return names
                 if self.word == "set":
                     self.blank()
                     self._blank("data")
                 self._blank("type")
                 self._typed("using", column)
         return names
+
+    def _asked(self, options: dict[str, object]) -> None:
+        """``SET DEFAULT expression``, ``DROP DEFAULT``, ``SET NOT NULL`` or ``DROP NOT NULL``."""
+        is_set = self.word == "set"
+        self.blank()
+        if self.word == "default":
+            self.blank()
+            options["default"] = self.hidden_expression() if is_set else None
+        else:
+            self.blank()
+            self._blank("null")
+            options["not_null"] = is_set
 
     def _typed(self, word: str, column: int) -> None:
         """A type, and behind a word, if any, an expression. The column's name, which is not hidden, begins the SELECT of them."""

@@ -8,18 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gquery.errors import CatalogError, NotSupportedError, ParseError, point_at
+from gquery.errors import CatalogError, ParseError, point_at
 from gquery.runtime.records import replace
-from gquery.sql.grammar_from import FromReader
-from gquery.sql.grammar_tokens import Form
+from gquery.sql.grammar_constraints import OF_TABLE, ConstraintReader, Said
+from gquery.sql.grammar_tokens import Form, marked
 from gquery.sql.lexer import QUOTED, SYMBOL, WORD
 
+DEFAULT = "default"  # marks the word where it is a value
 CHANGES = frozenset(("insert", "update", "delete", "truncate"))
-_CONSTRAINTS = frozenset(("primary", "unique", "check", "constraint", "foreign"))
-_NAMED = {
-    "not": "NOT NULL", "default": "DEFAULT", "primary": "PRIMARY KEY", "unique": "UNIQUE", "check": "CHECK",
-    "references": "REFERENCES", "foreign": "FOREIGN KEY", "as": "AS", "generated": "GENERATED", "constraint": "CONSTRAINT",
-}  # fmt: skip
 _REFUSED = {
     "on": "ON CONFLICT; tables have no keys",
     "or": "INSERT OR; tables have no keys",
@@ -31,7 +27,7 @@ def is_main(schema: Sequence[str]) -> bool:
     return list(schema) in ([], ["main"], ["memory"], ["memory", "main"])
 
 
-class ChangeReader(FromReader):
+class ChangeReader(ConstraintReader):
     """Reads such statements; `query` is for who reads queries."""
 
     def change(self, start: int | None = None) -> None:
@@ -67,33 +63,39 @@ class ChangeReader(FromReader):
         return self.peek(2) not in (",", ")")
 
     def define(self, first: int, name: str, options: tuple[str, ...]) -> None:
-        """``(name type, ...)`` of a CREATE TABLE that begins at ``first``: a query of NULLs of these types."""
+        """``(name type constraints, ...)`` of a CREATE TABLE that begins at ``first``: a query of NULLs of these types."""
         here = self.at
         self.go(first)
         while self.at < here:
             self.blank()
-        self.say_before("select")
         names: list[str] = []
+        said: list[Said] = []
+        closed: list[int] = []
         while True:
-            if self.word in _CONSTRAINTS:
-                raise self.not_supported(f"{_NAMED.get(self.word, self.word.upper())}; tables have no constraints")
-            names.append(self._column_name())
-            self.edit(self.at - 1, ("cast", "(", "null", "as"))
-            self._type()
-            if self.at == self.behind:
-                raise self.unexpected(")")
+            if self.word in OF_TABLE:
+                said.append(self.table_constraint())
+            else:
+                names.append(self._column_name())
+                self.edit(self.at - 1, ("," if len(names) > 1 else "select", "cast", "(", "null", "as"))
+                self._type()
+                closed.append(self.at)  # what stands there is hidden else
+                said += self.column_constraints(names[-1])
             if self.word not in (",", ")"):
-                word = _NAMED.get(self.word, self.sql[self.starts[self.at] : self.ends[self.at] + 1])
-                raise self.not_supported(
-                    f"{word} behind the type of a column; tables have no constraints and no defaults"
-                )
-            self.say_before(")")
-            if not self.take(","):
+                raise self.unexpected(", or )")
+            if self.word == ")":
                 break
+            self.blank()
             if self.word == ")":
                 raise self.unexpected("a column")
-        self.say()
-        self.reading.form = Form("define", name, names=tuple(names), options=tuple((o, True) for o in options))
+        self.blank()
+        if not names:
+            raise ParseError("CREATE TABLE needs a column at least")
+        starts = {self.starts[n] for n in closed}
+        self.reading.blanks[:] = [b for b in self.reading.blanks if b[0] not in starts]
+        for n in closed:
+            self.edit(n, (")",))
+        given = (*((o, True) for o in options), ("constraints", tuple(said)))
+        self.reading.form = Form("define", name, names=tuple(names), options=given)
 
     # ---- the statements ------------------------------------------------------------------------------------------------
 
@@ -118,12 +120,13 @@ class ChangeReader(FromReader):
         if is_default:
             self.say("select", "null")
             self._blank("values")
+            is_marked = False
         else:
-            self._say_defaults()
+            is_marked = self._say_defaults()
             self._rows_of_insert(start)
         if by_name and names:
             raise ParseError("INSERT BY NAME takes the names of its query, and no list of columns")
-        options = (("by_name", by_name), ("default", is_default))
+        options = (("by_name", by_name), ("default", is_default), ("marked", is_marked))
         self.reading.form = Form("insert", name, names=tuple(names), options=options)
 
     def _rows_of_insert(self, start: int | None) -> None:
@@ -135,17 +138,19 @@ class ChangeReader(FromReader):
         if is_in_from:
             self.say_before(")")
 
-    def _say_defaults(self) -> None:
-        """NULL for each DEFAULT that is a value of VALUES: no column has another one."""
+    def _say_defaults(self) -> bool:
+        """A mark for each DEFAULT that is a value of VALUES; whether there is one."""
         if self.word != "values":
-            return
-        self.words, depth = [*self.words], 0
+            return False
+        self.words, depth, is_marked = [*self.words], 0, False
         for n in range(self.at, self.behind):
             word = self.words[n] if self.kinds[n] in (WORD, SYMBOL) else ""
             depth += (word in ("(", "[", "{")) - (word in (")", "]", "}"))
             if word == "default" and depth == 1 and self.words[n - 1] in ("(", ",") and self.words[n + 1] in (")", ","):
                 self.words[n] = "null"
-                self.edit(n, ("null",))
+                self.edit(n, (marked(DEFAULT),))
+                is_marked = True
+        return is_marked
 
     def _delete(self) -> None:
         self.say("select", "*")
@@ -181,11 +186,13 @@ class ChangeReader(FromReader):
             alias = self._column_name(is_read=False)
         self._blank("set")
         names = []
+        is_marked = False
         while True:
             names.append(self._column_name(is_read=False))
             self._blank("=")
             if self.word == "default":
-                self.say("null")
+                self.say(marked(DEFAULT))
+                is_marked = True
             else:
                 self.expression()
             if not self.take(","):
@@ -196,7 +203,7 @@ class ChangeReader(FromReader):
             self._others()
         if self.take("where"):
             self.expression()
-        self.reading.form = Form("update", name, alias, tuple(names), (("others", others),))
+        self.reading.form = Form("update", name, alias, tuple(names), (("others", others), ("marked", is_marked)))
 
     def _others(self) -> None:
         """The tables that a table is changed by, behind it and a comma."""
@@ -279,6 +286,3 @@ class ChangeReader(FromReader):
         if self.word in ("->", "->>"):
             raise self.not_supported(f"{self.word}; there is no type JSON, `regexp_extract` takes parts of a text")
 
-    def not_supported(self, what: str) -> NotSupportedError:
-        """The error of something that is read and not run, at the next token."""
-        return NotSupportedError(f"not supported: {what}\n{point_at(self.sql, self.starts[self.at])}")

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from gquery.expression.expr import Call, Cast, Expr, Literal
 from gquery.expression.traverse import walk
-from gquery.expression.types import DType, Kind
+from gquery.expression.types import Kind
 from gquery.functions import cast
 from gquery.planner.logical.nodes import Plan, Values
 from gquery.planner.rules.draw_random import draws
@@ -17,18 +17,21 @@ from gquery.planner.rules.fix_moment import reads_clock
 Row = tuple[Expr, ...]
 
 
-def constant_rows(plan: Plan, places: Sequence[int], types: Sequence[DType]) -> tuple[Row, ...] | None:
-    """For each row of VALUES the values of all columns of a table, in their types; ``places``: the columns that have the values.
-    None where one is no constant, is new each time, or has months, which Python's values have not."""
+def constant_rows(plan: Plan, places: Sequence[int], others: Sequence[Expr]) -> tuple[Row, ...] | None:
+    """For each row of VALUES the values of all columns of a table; ``places``: the columns that have the values, where other
+    columns have those of ``others``, whose types they all have. None where one is no constant, is new each time, or has
+    months, which Python's values have not."""
+    types = [e.dtype for e in others]
     if not isinstance(plan, Values) or any(t.is_opaque or t.is_nested or t.kind is Kind.INTERVAL for t in types):
         return None
-    if reads_clock(plan) or draws(plan):
-        return None
-    if not all(isinstance(x, Literal | Cast | Call) for row in plan.rows for e in row for x in walk(e)):
-        return None
     at = {place: n for n, place in enumerate(places)}
+    missing = tuple(e for n, e in enumerate(others) if n not in at)
+    if any(reads_clock(p) or draws(p) for p in (plan, Values((), (missing,)))):
+        return None
+    if not all(isinstance(x, Literal | Cast | Call) for row in (*plan.rows, missing) for e in row for x in walk(e)):
+        return None
     return tuple(
-        tuple(cast(row[at[n]], t) if n in at else Literal(None, t) for n, t in enumerate(types)) for row in plan.rows
+        tuple(cast(row[at[n]], t) if n in at else others[n] for n, t in enumerate(types)) for row in plan.rows
     )
 
 

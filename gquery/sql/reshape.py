@@ -17,6 +17,7 @@ from gquery.expression.nested_types import list_of
 from gquery.expression.types import BOOLEAN, VARCHAR
 from gquery.planner.logical.nodes import Plan, Values
 from gquery.sql.bind_expr import ExprBinder
+from gquery.sql.constraints import NONE, Constraints
 from gquery.sql.ctes import Ctes, Queries
 from gquery.sql.grammar_tokens import mark_of
 from gquery.sql.names import unique_names
@@ -51,7 +52,7 @@ def reshaped(query: Queries, node: exp.Select, plan: Plan, scope: Scope) -> tupl
         case "summarize":
             made = summary(query, plan, scope)
         case "describe":
-            made = described(scope)
+            made = described(scope, _constraints(query, node))
         case "tables":
             made = _tables(query)
         case "all_tables":
@@ -61,6 +62,12 @@ def reshaped(query: Queries, node: exp.Select, plan: Plan, scope: Scope) -> tupl
     plan, names, columns = made
     rest = exp.Select(expressions=[exp.Star()], **{k: node.args[k] for k in _KEPT if node.args.get(k) is not None})
     return plan, Scope(scope.parent, [ScopeRelation("", unique_names(names), columns)]), rest
+
+
+def _constraints(query: Queries, node: exp.Select) -> Constraints:
+    """What the table asks of its rows of which the FROM clause has all columns; of anything else nothing."""
+    source = node.args["from_"].this
+    return query.catalog.constraints(source.name) if isinstance(source, exp.Table) else NONE
 
 
 def _parts(nodes: Sequence[exp.Expr]) -> list[Part]:

@@ -10,6 +10,7 @@ from gquery.expression.types import DType
 from gquery.planner.logical.nodes import Query
 from gquery.runtime.records import dataclass
 from gquery.sql.catalog import Columns
+from gquery.sql.constraints import NONE, Constraints
 
 
 @dataclass(frozen=True)
@@ -21,12 +22,13 @@ class SelectStatement:
 
 @dataclass(frozen=True)
 class CreateTable:
-    """``CREATE [OR REPLACE] TABLE [IF NOT EXISTS] name AS query``."""
+    """``CREATE [OR REPLACE] TABLE [IF NOT EXISTS] name AS query``, or with columns, which may have constraints."""
 
     name: str
     query: Query
     or_replace: bool = False
     if_not_exists: bool = False
+    constraints: Constraints = NONE
 
 
 @dataclass(frozen=True)
@@ -43,20 +45,23 @@ class Returning:
 @dataclass(frozen=True)
 class ChangeTable:
     """UPDATE or DELETE: a query of all rows that a table is to have in place of those of ``before``. With
-    ``is_marked`` its last column is no column of the table: it says which rows are changed, or ``goes`` if it is true of one."""
+    ``is_marked`` its last column is no column of the table: it says which rows are changed, or ``goes`` if it is true of one.
+    Without a query the rows stay. ``constraints`` are the table's, ``new`` what it has behind it, if they are others."""
 
     name: str
     before: TableSource
-    query: Query
+    query: Query | None
+    constraints: Constraints
     is_marked: bool = False
     goes: bool = False
     returning: Returning | None = None
+    new: Constraints | None = None
 
 
 @dataclass(frozen=True)
 class AlterTable:
-    """``ALTER TABLE`` that adds, drops, renames or retypes a column; None where IF EXISTS or IF NOT EXISTS leaves nothing to
-    do."""
+    """``ALTER TABLE`` that adds, drops, renames or retypes a column, or changes what is asked of its values; None where IF
+    EXISTS or IF NOT EXISTS leaves nothing to do."""
 
     change: ChangeTable | None
 
@@ -85,6 +90,7 @@ class AppendRows:
     name: str
     columns: Columns
     query: Query
+    constraints: Constraints = NONE
     values: tuple[tuple[Expr, ...], ...] | None = None
     parameters: tuple[tuple[str | None, ...], ...] | None = None
     returning: Returning | None = None

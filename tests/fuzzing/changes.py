@@ -35,7 +35,7 @@ class Changes:
         """Statements, of which the last asks for the whole table."""
         tape = self.tape
         self.columns = (*_ALWAYS, *(c for c in _OTHERS if tape.chance(35)))
-        out = [self._create()]
+        out = self._create()
         self.g.own = ("z", self.columns)
         self.asked = [self._question() for _ in range(tape.count(1, 2))]
         out += self.asked
@@ -48,10 +48,29 @@ class Changes:
             out += self._again() if tape.chance(50) else []
         return (*out, *self._again(), "SELECT * FROM z")
 
-    def _create(self) -> str:
+    def _create(self) -> list[str]:
         tape = self.tape
         where = f" WHERE i16 <= {tape.count(-2, 6)}" if tape.chance(40) else ""
-        return f"CREATE OR REPLACE TABLE z AS SELECT {', '.join(self.columns)} FROM {tape.one(TABLES)}{where}"
+        rows = f"SELECT {', '.join(self.columns)} FROM {tape.one(TABLES)}{where}"
+        if "dur" in self.columns or tape.chance(60):
+            return [f"CREATE OR REPLACE TABLE z AS {rows}"]
+        columns = ", ".join(f"{c} {_TYPES[c]}{self._asked(c)}" for c in self.columns)
+        both = ", CHECK (i32 <= i64)" if tape.chance(10) else ""
+        return [f"CREATE OR REPLACE TABLE z ({columns}{both})", f"INSERT INTO z {rows}", "DESCRIBE z"]
+
+    def _asked(self, column: str) -> str:
+        """Constraints of a column."""
+        tape, kind = self.tape, COLUMNS[column][0]
+        out = " NOT NULL" if tape.chance(12) else ""
+        if tape.chance(25):
+            out += f" DEFAULT {self._constant(column)}"
+        if tape.chance(15) and kind in (INT, STR, DEC):
+            out += f" CHECK ({column} {tape.one(('<', '<=', '<>', '>='))} {self._constant(column)})"
+        return out
+
+    def _constant(self, column: str) -> str:
+        """A constant that DuckDB shows as it is written."""
+        return {INT: "3", STR: "'b'"}.get(COLUMNS[column][0], "NULL")
 
     def _question(self) -> str:
         tape, g = self.tape, self.g
@@ -98,7 +117,7 @@ class Changes:
         if shape == 0:
             some = [c for c in self.columns if tape.chance(50)] or ["i32"]
             rows = [
-                ", ".join("NULL" if tape.chance(15) else self._fitting(c) for c in some)
+                ", ".join(tape.one(("NULL", "DEFAULT")) if tape.chance(20) else self._fitting(c) for c in some)
                 for _ in range(tape.count(1, 3))
             ]
             return [f"INSERT INTO z ({', '.join(some)}) VALUES {', '.join(f'({row})' for row in rows)}"]
@@ -123,7 +142,9 @@ class Changes:
         for c in dict.fromkeys(tape.one(self.columns) for _ in range(tape.count(1, 3))):
             kind = COLUMNS[c][0]
             value = "NULL" if tape.chance(10) else g.value(kind, names, (), 2, tape.below(2))
-            if kind in (INT, DEC, DBL):  # a value that does not fit is an error, whose rows nothing tells
+            if tape.chance(5):
+                value = "DEFAULT"
+            elif kind in (INT, DEC, DBL):  # a value that does not fit is an error, whose rows nothing tells
                 value = f"TRY_CAST({value} AS {_TYPES.get(c, COLUMNS[c][1])})"
             sets.append(f"{c} = {value}")
         where = f" WHERE {g.predicate(names, (), 2, 1)}" if tape.chance(85) else ""
@@ -135,8 +156,13 @@ class Changes:
     def _alter(self) -> list[str]:
         """A column that comes, changes its name or its type, and goes."""
         tape, g = self.tape, self.g
+        if tape.chance(30):
+            column = tape.one(self.columns)
+            change = tape.one(("DROP DEFAULT", f"SET DEFAULT {self._constant(column)}", "SET NOT NULL", "DROP NOT NULL"))
+            return [f"ALTER TABLE z ALTER {column} {change}", *self._insert(), "DESCRIBE z", "SELECT * FROM z"]
         kind = tape.one((INT, STR, DATE, TIME, BOOL, DEC))
-        out = [f"ALTER TABLE z ADD COLUMN added {_OF_KIND[kind]}", "SELECT * FROM z"]
+        default = f" DEFAULT {g.literal(kind)}" if tape.chance(30) else ""
+        out = [f"ALTER TABLE z ADD COLUMN added {_OF_KIND[kind]}{default}", "SELECT * FROM z"]
         if tape.chance(60):
             out += [
                 f"UPDATE z SET added = {g.literal(kind)} WHERE {g.predicate(self._names(), (), 1, 0)}",
@@ -172,5 +198,6 @@ class Changes:
 _OF_KIND = {INT: "BIGINT", STR: "VARCHAR", DATE: "DATE", TIME: "TIMESTAMP", BOOL: "BOOLEAN", DEC: "DECIMAL(9,2)"}
 _TYPES = {
     "i8": "TINYINT", "i32": "INTEGER", "i64": "BIGINT", "e16": "SMALLINT", "e64": "BIGINT", "dec": "DECIMAL(9,2)",
-    "edec": "DECIMAL(4,1)", "d18": "DECIMAL(18,4)", "f64": "DOUBLE", "f32": "FLOAT",
+    "edec": "DECIMAL(4,1)", "d18": "DECIMAL(18,4)", "f64": "DOUBLE", "f32": "FLOAT", "str": "VARCHAR", "txt": "VARCHAR",
+    "day": "DATE", "ts": "TIMESTAMP", "yes": "BOOLEAN",
 }  # fmt: skip

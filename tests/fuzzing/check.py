@@ -186,11 +186,17 @@ def _statements(case: Case, db: gquery.Connection, theirs: duckdb.DuckDBPyConnec
             if isinstance(error, DATA_ERRORS) or "which Python does not have" in str(raised):
                 return Outcome("both fail")
             return Outcome("one fails" if case.fails else "different", f"we fail: {raised}\n{text}")
+        except gquery.IntegrityError as raised:
+            if not isinstance(error, duckdb.ConstraintException):
+                return Outcome("different", f"we fail: {raised}\n{text}")
+            if case.sql[n - 1] == "BEGIN":  # DuckDB gives a transaction up
+                return Outcome("same")
+            continue
         except gquery.ProgrammingError:
             if error is None or isinstance(error, DATA_ERRORS):
                 raise
             return Outcome("invalid", str(error))
-        if isinstance(error, DATA_ERRORS):
+        if isinstance(error, (*DATA_ERRORS, duckdb.ConstraintException)):
             return Outcome("one fails" if case.fails else "different", f"DuckDB fails: {error}\n{text}")
         if error is not None:
             return Outcome("invalid", str(error))

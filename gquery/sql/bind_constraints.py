@@ -1,0 +1,133 @@
+"""Binding of constraints and defaults: expressions when they are written, and queries that look for rows against them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from gquery.columns.table import TableSource
+from gquery.errors import BindError, ConversionError, IntegrityError, OutOfRangeError
+from gquery.expression.expr import Expr
+from gquery.expression.types import DType
+from gquery.functions import cast
+from gquery.planner.logical.nodes import Project, Query
+from gquery.runtime.records import dataclass
+from gquery.sql.bind_forms import result_of
+from gquery.sql.bind_query import QueryScopes
+from gquery.sql.bind_returning import RowsOf, check_row
+from gquery.sql.catalog import Catalog
+from gquery.sql.check import check
+from gquery.sql.constraints import Check, Constraints
+from gquery.sql.ctes import Ctes
+from gquery.sql.grammar_changes import DEFAULT
+from gquery.sql.grammar_tokens import mark_of
+from gquery.sql.parse import located, parse_one
+
+
+def _parsed(text: str, clause: str) -> exp.Expr:
+    """The tree of an expression over a row."""
+    sql = f"SELECT {text}"
+    parsed = parse_one(sql)
+    check(parsed)
+    check_row(parsed.nodes, sql, clause)
+    (node,) = parsed.tree.expressions
+    assert isinstance(node, exp.Expr)
+    return node
+
+
+def default_tree(constraints: Constraints, column: str) -> exp.Expr:
+    """A column's default, which is NULL where it has none."""
+    text = constraints.default(column)
+    return exp.Null() if text is None else exp.Paren(this=_parsed(text, "DEFAULT").unalias())
+
+
+def bound_default(text: str, dtype: DType, catalog: Catalog) -> Expr:
+    """The value of a default; BindError for one that is made of more than constants."""
+    node = _parsed(text, "DEFAULT")
+    sql = f"SELECT {text}"
+    try:
+        query = QueryScopes(sql, catalog.stored(), None).query(exp.Select(expressions=[node]), None, Ctes())
+    except BindError as error:
+        column = node.find(exp.Column)
+        raise error if column is None else located(
+            BindError("DEFAULT cannot contain names of columns"), sql, column
+        ) from None
+    assert isinstance(query.plan, Project)
+    return cast(dict(query.plan.exprs)[query.outputs[0]], dtype)
+
+
+@dataclass(frozen=True)
+class _Table:
+    """A table that is not there yet: a query of its columns."""
+
+    query: Query
+
+    def bound_query(self) -> Query:
+        """See `catalog.Bound`."""
+        return self.query
+
+
+def checked(text: str, query: Query, table: str, catalog: Catalog) -> Check:
+    """A condition of a table that has the columns of a query."""
+    node = _parsed(text, "CHECK")
+    called = {c.name.lower() for c in node.find_all(exp.Column)}
+    over = catalog.stored().over({table: _Table(query)})
+    source = exp.Table(this=exp.to_identifier(table, quoted=True))
+    result_of(QueryScopes(f"SELECT {text}", over, None), exp.Select(expressions=[_truth(node)]).from_(source, copy=False))
+    return Check(text, frozenset(n.lower() for n in query.names if n.lower() in called))
+
+
+def _truth(condition: exp.Expr) -> exp.Expr:
+    return exp.Cast(this=exp.Paren(this=condition.unalias()), to=exp.DataType.build("BOOLEAN"))
+
+
+def with_defaults(tree: exp.Expr, columns: Sequence[str], constraints: Constraints) -> None:
+    """Puts defaults in the place of the word DEFAULT, in each row of VALUES for these columns."""
+    for values in list(tree.find_all(exp.Values)):
+        for row in values.expressions:
+            given = row.expressions if isinstance(row, exp.Tuple) else [row]
+            for name, value in zip(columns, given, strict=False):
+                if is_default(value):
+                    value.replace(default_tree(constraints, name))
+
+
+def is_default(value: exp.Expr) -> bool:
+    """Whether the word DEFAULT stands there."""
+    return isinstance(value, exp.Column) and mark_of(value.name) == DEFAULT
+
+
+def check_rows(name: str, rows: TableSource, constraints: Constraints, catalog: Catalog) -> None:
+    """IntegrityError where new rows of a table are not what it asks of its rows."""
+    fields = rows.schema.fields
+    tested = [f.name for n, f in enumerate(fields) if f.name.lower() in constraints.not_null and rows.has_nulls(n)]
+    if not rows.rows or not (tested or constraints.checks):
+        return
+    conditions: list[exp.Expr] = [exp.Is(this=_column(n), expression=exp.Null()) for n in tested]
+    conditions += [exp.Not(this=_truth(_parsed(c.text, "CHECK"))) for c in constraints.checks]
+    found = [exp.Anonymous(this="count_if", expressions=[c]) for c in conditions]
+    try:
+        counts = _asked(exp.Select(expressions=found), name, rows, constraints, catalog)
+    except (ConversionError, OutOfRangeError) as error:
+        raise IntegrityError(f"CHECK of table {name!r} fails: {error}") from error
+    said = [f"NOT NULL constraint failed: {name}.{n}" for n in tested]
+    said += [f"CHECK constraint failed on table {name!r}: CHECK ({c.text})" for c in constraints.checks]
+    for text, count in zip(said, counts, strict=True):
+        if count:
+            raise IntegrityError(f"{text} (rows: {count}); this statement has changed nothing")
+
+
+def _asked(
+    query: exp.Select, name: str, rows: TableSource, constraints: Constraints, catalog: Catalog
+) -> tuple[object, ...]:
+    """The one row of a query over rows that are called as the table is."""
+    called = constraints.table or name
+    over = catalog.stored().over({called: RowsOf(rows, None)})
+    table = exp.Table(this=exp.to_identifier(called, quoted=True))
+    bound: Query = result_of(QueryScopes("", over, None), query.from_(table, copy=False))
+    assert catalog.rows is not None
+    return catalog.rows(bound)[0]
+
+
+def _column(name: str) -> exp.Expr:
+    return exp.column(exp.to_identifier(name, quoted=True))

@@ -1,0 +1,66 @@
+"""What a table asks of its rows: columns without NULL, conditions, keys; and the values of columns that an INSERT does not name.
+
+The catalog has them by table, apart from its rows: what makes new rows of a table (`gquery.api.changes`) asks for them before it
+puts these in place. Names of columns are in lower case; expressions are texts, which are bound where they are used.
+"""
+
+from __future__ import annotations
+
+from gquery.errors import CatalogError
+from gquery.runtime.records import dataclass, replace
+
+
+@dataclass(frozen=True)
+class Check:
+    """A condition that is not false of any row, and the columns that it names."""
+
+    text: str
+    columns: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """See above. ``table`` is the name that the table had when the conditions were written, which may use it."""
+
+    table: str = ""
+    not_null: frozenset[str] = frozenset()
+    defaults: tuple[tuple[str, str], ...] = ()
+    checks: tuple[Check, ...] = ()
+
+    def default(self, column: str) -> str | None:
+        """The text of a column's default."""
+        return dict(self.defaults).get(column.lower())
+
+    def with_default(self, column: str, text: str | None) -> Constraints:
+        """With another default of a column, or none."""
+        others = tuple(d for d in self.defaults if d[0] != column.lower())
+        return replace(self, defaults=others if text is None else (*others, (column.lower(), text)))
+
+    def with_not_null(self, column: str, is_asked: bool) -> Constraints:
+        """With a column that may be NULL, or may not."""
+        own = frozenset((column.lower(),))
+        return replace(self, not_null=self.not_null | own if is_asked else self.not_null - own)
+
+    def check_free(self, column: str, what: str) -> None:
+        """CatalogError where a condition names a column, of which ``what`` says what it is to do."""
+        for check in self.checks:
+            if column.lower() in check.columns:
+                raise CatalogError(f"column {column!r} cannot {what}: CHECK ({check.text}) names it")
+
+    def without(self, column: str) -> Constraints:
+        """Without a column and the conditions that name it alone; CatalogError where one names others too."""
+        alone = frozenset((column.lower(),))
+        left = replace(self, checks=tuple(c for c in self.checks if c.columns != alone))
+        left.check_free(column, "be dropped")
+        return left.with_default(column, None).with_not_null(column, False)
+
+    def renamed(self, column: str, new: str) -> Constraints:
+        """With another name of a column, which no condition names."""
+        if column.lower() == new.lower():
+            return self
+        self.check_free(column, "be renamed")
+        default, is_asked = self.default(column), column.lower() in self.not_null
+        return self.without(column).with_default(new, default).with_not_null(new, is_asked)
+
+
+NONE = Constraints()

@@ -1,0 +1,91 @@
+"""The constraints and defaults of columns and tables in CREATE TABLE.
+
+sqlglot sees nothing of them: a `Form` has what they say, their expressions as texts (`gquery.sql.bind_constraints`).
+"""
+
+from __future__ import annotations
+
+from gquery.errors import NotSupportedError, point_at
+from gquery.sql.grammar_from import FromReader
+from gquery.sql.precedence import OTHER
+
+Said = tuple[str, str, str]
+"""What a table asks: the kind ("not", "default", "check"), the column, and the text of the expression."""
+
+OF_TABLE = frozenset(("primary", "unique", "check", "constraint", "foreign"))
+OF_COLUMN = frozenset((
+    "not", "null", "default", "check", "constraint", "primary", "unique", "references", "generated", "as", "collate",
+))  # fmt: skip
+_NAMED = {
+    "primary": "PRIMARY KEY; tables have no keys", "unique": "UNIQUE; tables have no keys",
+    "references": "REFERENCES; tables have no keys", "foreign": "FOREIGN KEY; tables have no keys",
+    "as": "AS behind the type of a column; columns are not computed",
+    "generated": "GENERATED; columns are not computed", "collate": "COLLATE of a column",
+}  # fmt: skip
+
+
+class ConstraintReader(FromReader):
+    """Reads them."""
+
+    def column_constraints(self, column: str) -> list[Said]:
+        """What stands behind the type of a column."""
+        out: list[Said] = []
+        while self.word in OF_COLUMN:
+            if self.word == "constraint":
+                self._hide(2)
+            match self.word:
+                case "null":
+                    self.blank()
+                case "not":
+                    self.blank()
+                    if self.word != "null":
+                        raise self.unexpected("NULL")
+                    self.blank()
+                    out.append(("not", column, ""))
+                case "default":
+                    self.blank()
+                    out.append(("default", column, self.hidden_expression(OTHER)))
+                case "check":
+                    out.append(("check", column, self._check()))
+                case word:
+                    raise self.not_supported(_NAMED.get(word, word.upper()))
+        return out
+
+    def table_constraint(self) -> Said:
+        """One that stands among the columns."""
+        if self.word == "constraint":
+            self._hide(2)
+        if self.word != "check":
+            raise self.not_supported(_NAMED.get(self.word, self.word.upper()))
+        return "check", "", self._check()
+
+    def _check(self) -> str:
+        """``CHECK (expression)``."""
+        self.blank()
+        if self.word != "(":
+            raise self.unexpected("(")
+        self.blank()
+        text = self.hidden_expression()
+        if self.word != ")":
+            raise self.unexpected(")")
+        self.blank()
+        return text
+
+    def hidden_expression(self, least: int | None = None) -> str:
+        """An expression that sqlglot does not see here: its text."""
+        first, _, spans, edits = self.mark()
+        leaves = self.begin()
+        self.expression() if least is None else self.expression(least)
+        behind = self.at
+        del self.reading.leaves[leaves:], self.reading.spans[spans:], self.reading.edits[edits:]
+        self.go(first)
+        self._hide(behind - first)
+        return self.sql[self.starts[first] : self.ends[behind - 1] + 1]
+
+    def _hide(self, tokens: int) -> None:
+        for _ in range(tokens):
+            self.blank()
+
+    def not_supported(self, what: str) -> NotSupportedError:
+        """The error of something that is read and not run, at the next token."""
+        return NotSupportedError(f"not supported: {what}\n{point_at(self.sql, self.starts[self.at])}")

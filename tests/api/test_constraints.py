@@ -1,0 +1,163 @@
+"""NOT NULL, DEFAULT and CHECK: scripts that DuckDB and gquery both run, where a statement fails in both or in none."""
+
+from __future__ import annotations
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+import gquery
+from gquery import errors
+
+COLUMNS = """
+CREATE TABLE t(a INTEGER NOT NULL DEFAULT 5, "B" VARCHAR DEFAULT 'it''s', c DATE DEFAULT '2024-01-01', x INT DEFAULT -1)
+INSERT INTO t DEFAULT VALUES
+INSERT INTO t(a) VALUES (NULL)
+INSERT INTO t(x) VALUES (9), (8)
+INSERT INTO t VALUES (1, DEFAULT, NULL, 2.0), (DEFAULT, DEFAULT, DEFAULT, DEFAULT)
+INSERT INTO t VALUES (7, 'u', NULL, 2), (NULL, 'u', NULL, 2)
+INSERT INTO t SELECT NULL, 'x', NULL, 1
+INSERT INTO t BY NAME SELECT 3 AS x, 'by name' AS b
+WITH z AS (SELECT 3) INSERT INTO t(x, a) VALUES (DEFAULT, DEFAULT)
+ALTER TABLE t ALTER a DROP NOT NULL
+ALTER TABLE t ALTER "b" SET NOT NULL
+UPDATE t SET "B" = NULL WHERE x = 8
+UPDATE t SET "B" = NULL WHERE x = 77
+UPDATE t SET a = NULL, x = DEFAULT WHERE x = 9
+INSERT INTO t(x, "B") SELECT 4, NULL
+ALTER TABLE t ALTER a SET NOT NULL
+ALTER TABLE t ALTER a SET DEFAULT 6
+ALTER TABLE t RENAME "B" TO bb
+INSERT INTO t(bb) VALUES (NULL)
+INSERT INTO t(x) VALUES (3)
+ALTER TABLE t ADD e INTEGER DEFAULT 9
+ALTER TABLE t ADD IF NOT EXISTS e INTEGER DEFAULT 10
+ALTER TABLE t ALTER e DROP DEFAULT
+INSERT INTO t(x) VALUES (4)
+ALTER TABLE t ALTER bb TYPE VARCHAR
+ALTER TABLE t RENAME TO u
+INSERT INTO u(bb) VALUES (NULL)
+ALTER TABLE u DROP bb
+INSERT INTO u(x) VALUES (5)
+CREATE TABLE v AS SELECT * FROM u
+BEGIN
+ALTER TABLE u ALTER x SET NOT NULL
+ALTER TABLE u ALTER x SET DEFAULT 44
+ROLLBACK
+INSERT INTO u(x) VALUES (NULL), (DEFAULT)
+CREATE OR REPLACE TABLE u(a INTEGER)
+INSERT INTO u VALUES (NULL)
+DROP TABLE u
+CREATE TABLE u(a INTEGER, x INTEGER)
+INSERT INTO u VALUES (NULL, NULL)
+"""
+
+CONDITIONS = """
+CREATE TABLE w(CHECK (a < b), a INTEGER CHECK (a > 0) NULL, CONSTRAINT named CHECK (a + b < 100), b INTEGER DEFAULT 3)
+INSERT INTO w VALUES (NULL, NULL), (1, NULL), (NULL, 1)
+INSERT INTO w(a) VALUES (2)
+INSERT INTO w(a) VALUES (3)
+INSERT INTO w(a) SELECT 0
+INSERT INTO w VALUES (1, 2), (5, 4)
+INSERT INTO w SELECT range, 98 FROM range(1, 3)
+PREPARE p AS INSERT INTO w VALUES ($1, DEFAULT)
+EXECUTE p(1)
+EXECUTE p(3)
+EXECUTE p(NULL)
+UPDATE w SET b = 1 WHERE a = 2
+UPDATE w SET a = a + 1
+UPDATE w SET b = b + 90
+UPDATE w SET a = NULL
+DELETE FROM w WHERE a < 5
+ALTER TABLE w DROP b
+ALTER TABLE w ALTER a TYPE BIGINT
+INSERT INTO w VALUES (0, 3)
+CREATE OR REPLACE TABLE w(a INTEGER CHECK (a > 0), s VARCHAR CHECK (length(s) > 1 AND s LIKE 'a%'), f INTEGER CHECK (f))
+INSERT INTO w VALUES (1, 'ab', 1), (NULL, NULL, NULL)
+INSERT INTO w VALUES (1, 'b', 1)
+INSERT INTO w VALUES (1, 'ab', 0)
+ALTER TABLE w DROP a
+INSERT INTO w VALUES ('abc', 5)
+INSERT INTO w VALUES ('xyz', 5)
+"""
+
+TARGETS = [("python", None), ("python", 3), ("cpu", None), pytest.param("cuda", None, marks=pytest.mark.cuda)]
+
+
+@pytest.mark.parametrize(("target", "ranks"), TARGETS)
+@pytest.mark.parametrize("script", [COLUMNS, CONDITIONS], ids=["columns", "conditions"])
+def test_a_script(target: str, ranks: int | None, script: str) -> None:
+    theirs = duckdb.connect()
+    with gquery.connect(target) if ranks is None else gquery.connect(target, partitions=ranks) as ours:
+        for sql in script.strip().splitlines():
+            wanted: list[tuple[object, ...]] | None = None
+            try:
+                wanted = theirs.execute(sql).fetchall()
+            except (duckdb.ConstraintException, duckdb.CatalogException, duckdb.BinderException):
+                with pytest.raises((errors.IntegrityError, errors.CatalogError)):
+                    ours.sql(sql)
+            else:
+                got = ours.sql(sql).fetchall()
+                assert sql.startswith("CREATE") or got == wanted, sql
+            for (table,) in theirs.execute("SHOW TABLES").fetchall():
+                for asked in (f"DESCRIBE {table}", f"SELECT * FROM {table} ORDER BY ALL"):
+                    assert ours.sql(asked).fetchall() == theirs.execute(asked).fetchall(), sql
+
+
+@pytest.mark.parametrize(
+    ("sql", "match"),
+    [
+        ("INSERT INTO t VALUES (NULL, 1)", r"NOT NULL constraint failed: t\.a"),
+        ("INSERT INTO t SELECT NULL, 1 FROM range(3)", r"NOT NULL constraint failed: t\.a \(rows: 3\)"),
+        ("UPDATE t SET a = NULL", r"NOT NULL constraint failed: t\.a"),
+        ("UPDATE t SET b = 0 RETURNING *", r"CHECK constraint failed on table 't': CHECK \(b > 0\)"),
+        ("INSERT INTO t VALUES (1, 0)", r"CHECK \(b > 0\)"),
+        ("INSERT INTO t VALUES (2, 10000)", r"CHECK of table 't' fails"),
+        ("ALTER TABLE t ALTER c SET NOT NULL", r"NOT NULL constraint failed: t\.c"),
+    ],
+)
+def test_rows_that_a_table_does_not_take(sql: str, match: str) -> None:
+    db = gquery.connect("python")
+    db.sql("CREATE TABLE t(a INTEGER NOT NULL, b SMALLINT CHECK (b > 0) CHECK (b * 10::SMALLINT > 0), c INTEGER)")
+    db.sql("INSERT INTO t VALUES (7, 8, NULL)")
+    with pytest.raises(errors.IntegrityError, match=match):
+        db.sql(sql.replace("VALUES (", "(a, b) VALUES (").replace("SELECT NULL", "(a, b) SELECT NULL"))
+    assert db.sql("SELECT * FROM t").fetchall() == [(7, 8, None)]
+
+
+def test_a_default_that_is_new_for_each_row() -> None:
+    db = gquery.connect("python")
+    db.sql("CREATE TABLE t(a INTEGER, r DOUBLE DEFAULT random(), moment TIMESTAMPTZ DEFAULT now())")
+    for _ in range(2):
+        db.sql("INSERT INTO t(a) VALUES (1), (2)")
+    rows = db.sql("SELECT count(DISTINCT r), count(DISTINCT moment), count(moment) FROM t").fetchall()
+    assert rows == [(4, 2, 4)]
+
+
+def test_what_takes_a_tables_place_asks_for_nothing() -> None:
+    """A registered frame is another table; so is one that a transaction puts back."""
+    db = gquery.connect("python")
+    db.sql("CREATE TABLE t(a INTEGER NOT NULL)")
+    db.sql("BEGIN")
+    db.register("t", pa.table({"a": pa.array([None], pa.int32())}))
+    db.sql("INSERT INTO t VALUES (NULL)")
+    db.sql("ROLLBACK")
+    with pytest.raises(errors.IntegrityError):
+        db.sql("INSERT INTO t VALUES (NULL)")
+
+
+def test_many_inserts_of_one_text() -> None:
+    """Texts that ran before take a shorter way, also behind a change of what the table asks."""
+    db = gquery.connect("python")
+    db.sql("CREATE TABLE t(a INTEGER, b INTEGER DEFAULT 1)")
+    insert = "INSERT INTO t(a) VALUES (?)"
+    db.sql(insert, [1])
+    db.sql("ALTER TABLE t ALTER b SET DEFAULT 2")
+    db.sql(insert, [None])
+    db.sql("DELETE FROM t WHERE a IS NULL")
+    db.sql("ALTER TABLE t ALTER a SET NOT NULL")
+    db.sql(insert, [3])
+    for _ in range(2):
+        with pytest.raises(errors.IntegrityError, match="a"):
+            db.sql(insert, [None])
+    assert db.sql("SELECT * FROM t").fetchall() == [(1, 1), (3, 2)]

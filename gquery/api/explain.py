@@ -60,6 +60,7 @@ class Explains(Session):
             return self.explain(prepared_text, level, given, kind)
         if not isinstance(statement, (SelectStatement, CreateTable, ChangeTable, AppendRows)):
             raise ProgrammingError("EXPLAIN needs a query")
+        assert statement.query is not None  # of ALTER TABLE alone there may be none
         prepared = self._plan(statement.query)
         if level == "analyze":
             _, found = self._from_template(without_explain(text), params)
@@ -118,6 +119,7 @@ class Explains(Session):
         statement = bind(query, self._catalog, params)
         if not isinstance(statement, SelectStatement):
             raise ProgrammingError("Only a query has a program")
+        assert statement.query is not None  # of ALTER TABLE alone there may be none
         prepared = self._plan(statement.query)
         program = self._program(prepared)
         if target in (None, self.target):

@@ -84,9 +84,9 @@ def _query(
                 raise CatalogError(f"{name!r} is the only column of table {form.name!r}: DROP TABLE drops it")
             del columns[at[name.lower()]]
         case "rename":
-            new = form.names[1]
-            _check_free(new, form.name, at.get(new.lower()) in (None, at[name.lower()]))
-            columns[at[name.lower()]] = (new, _column(name))
+            renamed = form.names[1]
+            _check_free(renamed, form.name, at.get(renamed.lower()) in (None, at[name.lower()]))
+            columns[at[name.lower()]] = (renamed, _column(name))
         case _:
             own = table.schema.fields[at[name.lower()]].name
             value = _column(own) if value is None else value

@@ -126,7 +126,7 @@ def _columns(query: Queries, tables: Sequence[str]) -> list[_Row]:
         asked = query.catalog.constraints(table)
         for n, (name, dtype) in enumerate(_typed(query, table), 1):
             is_nullable, default = name.lower() not in asked.not_null, asked.default(name)
-            flags = {"pk": False, "notnull": not is_nullable, "is_nullable": is_nullable}
+            flags: _Row = {"pk": False, "notnull": not is_nullable, "is_nullable": is_nullable}
             flags |= {"column_default": default, "dflt_value": default}
             written = str(known_type(dtype))
             of = {"column_name": name, "name": name, "data_type": written, "type": written}

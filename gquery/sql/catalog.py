@@ -145,8 +145,9 @@ class Catalog:
     def has_columns(self, name: str, columns: Columns, constraints: Constraints) -> bool:
         """Whether there is a table of that name with these columns and constraints."""
         table = self._entries.get(name.lower())
-        is_table = table is not None and not isinstance(table, View)
-        return is_table and columns_of(table) == columns and self.constraints(name) == constraints
+        if table is None or isinstance(table, View):
+            return False
+        return columns_of(table) == columns and self.constraints(name) == constraints
 
     def append(
         self, name: str, columns: Columns, constraints: Constraints, rows: TableSource | list[tuple[Any, ...]]

@@ -8,8 +8,8 @@ the expression of its values.
 from __future__ import annotations
 
 from gquery.sql.grammar_changes import ChangeReader
+from gquery.sql.grammar_nodes import OTHER
 from gquery.sql.grammar_tokens import Form, marked
-from gquery.sql.precedence import OTHER
 
 TRANSACTIONS = {
     "begin": "begin", "start": "begin", "commit": "commit", "end": "commit", "rollback": "rollback", "abort": "rollback",

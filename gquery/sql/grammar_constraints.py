@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from gquery.errors import NotSupportedError, point_at
 from gquery.sql.grammar_from import FromReader
-from gquery.sql.precedence import OTHER
+from gquery.sql.grammar_nodes import OTHER
 
 Said = tuple[str, str, str]
 """What a table asks: the kind ("not", "default", "check"), the column, and the text of the expression."""
@@ -38,7 +38,7 @@ class ConstraintReader(FromReader):
                     self.blank()
                 case "not":
                     self.blank()
-                    if self.word != "null":
+                    if self.peek(0) != "null":
                         raise self.unexpected("NULL")
                     self.blank()
                     out.append(("not", column, ""))
@@ -73,11 +73,10 @@ class ConstraintReader(FromReader):
 
     def hidden_expression(self, least: int | None = None) -> str:
         """An expression that sqlglot does not see here: its text."""
-        first, _, spans, edits = self.mark()
-        leaves = self.begin()
+        first, leaves, spans, edits, made = self.mark()
         self.expression() if least is None else self.expression(least)
-        behind = self.at
-        del self.reading.leaves[leaves:], self.reading.spans[spans:], self.reading.edits[edits:]
+        behind, r = self.at, self.reading
+        del r.leaves[leaves:], r.spans[spans:], r.edits[edits:], r.made[made:]
         self.go(first)
         self._hide(behind - first)
         return self.sql[self.starts[first] : self.ends[behind - 1] + 1]

@@ -84,8 +84,6 @@ TERMS = (
         "key encoding",
         BACK,
         but={
-            "kernels/builtin/order": "digits of a radix sort",
-            "kernels/builtin/counted_order": "digits of a radix sort",
             "kernels/targets/": "struct.unpack; digits of a GPU's version",
             "kernels/primitives/": DECIMAL,
             "planner/rules/exists_by_extremes": DECIMAL,

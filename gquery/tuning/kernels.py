@@ -7,6 +7,7 @@ from gquery.tuning.record import Record, number
 _H200_QUERIES = "2026-11-21: where the time of the 22 queries goes on an H200"
 _FRAMES = "2026-11-24: passes behind a window's sort, counted"
 _PARTITIONING = "2026-11-23: rows partitioned by keys"
+_SORTED_TILES = "2026-11-27: quantiles of frames that slide, sorted by tiles"
 
 
 @dataclass(init=False, eq=False, repr=False)
@@ -178,6 +179,17 @@ class WindowFunctions(Record):
         4,
         "frames",
         "of rows that a thread of a CPU goes through at once where frames slide: each tile begins with one more",
+    )
+    ordered_tile: int = number(
+        2**13, "rows", "that are sorted by themselves for quantiles of frames that slide, at least", _SORTED_TILES
+    )
+    frames_an_order: int = number(
+        8, "frames", "of rows that are sorted by themselves, at least: they are sorted with one more", _SORTED_TILES
+    )
+    least_orders: int = number(4, "tiles", "that are sorted by themselves: else all rows are sorted at once")
+    sorted_at_once: int = number(2**17, "rows", "of tiles that a thread takes at once to sort each of them")
+    steps_a_row: int = number(
+        8, "steps", "a row that words of equal bits are moved before all rows are sorted at once instead"
     )
 
 

@@ -47,7 +47,14 @@ def test_memory_that_an_array_let_go_of_is_the_next_ones(kept: KeptMemory) -> No
 
 @pytest.mark.parametrize(
     ("before", "wanted", "is_found"),
-    [(0, 0, True), (LARGE // 8, 1, True), (LARGE // 4, 1, True), (LARGE // 2, 1, False), (0, 1, False), (LARGE, 0, False)],
+    [
+        (0, 0, True),
+        (LARGE // 8, 1, True),
+        (LARGE // 4, 1, True),
+        (LARGE // 2, 1, False),
+        (0, 1, False),
+        (LARGE, 0, False),
+    ],
 )
 def test_pages_serve_sizes_that_differ_by_little(kept: KeptMemory, before: int, wanted: int, is_found: bool) -> None:
     place = address(kept.empty(LARGE + before, BYTES))

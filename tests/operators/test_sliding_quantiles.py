@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import gquery
+from gquery import tuning
 from gquery.columns.table import ColumnData
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device, cpu_device
@@ -22,13 +25,16 @@ from gquery.kernels.targets import get_target
 from gquery.kernels.targets.base import arguments_of
 from gquery.kernels.values import ValueProperties
 from gquery.operators.quantiles import Sides, interpolated, interpolated_rows
-from gquery.operators.window import quantiles
+from gquery.operators.window import quantiles, sliding_quantiles
+from gquery.operators.window.tile_orders import TileOrders, tile_orders
 from gquery.planner.physical import Stored
+from gquery.tuning.kernels import WindowFunctions
 from tests.operators.test_sliding_frames import FRAMES
 from tests.support.harness import assert_same
 from tests.support.primitives import TARGETS
 
 ROWS = 200
+SHORT_TILES = WindowFunctions(ordered_tile=12, frames_an_order=2, least_orders=2)
 MORE_FRAMES = (
     *FRAMES,
     "PARTITION BY p ORDER BY i",
@@ -94,7 +100,7 @@ def test_compiled() -> None:
     assert_same(over(window), {"t": without_nan(6000)}, targets=("cpu",), ranks=(1,))
 
 
-@pytest.mark.parametrize("frame", [*MORE_FRAMES, EMPTY])
+@pytest.mark.parametrize("frame", [*MORE_FRAMES, EMPTY, "ORDER BY i ROWS BETWEEN 90 FOLLOWING AND 60 FOLLOWING"])
 def test_beside_a_tree_of_ranks(frame: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bit for bit: of equal values, of -0.0 and 0.0, both take the same row's."""
 
@@ -104,8 +110,15 @@ def test_beside_a_tree_of_ranks(frame: str, monkeypatch: pytest.MonkeyPatch) -> 
         return connection.sql(f"{over(frame, (*CALLS, *OWN_CALLS))} ORDER BY i").arrow()
 
     found = answer()
+    with tuning.using(SHORT_TILES):
+        of_tiles = answer()
     monkeypatch.setattr(quantiles, "moves_on", lambda frame, work: False)
     expected = answer()
+    assert_same_bits(found, expected)
+    assert_same_bits(of_tiles, expected)
+
+
+def assert_same_bits(found: pa.Table, expected: pa.Table) -> None:
     for name in found.column_names:
         a, b = found[name].combine_chunks(), expected[name].combine_chunks()
         assert a.is_valid().equals(b.is_valid())
@@ -114,6 +127,39 @@ def test_beside_a_tree_of_ranks(frame: str, monkeypatch: pytest.MonkeyPatch) -> 
             assert (a == b).all()
         else:
             assert a.equals(b)
+
+
+@pytest.mark.parametrize("compiler", ["llvm", "numba"])
+@pytest.mark.parametrize("steps", [0, 8])
+def test_values_that_differ_in_their_last_bits(compiler: str, steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tile's words lack the last bits of doubles. Few such rows are told apart there; of many all rows are sorted at once."""
+    asked: list[bool] = []
+
+    def spy(*arguments: Any) -> TileOrders | None:
+        made = tile_orders(*arguments)
+        asked.append(made is not None)
+        return made
+
+    monkeypatch.setattr(sliding_quantiles, "tile_orders", spy)
+    r = np.random.default_rng(6)
+    x = 1 + r.integers(0, 9, 3000) * 2.0**-52
+    x[r.random(3000) < 0.5] = r.normal(0, 1e300, 3000)[:1]
+    x[::97], x[5] = -1e300, np.nan
+    table = pa.table({"i": np.arange(3000), "j": r.permutation(3000), "x": pa.array(x, mask=r.random(3000) < 0.1)})
+    calls = ("median(x)", "quantile_disc(x, 0.4) FILTER (WHERE i % 5 > 0)", "quantile_cont(x, -0.1)")
+    sql = over("ORDER BY j ROWS BETWEEN 20 PRECEDING AND 3 FOLLOWING", calls) + " ORDER BY i"
+
+    def answer() -> pa.Table:
+        connection = gquery.connect(device="cpu", threads=2)
+        connection.set("interpret_limit", 0)
+        connection.set("compiler", compiler)
+        return connection.register("t", table).sql(sql).arrow()
+
+    with tuning.using(replace(SHORT_TILES, steps_a_row=steps, ordered_tile=100)):
+        found = answer()
+    assert asked == [steps > 0] * 3
+    monkeypatch.setattr(quantiles, "moves_on", lambda frame, work: False)
+    assert_same_bits(found, answer())
 
 
 @pytest.mark.parametrize("width", [1, 2, 7, 1000, 40_000])
@@ -125,7 +171,8 @@ def test_long_columns(width: int) -> None:
     connection.set("interpret_limit", 0)
     connection.register("t", pa.table({"i": np.arange(rows), "x": x}))
     sql = f"SELECT median(x) OVER (ORDER BY i ROWS {width - 1} PRECEDING) AS m FROM t ORDER BY i"
-    found = connection.sql(sql).arrow()["m"].to_numpy()
+    with tuning.using(replace(SHORT_TILES, ordered_tile=300)):
+        found = connection.sql(sql).arrow()["m"].to_numpy()
     for row in np.random.default_rng(1).integers(0, rows, 300):
         assert found[row] == np.median(x[max(row - width + 1, 0) : row + 1])
 

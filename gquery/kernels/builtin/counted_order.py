@@ -21,7 +21,7 @@ from gquery.expression.facts import INT64_BITS, INT64_BYTES, UINT64_MAX
 from gquery.expression.types import Bounds
 from gquery.kernels.builtin.define import builtin_kernel, launch, namespace
 from gquery.kernels.builtin.gathers import gather
-from gquery.kernels.builtin.order import Digits, Integers, OrderKey, Part, Text, bound_of
+from gquery.kernels.builtin.order import Integers, KeyBits, OrderKey, Part, Text, bound_of
 from gquery.kernels.builtin.order_bits import places_of, with_places
 from gquery.kernels.builtin.scans import check_rows, counted_compact, pad
 from gquery.kernels.builtin.sort_room import room_to_sort
@@ -57,7 +57,7 @@ def counted_candidates(keys: Sequence[OrderKey], k: int, number: Array) -> tuple
     known = [_of_known_bits(key) for key in takewhile(lambda key: isinstance(key, Integers), keys)]
     if not known or not 0 < k < n // tuning.sorting.candidate_rows:
         return None
-    values = Digits(known).take(None, INT64_BITS - 1)
+    values = KeyBits(known).take(None, INT64_BITS - 1)
     if values is None:
         return None
     pad(values, Count(n, number))
@@ -95,10 +95,10 @@ def _place_bits(rows: int) -> int:
 
 def _words(keys: Sequence[OrderKey], rows: Array | None, n: int) -> list[Array] | None:
     """The bits of all keys, of so many rows, the first ones first: as many in a word as leave room for a place above them."""
-    digits, room = Digits(keys), INT64_BITS - _place_bits(n)
+    key_bits, room = KeyBits(keys), INT64_BITS - _place_bits(n)
     words: list[Array] = []
     limits = tuning.sorting
-    while n > 1 and (word := digits.take(rows, room if words else room - 1)) is not None:
+    while n > 1 and (word := key_bits.take(rows, room if words else room - 1)) is not None:
         words.append(word)
         if (len(words) > 1 and len(words) * n > limits.counted_words) or len(words) > limits.counted_rounds:
             return None

@@ -178,7 +178,7 @@ class Text:
         return Part(lambda rows: placed if rows is None else gather(placed, rows), bounds, self.descending)
 
 
-class Digits:
+class KeyBits:
     """The bits of all keys, taken from the front."""
 
     def __init__(self, keys: Sequence[OrderKey]) -> None:
@@ -201,9 +201,9 @@ class Digits:
             used += count
         return words
 
-    def placed(self, room: int, place_bits: int, first: int, workers: int) -> tuple[Array | None, int | None]:
-        """The next bits of all rows, at most ``room``, and each row's place behind them; None where no bit is left. And how many
-        bits stand behind those of the ``first`` keys, which are plain integers; None where these are not all of it."""
+    def pieces(self, room: int, first: int = 0) -> tuple[list[Piece], int | None]:
+        """The next bits of all rows, at most ``room``, of each number that they are from. And how many bits stand behind those of
+        the ``first`` keys, which are plain integers; None where these are not all of it, and of no bits."""
         pieces: list[Piece] = []
         used = before = 0
         while used < room and self._find(None):
@@ -216,9 +216,7 @@ class Digits:
         is_whole = self.gone >= first or (
             self.gone == first - 1 and self.left == 0 and isinstance(self.keys[0], Integers)
         )
-        if not pieces:
-            return None, None
-        return placed_words(pieces, place_bits, workers), used - before if is_whole else None
+        return pieces, used - before if is_whole and pieces else None
 
     def _find(self, rows: Array | None) -> bool:
         """Whether there is a bit left; the part that it is in is at hand then."""
@@ -234,7 +232,12 @@ class Digits:
     @property
     def ended(self) -> bool:
         """Whether it is known without looking that no bit is left."""
-        return self.left == 0 and (not self.keys or (len(self.keys) == 1 and isinstance(self.keys[0], Integers)))
+        return self.left == 0 and self.ends_here
+
+    @property
+    def ends_here(self) -> bool:
+        """Whether it is known that no bit is left but those of the part at hand."""
+        return not self.keys or (len(self.keys) == 1 and isinstance(self.keys[0], Integers))
 
 
 # ---- sorting --------------------------------------------------------------------------------------------------------
@@ -272,7 +275,7 @@ def are_candidates(keys: Sequence[OrderKey], k: int) -> Array | None:
     n = keys[0].size
     check_rows(n)
     if 0 < k < n // tuning.sorting.candidate_rows:
-        values = Digits(keys).take(None, INT64_BITS, n.bit_length() + tuning.sorting.spare_bits)
+        values = KeyBits(keys).take(None, INT64_BITS, n.bit_length() + tuning.sorting.spare_bits)
         if values is not None:
             flags: Array = values <= bound_of(values, k)
             return flags
@@ -297,51 +300,52 @@ def _sorted(
 ) -> tuple[Array, Array | None, Array | None]:
     xp, n = keys[0].xp, keys[0].size if rows is None else int(rows.size)
     check_rows(n)
-    digits, order = Digits(keys), rows
+    key_bits, order = KeyBits(keys), rows
     if rows is None and n >= tuning.sorting.fused_rows:
-        return _sorted_at_once(digits, n, with_starts, first, workers)
+        return _sorted_at_once(key_bits, n, with_starts, first, workers)
     starts: Array | None = None
     if with_starts:
         starts = xp.zeros(n, np.bool_)
         starts[:1] = True
-    order = _told_apart(digits, order, starts, None, None, n)
+    order = _told_apart(key_bits, order, starts, None, None, n)
     return (xp.arange(n, dtype=np.uint32) if order is None else order), starts, None
 
 
 def _sorted_at_once(
-    digits: Digits, n: int, with_starts: bool, first: int, workers: int
+    key_bits: KeyBits, n: int, with_starts: bool, first: int, workers: int
 ) -> tuple[Array, Array | None, Array | None]:
     """The same of all of many rows: the first round makes, and looks at, all of its words in one pass."""
-    xp = digits.xp
+    xp = key_bits.xp
     place_bits = (n - 1).bit_length()
-    words, behind = digits.placed(INT64_BITS - place_bits, place_bits, first, workers)
-    if words is None:
+    pieces, behind = key_bits.pieces(INT64_BITS - place_bits, first)
+    if not pieces:
         flags = xp.zeros(n, np.uint8)
         flags[:1] = 1
         return xp.arange(n, dtype=np.uint32), flags.view(np.bool_), flags
+    words = placed_words(pieces, place_bits, workers)
     room_to_sort(words).sort()
     order = places_of(words, place_bits, workers)
-    if digits.ended and not with_starts:
+    if key_bits.ended and not with_starts:
         return order, None, None
     starts, firsts = starts_of(words, place_bits, behind or 0, workers)
     at = tied_places(words, place_bits, starts)
-    if at.size and not digits.ended:
+    if at.size and not key_bits.ended:
         runs = xp.zeros(at.size, np.uint64)
         xp.cumsum(starts[at[1:]], dtype=np.uint64, out=runs[1:])
         del words
-        _told_apart(digits, order, starts, at, runs, n)
+        _told_apart(key_bits, order, starts, at, runs, n)
     return order, starts.view(np.bool_), firsts if behind is not None else None
 
 
 def _told_apart(
-    digits: Digits, order: Array | None, starts: Array | None, at: Array | None, runs: Array | None, n: int
+    key_bits: KeyBits, order: Array | None, starts: Array | None, at: Array | None, runs: Array | None, n: int
 ) -> Array | None:
     """The order in which rows that are tied stand apart, or have no bit left: at places ``at`` (None: all), with others of their
     run."""
-    xp = digits.xp
+    xp = key_bits.xp
     while n > 1:
         own = order if at is None or order is None else order[at]
-        groups, places = _round(digits, own, n if at is None else int(at.size), runs, xp)
+        groups, places = _round(key_bits, own, n if at is None else int(at.size), runs, xp)
         if places is None:
             break
         moved = places if own is None else gather(own, places)
@@ -349,7 +353,7 @@ def _told_apart(
             order = moved
         else:
             order[at] = moved
-        if digits.ended and starts is None:
+        if key_bits.ended and starts is None:
             break
         if starts is not None:
             starts[slice(1, None) if at is None else at[1:]] = changed_words(groups)
@@ -363,7 +367,7 @@ def _told_apart(
 
 
 def _round(
-    digits: Digits, rows: Array | None, size: int, runs: Array | None, xp: ModuleType
+    key_bits: KeyBits, rows: Array | None, size: int, runs: Array | None, xp: ModuleType
 ) -> tuple[TieGroups, Array | None]:
     """Sort ``size`` tied rows within their runs by the next bits: what tells them apart now, and the place that each had
     before; None where no bit is left."""
@@ -372,7 +376,7 @@ def _round(
     room = INT64_BITS - place_bits - run_bits
     # runs for which the words have no room: they are sorted by after the bits
     behind = runs if room < tuning.sorting.round_bits else None
-    values = digits.take(rows, room if behind is None else INT64_BITS)
+    values = key_bits.take(rows, room if behind is None else INT64_BITS)
     if values is None:
         return [], None
     if behind is not None:

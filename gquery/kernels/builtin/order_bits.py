@@ -34,25 +34,46 @@ def placed_words(pieces: Sequence[Piece], place_bits: int, workers: int) -> Arra
     """For each row the bits of all pieces, and its place in so many bits behind them (uint64)."""
     like = pieces[0].values
     words: Array = namespace(like).empty(like.size, np.uint64)
-    given: list[Argument] = []
-    for piece in pieces:
-        mask = (1 << piece.count) - 1
-        signed = mask if mask < 1 << 63 else -1
-        given += [piece.values, piece.flip, piece.low, piece.right, signed, piece.count]
-    kernel = _words_kernel(tuple([element_word(p.values) for p in pieces]))
-    launch(kernel, like.size, words, *given, place_bits, words, workers=workers)
+    kernel = _words_kernel(elements_of(pieces))
+    launch(kernel, like.size, words, *arguments_of(pieces), place_bits, words, workers=workers)
     return words
 
 
 @cache
 def _words_kernel(elements: tuple[str, ...]) -> BuiltinKernel:
+    parameters, lines = reading(elements, "i")
+    lines.append("store_u64(words, i64(i), or_i64(shl_i64(v, place_bits), i64(i)))")
+    return builtin_kernel(f"{parameters} place_bits:i64 words:*u64", *lines)
+
+
+def elements_of(pieces: Sequence[Piece]) -> tuple[str, ...]:
+    """The types of the pieces' values, which the text of a kernel depends on."""
+    return tuple([element_word(p.values) for p in pieces])
+
+
+def arguments_of(pieces: Sequence[Piece]) -> list[Argument]:
+    """What a kernel with the parameters of `reading` is given."""
+    given: list[Argument] = []
+    for piece in pieces:
+        mask = (1 << piece.count) - 1
+        signed = mask if mask < 1 << 63 else -1
+        given += [piece.values, piece.flip, piece.low, piece.right, signed, piece.count]
+    return given
+
+
+def reading(elements: Sequence[str], at: str) -> tuple[str, list[str]]:
+    """Parameters of a kernel, and lines that find in ``v`` the bits of all pieces of the row ``at``."""
     parameters, lines = [], []
     for n, element in enumerate(elements):
         parameters.append(f"c{n}:*{element} flip{n}:i64 low{n}:i64 right{n}:i64 mask{n}:i64 count{n}:i64")
-        bits = f"and_i64(shr_u64(sub_i64(xor_i64(i64(c{n}[i]), flip{n}), low{n}), right{n}), mask{n})"
+        bits = f"and_i64(shr_u64({number_of(n, at)}, right{n}), mask{n})"
         lines.append(f"v = {bits}" if n == 0 else f"v = or_i64(shl_i64(v, count{n}), {bits})")
-    lines.append("store_u64(words, i64(i), or_i64(shl_i64(v, place_bits), i64(i)))")
-    return builtin_kernel(" ".join([*parameters, "place_bits:i64 words:*u64"]), *lines)
+    return " ".join(parameters), lines
+
+
+def number_of(n: int, at: str) -> str:
+    """All bits of the number, not negative, of which the n-th piece of the row ``at`` is part."""
+    return f"sub_i64(xor_i64(i64(c{n}[{at}]), flip{n}), low{n})"
 
 
 _STARTS = builtin_kernel(

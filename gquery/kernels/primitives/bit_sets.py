@@ -70,8 +70,12 @@ def set_remove(sets: Pointer, start: int, words: int, k: int) -> None:
 
 def set_next(sets: Pointer, start: int, words: int, k: int) -> int:
     """The least member from ``k`` on; -1 where there is none."""
-    at, base, size, level, found = k, start, words, i64(0), i64(0)
-    word = shr_i64(at, 6)
+    word = shr_i64(k, 6)
+    if lt_i64(word, words):  # where members lie close to each other, this is all
+        near = and_i64(load_i64(sets, add_i64(start, word)), shl_i64(i64(-1), and_i64(k, 63)))
+        if not eq_i64(near, 0):
+            return add_i64(shl_i64(word, 6), lowest_bit(near))
+    at, base, size, level, found = add_i64(word, 1), add_i64(start, words), _words_above(words), i64(1), i64(0)
     while gt_i64(size, 0) and eq_i64(found, 0):
         word = shr_i64(at, 6)
         if lt_i64(word, size):

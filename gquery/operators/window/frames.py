@@ -106,9 +106,13 @@ class RowEnds(NamedTuple):
         """How many of so many rows a frame has at most."""
         if "unbounded" in f"{self.start} {self.end}":
             return rows
-        first = -self.start_amount if self.start == "preceding" else self.start_amount
-        last = -self.end_amount if self.end == "preceding" else self.end_amount
+        first, last = self.offsets()
         return max(min(last - first + 1, rows), 1)
+
+    def offsets(self) -> tuple[int, int]:
+        """How many positions the first and the last row of a frame without an unbounded end are behind its own."""
+        first = -self.start_amount if self.start == "preceding" else self.start_amount
+        return first, -self.end_amount if self.end == "preceding" else self.end_amount
 
 
 def row_ends(frame: WindowFrame, work: Work) -> RowEnds | None:

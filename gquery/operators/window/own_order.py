@@ -44,17 +44,17 @@ _ABSENT = {
 
 def own_ranks(keys: Sequence[SortKey], work: Work, word: RankWord = "u32") -> tuple[Array, Array]:
     """The positions in the order of the keys (uint32), and the rank of each position in it."""
-    found = order.sort_order(_own_keys(keys, work), workers=work.workers)
+    found = order.sort_order(own_keys(keys, work), workers=work.workers)
     return found, _ranks_of(found, word, work)
 
 
 def own_peers(keys: Sequence[SortKey], work: Work) -> tuple[Array, Array, Array]:
     """The same (ranks: uint32); between them flags (uint8) of those positions, in their order, before which keys differ."""
-    found, starts = order.sort_starts(_own_keys(keys, work), work.workers)
+    found, starts = order.sort_starts(own_keys(keys, work), work.workers)
     return found, starts.view(np.uint8), _ranks_of(found, "u32", work)
 
 
-def _own_keys(keys: Sequence[SortKey], work: Work) -> list[order.OrderKey]:
+def own_keys(keys: Sequence[SortKey], work: Work) -> list[order.OrderKey]:
     """The keys of the positions."""
     o, device = work.ordered, work.device
     ids = {k.expr.id for k in keys if isinstance(k.expr, Column)}

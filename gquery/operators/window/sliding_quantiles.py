@@ -5,8 +5,10 @@ that it gains join it (`primitives.bit_sets`). The place is the rank that is wan
 row that comes or goes changes how many are, or how many should be, by one or two, and the place moves by as many members. So a
 row costs the same however long frames are, and all values are sorted once.
 
-Rows are divided into as many tiles as there are threads: each has a set, of a bit a row of the whole column, and begins with
-all rows of its first frame.
+Rows are divided into tiles, each of which begins with all rows of its first frame. Where these are few, tiles are short, and the
+rank of a row is that among those that the tile's frames reach (`tile_orders`): the set, which has so many bits, and all that is
+known of these rows stay in a thread's cache. Else all rows are sorted, there are as many tiles as threads, and each has a set of
+a bit a row of the whole column.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from gquery.device.array import Array
 from gquery.expression.expr import Literal, SortKey
 from gquery.expression.facts import INT64_BITS
 from gquery.expression.windows import WindowFrame
+from gquery.kernels.bindings import Argument
 from gquery.kernels.builtin import gathers
 from gquery.operators.quantiles import float_of, positions_between, positions_of
 from gquery.operators.window.frames import RowEnds, frame_ranges, row_ends
@@ -32,6 +35,7 @@ from gquery.operators.window.positions import (
     constant_of,
     tile_kernel,
 )
+from gquery.operators.window.tile_orders import TileOrders, tile_orders
 
 
 class Chosen(NamedTuple):
@@ -57,45 +61,55 @@ def chosen_rows(
 ) -> Chosen:
     """Where the quantile of each frame lies among the values, in the order of the keys, that are ``present``."""
     o, device = work.ordered, work.device
+    ends = row_ends(frame, work)
+    if ends is None:
+        ranges = frame_ranges(frame, work)
+        longest, amounts = int((ranges.high - ranges.low).max(initial=0)), (0, 0)
+    else:
+        ranges, longest, amounts = None, ends.longest(o.count), (ends.start_amount, ends.end_amount)
+    orders = tile_orders(keys, ends, ranges, longest, work)
+    if orders is None:
+        tile, reached, known = max(-(-o.count // work.workers), 1), o.count, _of_all(keys, present, work)
+    else:
+        tile, reached, known = orders.tile, orders.size, _of_tiles(orders, present, work)
+    words, tiles = max(-(-reached // INT64_BITS), 1), -(-o.count // tile)
+    room = _words_of_set(words)
+    low, there = device.empty(o.count, np.uint32), device.empty(o.count, np.uint8)
+    high = device.empty(o.count, np.uint32) if between else low
+    weight = device.empty(o.count, np.float64) if between else None
+    form = _Form(None if ends is None else (ends.start, ends.end), between, orders is not None, present is not None)
+    _moving(form).run_tiles(
+        o,
+        work.workers,
+        tile,
+        *known,
+        *(o.partitions.numbers, o.partitions.starts, *(ranges or (None, None)), *amounts),
+        *(room, words, device.zeros(tiles * room, np.int64)),
+        *_wanted_numbers(fraction, between, longest),
+        *(low, high, weight, there),
+    )
+    return Chosen(high, low, weight, there) if float_of(fraction) < 0 else Chosen(low, high, weight, there)
+
+
+_Known = tuple[Argument, ...]
+"""Of rows and ranks: ranks, the rows that have them, words of tiles, those that count, and the measures of tiles."""
+
+
+def _of_all(keys: tuple[SortKey, ...], present: Array | None, work: Work) -> _Known:
+    """Ranks of all rows by position; those of rows that do not count are beyond the last."""
+    o = work.ordered
     positions, ranks = own_ranks(keys, work)
     if present is not None:
         hide_absent(ranks, present, o.count, work)
     found = positions if o.rows is None else gathers.gather(o.rows, positions)
-    ends = row_ends(frame, work)
-    given: tuple[Array | None, Array | None, int, int]
-    if ends is None:
-        ranges = frame_ranges(frame, work)
-        longest = int((ranges.high - ranges.low).max(initial=0))
-        given = (*ranges, 0, 0)
-    else:
-        longest, given = ends.longest(o.count), (None, None, ends.start_amount, ends.end_amount)
-    numbers_by_count = _wanted_numbers(fraction, between, longest)
-    tile = max(-(-o.count // work.workers), 1)
-    words = max(-(-o.count // INT64_BITS), 1)
-    room = _words_of_set(words)
-    sets = device.zeros(-(-o.count // tile) * room, np.int64)
-    low, there = device.empty(o.count, np.uint32), device.empty(o.count, np.uint8)
-    high = device.empty(o.count, np.uint32) if between else low
-    weight = device.empty(o.count, np.float64) if between else None
-    kernel = _moving(None if ends is None else (ends.start, ends.end), between)
-    numbers = (o.partitions.numbers, o.partitions.starts, *given)
-    kernel.run_tiles(
-        o,
-        work.workers,
-        tile,
-        ranks,
-        *numbers,
-        room,
-        words,
-        sets,
-        *numbers_by_count,
-        found,
-        low,
-        high,
-        weight,
-        there,
-    )
-    return Chosen(high, low, weight, there) if float_of(fraction) < 0 else Chosen(low, high, weight, there)
+    return ranks, found, None, None, None, None, 0, 0
+
+
+def _of_tiles(orders: TileOrders, present: Array | None, work: Work) -> _Known:
+    """Ranks of each tile, which its thread writes."""
+    ranks = work.device.empty(orders.words.size, np.uint32)
+    mask = (1 << orders.position_bits) - 1
+    return ranks, None, orders.words, present, orders.origins, orders.ends, orders.size, mask
 
 
 def _wanted_numbers(fraction: Literal, between: bool, longest: int) -> tuple[Array, Array, Array]:
@@ -117,38 +131,82 @@ def _words_of_set(words: int) -> int:
     return total
 
 
-def _changing(position: str, is_new: bool) -> list[str]:
-    """Lines by which the row at a position joins the set, or leaves it."""
-    call, count = ("set_add", "add_i64") if is_new else ("set_remove", "sub_i64")
-    return [
-        f"    rank = i64(ranks[row_index({position})])",
-        "    if lt_i64(rank, rows_in_all):",
-        f"        {call}(sets, base, words, rank)",
-        f"        count = {count}(count, 1)",
-        "        if lt_i64(rank, place):",
-        f"            below = {count}(below, 1)",
-    ]
+class _Form(NamedTuple):
+    """What the kernel's text depends on: how frames are known, whether two values are wanted, whether ranks are those of tiles,
+    and whether rows that do not count are among them."""
+
+    kinds: tuple[str, str] | None
+    between: bool
+    of_tiles: bool
+    masked: bool
+
+    def row_of(self, rank: str, name: str, is_ordered: bool) -> list[str]:
+        """Lines that find the row of a rank in a variable of that name."""
+        if not self.of_tiles:
+            return [f"{name} = i64(found[row_index({rank})])"]
+        position = f"add_i64(origin, and_i64(i64(words_in_order[row_index(add_i64(corner, {rank}))]), mask))"
+        return [f"{name} = i64(rows[row_index({position})])" if is_ordered else f"{name} = {position}"]
+
+    def changing(self, position: str, is_new: bool) -> list[str]:
+        """Lines by which the row at a position joins the set, or leaves it."""
+        call, count = ("set_add", "add_i64") if is_new else ("set_remove", "sub_i64")
+        at = f"add_i64(corner, sub_i64({position}, origin))" if self.of_tiles else position
+        lines = [
+            f"{call}(sets, base, words, rank)",
+            f"count = {count}(count, 1)",
+            "if lt_i64(rank, place):",
+            f"    below = {count}(below, 1)",
+        ]
+        if self.masked:
+            counts = f"ne_i64(i64(present[row_index({position})]), 0)" if self.of_tiles else "lt_i64(rank, rows_in_all)"
+            lines = [f"if {counts}:", *("    " + line for line in lines)]
+        return [f"    rank = i64(ranks[row_index({at})])", *("    " + line for line in lines)]
+
+
+_RANKS_OF_TILE = (
+    "corner = mul_i64(i64(i), size)",
+    "origin = i64(origins[row_index(i64(i))])",
+    "held = sub_i64(i64(reached[row_index(i64(i))]), origin)",
+    "rank = i64(0)",
+    "while lt_i64(rank, held):",
+    "    behind_origin = and_i64(i64(words_in_order[row_index(add_i64(corner, rank))]), mask)",
+    "    store_u32(ranks, add_i64(corner, behind_origin), rank)",
+    "    rank = add_i64(rank, 1)",
+)
 
 
 @cache
-def _moving(kinds: tuple[str, str] | None, between: bool) -> PositionKernel:
+def _moving(form: _Form) -> PositionKernel:
     """The kernel that goes from frame to frame of a tile; ``place`` is a rank, ``below`` so many members have lesser ones."""
-    before = [*PARTITION_OF_TILE, "base = mul_i64(i64(i), room)"]
+    before = [*PARTITION_OF_TILE, "base = mul_i64(i64(i), room)", *(_RANKS_OF_TILE if form.of_tiles else ())]
     before += [f"{name} = i64(0)" for name in ("first", "last", "count", "below", "place")]
-    find = (
-        RowEnds(*kinds, 0, 0).lines if kinds else ("low = i64(lows[row_index(at)])", "high = i64(highs[row_index(at)])")
-    )
+    find = ("low = i64(lows[row_index(at)])", "high = i64(highs[row_index(at)])")
+    if form.kinds is not None:
+        find = RowEnds(*form.kinds, 0, 0).lines
+    changing = form.changing
     lines = [*NEXT_PARTITION, *find, "high = max_i64(low, high)"]
     lines += ["if ge_i64(low, last) or ge_i64(first, high):", "    while lt_i64(first, last):"]
-    lines += [f"    {line}" for line in (*_changing("first", False), "    first = add_i64(first, 1)")]
+    lines += [f"    {line}" for line in (*changing("first", False), "    first = add_i64(first, 1)")]
     lines += ["    first = low", "    last = low"]
-    lines += ["while lt_i64(low, first):", "    first = sub_i64(first, 1)", *_changing("first", True)]
-    lines += ["while lt_i64(last, high):", *_changing("last", True), "    last = add_i64(last, 1)"]
-    lines += ["while lt_i64(high, last):", "    last = sub_i64(last, 1)", *_changing("last", False)]
-    lines += ["while lt_i64(first, low):", *_changing("first", False), "    first = add_i64(first, 1)"]
-    lines += [
+    lines += ["while lt_i64(low, first):", "    first = sub_i64(first, 1)", *changing("first", True)]
+    lines += ["while lt_i64(last, high):", *changing("last", True), "    last = add_i64(last, 1)"]
+    lines += ["while lt_i64(high, last):", "    last = sub_i64(last, 1)", *changing("last", False)]
+    lines += ["while lt_i64(first, low):", *changing("first", False), "    first = add_i64(first, 1)"]
+
+    parameters = (
+        "ranks:*u32 found:*u32 words_in_order:*u64 present:*u8 origins:*i64 reached:*i64 size:i64 mask:i64 partitions:*u32 "
+        "begins:*u32 lows:*u32 highs:*u32 back:i64 forth:i64 room:i64 words:i64 sets:*i64 "
+        "lesser:*i64 greater:*i64 weights:*f64 made:*u32 second:*u32 weight:*f64 there:*u8"
+    )
+    ordered, plain = (tile_kernel(parameters, before, *lines, *_choosing(form, is_in)) for is_in in (True, False))
+    return PositionKernel(ordered.ordered, plain.plain)
+
+
+def _choosing(form: _Form, is_ordered: bool) -> list[str]:
+    """Lines that move the place to the rank that is wanted, and store the rows of the quantile."""
+    lines = [
         "chosen = i64(0)",
-        *(["other = i64(0)"] * between),
+        *(["other = i64(0)"] * form.between),
         "if gt_i64(count, 0):",
         "    wanted = i64(lesser[row_index(count)])",
         "    while gt_i64(below, wanted):",
@@ -158,21 +216,15 @@ def _moving(kinds: tuple[str, str] | None, between: bool) -> PositionKernel:
         "    while lt_i64(below, wanted):",
         "        place = set_next(sets, base, words, add_i64(place, 1))",
         "        below = add_i64(below, 1)",
-        "    chosen = i64(found[row_index(place)])",
+        *("    " + line for line in form.row_of("place", "chosen", is_ordered)),
     ]
-    if between:
+    if form.between:
         lines += [
             "    other = chosen",
             "    if gt_i64(i64(greater[row_index(count)]), wanted):",
             "        above = set_next(sets, base, words, add_i64(place, 1))",
-            "        other = i64(found[row_index(above)])",
+            *("        " + line for line in form.row_of("above", "other", is_ordered)),
             "store_u32(second, row, other)",
             "store_f64(weight, row, f64(weights[row_index(count)]))",
         ]
-    lines += ["store_u32(made, row, chosen)", "store_bool(there, row, gt_i64(count, 0))"]
-    return tile_kernel(
-        "ranks:*u32 partitions:*u32 begins:*u32 lows:*u32 highs:*u32 back:i64 forth:i64 room:i64 words:i64 sets:*i64 "
-        "lesser:*i64 greater:*i64 weights:*f64 found:*u32 made:*u32 second:*u32 weight:*f64 there:*u8",
-        before,
-        *lines,
-    )
+    return [*lines, "store_u32(made, row, chosen)", "store_bool(there, row, gt_i64(count, 0))"]

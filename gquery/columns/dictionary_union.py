@@ -117,8 +117,11 @@ def union_in_phases(pieces: Sequence[Codes]) -> Phases[DictionaryUnion]:
     entry_ok = None
     if any(d.null_count for d in found):
         entry_ok = np.zeros(len(recode), np.uint8)
-    cut = [_CutDictionary(d, int(at)) for d, at in zip(found, first, strict=False)]
-    yield [partial(dictionary.cut, bounds) for dictionary in cut]
+    if len(bounds):
+        cut = [_CutDictionary(d, int(at)) for d, at in zip(found, first, strict=False)]
+        yield [partial(dictionary.cut, bounds) for dictionary in cut]
+    else:  # thousands of short ones, in files of many row groups
+        cut = [_CutDictionary(pa.concat_arrays(found), 0)]
     ranges = [_Range(number, cut) for number in range(len(bounds) + 1)]
     yield [r.sort for r in ranges]
     bases = np.cumsum([0, *(len(r.values) for r in ranges)]).tolist()
@@ -162,8 +165,6 @@ class _CutDictionary:
         self._ends: Any = np.array([len(values)])
 
     def cut(self, bounds: pa.Array) -> None:
-        if len(bounds) == 0:
-            return
         numbers = np.zeros(len(self._values), np.min_scalar_type(len(bounds)))
         for bound in bounds:
             numbers += bits_of(pc.fill_null(pc.greater_equal(self._values, bound), False), 1)

@@ -32,8 +32,8 @@ class Words:
 class PageKernels(Protocol):
     """What reads pages."""
 
-    def read_pages(self, state: Array) -> int:
-        """See `kernels.primitives.pages.read_pages`."""
+    def read_chunks(self, state: Array) -> int:
+        """See `kernels.primitives.pages.read_chunks`."""
         ...
 
     def texts(self, source: Array, size: int, offsets: Array, characters: Array) -> bool:

@@ -50,7 +50,7 @@ class ParquetFiles:
     def groups(self) -> tuple[RowGroup, ...]:
         """Every row group of every file, in order."""
         places = [(f, g) for f, footer in enumerate(self.footers) for g in range(footer.num_row_groups)]
-        return tuple(RowGroup(i, f, g, self._row_groups[i].num_rows) for i, (f, g) in enumerate(places))
+        return tuple(RowGroup(i, f, g, self.row_groups[i].num_rows) for i, (f, g) in enumerate(places))
 
     @cached_property
     def rows(self) -> int:
@@ -71,7 +71,7 @@ class ParquetFiles:
     def chunks(self, field: int, groups: Sequence[RowGroup]) -> Iterator[Any]:
         """The metadata of a field's leaves in row groups, of which statistics can be asked."""
         self.check([field], groups)
-        leaves, row_groups, types = self.leaves(field), self._row_groups, self._types
+        leaves, row_groups, types = self.leaves(field), self.row_groups, self._types
         for group in groups:
             for leaf in leaves:
                 yield chunk_of(row_groups[group.position], leaf, types[group.file], self.files[group.file].name)
@@ -122,7 +122,8 @@ class ParquetFiles:
         return defaultdict(set)
 
     @cached_property
-    def _row_groups(self) -> list[Any]:
+    def row_groups(self) -> list[Any]:
+        """What the footers tell of the row groups of all files."""
         return [footer.row_group(g) for footer in self.footers for g in range(footer.num_row_groups)]
 
     @cached_property

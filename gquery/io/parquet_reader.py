@@ -1,9 +1,9 @@
-"""Reading columns of Parquet files on all cores: a task is one column of one row group.
+"""Reading columns of Parquet files on all cores: a task is one column of a run of row groups.
 
-A column is a generator of tasks, so that those of all columns, and of several tables, share the threads. Kernels read a row
-group's pages (`io.pages`), or Arrow does, a batch at a time that stays in a core's cache; the same thread encodes each batch into
-the column's final array (`gquery.columns.assemble`) and, on a GPU, sends the finished row group over while others are still
-decoding. So reading, encoding and copying overlap, and wide values such as Arrow's 16-byte decimals never reach main memory.
+Files have row groups of 100,000 rows as well as of millions. Each task takes the interpreter's lock a few times, so that small row
+groups that lie side by side are read together. A column is a generator of tasks, so that those of all columns, and of several tables, share the threads. Kernels read pages
+(`io.pages`), or Arrow does, a batch at a time that stays in a core's cache; the same thread encodes each batch into the column's
+final array (`gquery.columns.assemble`) and, on a GPU, sends the finished run over while others are still decoding. So reading, encoding and copying overlap, and wide values such as Arrow's 16-byte decimals never reach main memory.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from gquery.columns.assemble_strings import Strings
 from gquery.columns.domain import Domain
 from gquery.columns.encode_strings import without_views
 from gquery.columns.ownership import check_decoded
-from gquery.columns.page_values import Words, page_kernels
+from gquery.columns.page_values import PageKernels, Words, page_kernels
 from gquery.columns.table import ColumnData
 from gquery.device.device import Device
 from gquery.device.host import trim_freed_memory
@@ -31,7 +31,7 @@ from gquery.device.transfer import Upload
 from gquery.errors import FileError
 from gquery.expression.types import Bounds, Field
 from gquery.io.files import reading
-from gquery.io.pages import ChunkReader, PageBuffers, chunk_of_pages
+from gquery.io.pages import CAN_READ, Chunk, ChunkReader, Layout, PageBuffers, chunk_of_pages, layout_of
 from gquery.io.parquet_files import ParquetFiles, RowGroup
 from gquery.io.parquet_opened import OpenedParquet, random_access
 from gquery.io.selected_rows import SelectedRows, Selecting, Selection
@@ -53,6 +53,26 @@ class Wanted:
     number: int = 0
 
 
+Run = tuple[RowGroup, ...]
+"""Row groups of one file that lie side by side, one at least, whose rows one task reads."""
+
+
+def runs_of(groups: Sequence[RowGroup], rows: int) -> list[Run]:
+    """Row groups in runs of up to so many rows. One of which not all rows are wanted is alone."""
+    runs: list[Run] = []
+    size = rows
+    for group in groups:
+        before = runs[-1][-1] if runs else None
+        is_next = before is not None and (before.file, before.number + 1) == (group.file, group.number)
+        if before is not None and is_next and before.whole and group.whole and size + group.rows <= rows:
+            runs[-1] = (*runs[-1], group)
+        else:
+            runs.append((group,))
+            size = 0
+        size += group.rows
+    return runs
+
+
 @dataclass
 class Spent:
     """Where the time went: seconds in all, and seconds of all threads together."""
@@ -65,7 +85,7 @@ class Spent:
 
 class ParquetReader:
     """One reading of some columns of some row groups, with a ``selection`` of those of their rows that it selects; to be closed
-    before the columns are used."""
+    before the columns are used. A task reads up to ``run_rows`` rows of several row groups."""
 
     def __init__(
         self,
@@ -75,14 +95,17 @@ class ParquetReader:
         narrow: bool,
         codes: Sequence[int],
         selection: Selection | None = None,
+        run_rows: int = 0,
     ) -> None:
         self._files, self._groups, self._selection = files, groups, selection
         self._narrow = narrow
         self._codes = codes  # the leaves that are wanted as codes
         self._upload = Upload(device)
-        self._starts = [0, *itertools.accumulate(group.rows for group in groups)]
+        self._runs = runs_of(groups, 0 if selection is not None or self._upload.is_limited else run_rows)
+        self._starts = [0, *itertools.accumulate(sum(group.rows for group in run) for run in self._runs)]
         self._idle: dict[tuple[int, bool], list[OpenedParquet]] = {}  # opened files that no thread uses now
         self._buffers: list[PageBuffers] = []  # that no thread uses now
+        self._layouts: dict[tuple[int, int], Layout | None] = {}  # of leaves of files
         self._began = time.perf_counter()
         self._decoding: list[float] = []  # seconds of each row group
         self._working: list[float] = []  # seconds of each task
@@ -99,8 +122,9 @@ class ParquetReader:
 
     def selected(self, wanted: Wanted, domain: Domain) -> Phases[list[SelectedRows] | None]:
         """Which rows of each row group have values of a domain; None where kernels cannot read all of them."""
+        assert len(self._runs) == len(self._groups), "each row group has bits of its own"
         made, misfits = Selecting(self._groups, domain, self._upload), list[int]()
-        yield [partial(self._decode, wanted, group, made, misfits) for group in range(len(self._groups))]
+        yield [partial(self._decode, wanted, run, made, misfits) for run in range(len(self._runs))]
         return None if misfits else made.found()
 
     def close(self) -> Spent:
@@ -120,10 +144,10 @@ class ParquetReader:
     def _column(self, wanted: Wanted) -> Phases[ColumnData]:
         assembly = self._assembly(wanted)
         misfits: list[int] = []
-        yield [partial(self._decode, wanted, group, assembly, misfits) for group in range(len(self._groups))]
+        yield [partial(self._decode, wanted, run, assembly, misfits) for run in range(len(self._runs))]
         if misfits:
             assembly = Gathered(self._starts, wanted.type, wanted.field, self._narrow)
-            yield [partial(self._decode, wanted, group, assembly, []) for group in range(len(self._groups))]
+            yield [partial(self._decode, wanted, run, assembly, []) for run in range(len(self._runs))]
         if self._upload.is_limited:
             trim_freed_memory()
         return (yield from assembly.finish())
@@ -137,86 +161,101 @@ class ParquetReader:
             made.is_long = True
         return made
 
-    def _decode(self, wanted: Wanted, group: int, assembly: Assembly | Selecting, misfits: list[int]) -> None:
-        """A row group into its assembly, or its number into ``misfits``."""
+    def _decode(self, wanted: Wanted, number: int, assembly: Assembly | Selecting, misfits: list[int]) -> None:
+        """A run into its assembly, or its number into ``misfits``."""
         if misfits:
             return
-        name, place = wanted.field.name, self._groups[group]
-        file, waited = self._files.files[place.file].name, [0.0]
-        read = place if self._selection is None else self._files.groups[place.position]
-        with reading(file, "Parquet file"), self._opened(read) as opened:
+        name, run, waited = wanted.field.name, self._runs[number], [0.0]
+        file = self._files.files[run[0].file].name
+        read = run if self._selection is None else (self._files.groups[run[0].position],)
+        with reading(file, "Parquet file"), self._opened(read[0]) as opened:
             pieces = self._pieces(opened, wanted, read, assembly, waited)
             try:
-                rows = assembly.add(group, self._wanted_pieces(pieces, wanted, group, assembly))
+                rows = assembly.add(number, self._wanted_pieces(pieces, wanted, number, assembly))
             except MisfitError:
-                misfits.append(group)
+                misfits.append(number)
                 return
         self._decoding.append(waited[0])
-        if rows != place.rows:
+        expected = self._starts[number + 1] - self._starts[number]
+        if rows != expected:
+            last = "" if len(run) == 1 else f" to {run[-1].number}"
             raise FileError(
-                f'Cannot read the Parquet file "{file}": its footer tells {place.rows} rows of row group '
-                f"{place.number}, and {name} has {rows}"
+                f'Cannot read the Parquet file "{file}": its footer tells {expected} rows of row group '
+                f"{run[0].number}{last}, and {name} has {rows}"
             )
 
     def _wanted_pieces(
-        self, pieces: Iterator[Any], wanted: Wanted, group: int, assembly: Assembly | Selecting
+        self, pieces: Iterator[Any], wanted: Wanted, number: int, assembly: Assembly | Selecting
     ) -> Iterator[Any]:
-        """Of the pieces of a column in a row group, the rows that are wanted."""
-        place = self._groups[group]
+        """Of the pieces of a column in a run, the rows that are wanted."""
         if self._selection is None:
+            place = self._runs[number][0]
             return pieces if place.whole else _first(pieces, place.rows)
-        selected = self._selection.groups[group]
+        selected = self._selection.groups[number]
         if self._selection.field == wanted.number and assembly.takes_words:
             return selected.pieces()
         return selected.of(pieces)
 
     def _pieces(
-        self,
-        opened: OpenedParquet,
-        wanted: Wanted,
-        place: RowGroup,
-        assembly: Assembly | Selecting,
-        waited: list[float],
+        self, opened: OpenedParquet, wanted: Wanted, run: Run, assembly: Assembly | Selecting, waited: list[float]
     ) -> Iterator[pa.Array | Words]:
-        """What a row group has of a column: as words where kernels read its pages, the rest as Arrow makes it."""
-        rows = 0
-        for words in self._words(opened, wanted, place, assembly):
-            rows += len(words)
-            yield words
-        if rows and rows == place.rows:
-            return
-        size = min(self._batch_rows(wanted.type), max(place.rows, 1))
-        batches = opened.batches(size, [place.number], wanted.leaves)
-        for piece in _pieces(batches, wanted.field.name, waited, assembly.checks_digits):
-            if len(piece) > rows:
-                yield piece[rows:] if rows else piece
-            rows = max(rows - len(piece), 0)
+        """What a run has of a column: as words where kernels read its pages, the rest as Arrow makes it."""
+        kernels = self._kernels(run[0], wanted) if assembly.takes_words else None
+        layout = None if kernels is None else self._layout(run[0].file, wanted)
+        chunks = [None] * len(run) if layout is None else self._chunks(run, wanted, layout)
+        for is_read, some in itertools.groupby(zip(run, chunks, strict=True), lambda each: each[1] is not None):
+            places, rows = list(some), 0
+            if is_read and kernels is not None and layout is not None:
+                for words in self._words(opened, wanted, kernels, layout, [c for _, c in places if c is not None]):
+                    rows += len(words)
+                    yield words
+            whole = sum(place.rows for place, _ in places)
+            if rows and rows == whole:
+                continue
+            size = min(self._batch_rows(wanted.type), max(whole, 1))
+            batches = opened.batches(size, [place.number for place, _ in places], wanted.leaves)
+            for piece in _pieces(batches, wanted.field.name, waited, assembly.checks_digits):
+                if len(piece) > rows:
+                    yield piece[rows:] if rows else piece
+                rows = max(rows - len(piece), 0)
+
+    def _kernels(self, place: RowGroup, wanted: Wanted) -> PageKernels | None:
+        """What reads pages of a column, if it reads those of such a file."""
+        is_local = place.whole and self._files.files[place.file].filesystem is None
+        return page_kernels() if is_local and CAN_READ and len(wanted.leaves) == 1 else None
 
     def _words(
-        self, opened: OpenedParquet, wanted: Wanted, place: RowGroup, assembly: Assembly | Selecting
+        self, opened: OpenedParquet, wanted: Wanted, kernels: PageKernels, layout: Layout, chunks: Sequence[Chunk]
     ) -> Iterator[Words]:
-        """The first rows of a local file's row group, as far as kernels read pages."""
-        file, footer = self._files.files[place.file], self._files.footers[place.file]
-        kernels = page_kernels() if place.whole and file.filesystem is None and len(wanted.leaves) == 1 else None
-        if kernels is None or not assembly.takes_words:
-            return
-        leaf = wanted.leaves[0]
-        metadata, column = footer.row_group(place.number).column(leaf), footer.schema.column(leaf)
-        chunk = chunk_of_pages(metadata, column, place.rows, file.size, wanted.as_codes)
-        if chunk is None:
-            return
+        """The first rows of chunks, as far as kernels read their pages."""
         try:
             buffers = self._buffers.pop()
         except IndexError:
             buffers = self._page_buffers()
-        yield from ChunkReader(opened.source, chunk, wanted.field.name, kernels, buffers).pieces()
+        yield from ChunkReader(opened.source, layout, chunks, wanted.field.name, kernels, buffers).pieces()
         self._buffers.append(buffers)
+
+    def _layout(self, file: int, wanted: Wanted) -> Layout | None:
+        """How a column of one leaf lies in a file, if kernels read that."""
+        key = file, wanted.leaves[0]
+        if key not in self._layouts:
+            self._layouts[key] = layout_of(self._files.footers[file].schema.column(key[1]), wanted.as_codes)
+        return self._layouts[key]
+
+    def _chunks(self, run: Run, wanted: Wanted, layout: Layout) -> list[Chunk | None]:
+        """The chunks of a run, None for those that kernels would not read."""
+        groups, extents = self._files.row_groups, self._files.extents(wanted.number, run)
+        size, leaf = self._files.files[run[0].file].size, wanted.leaves[0]
+        return [
+            None if extent.nulls else chunk_of_pages(groups[p.position].column(leaf), layout, p.rows, size)
+            for p, extent in zip(run, extents, strict=True)
+        ]
 
     def _page_buffers(self) -> PageBuffers:
         limits = tuning.reading
         if self._upload.is_limited:
-            return PageBuffers(limits.limited_bytes, limits.limited_words, limits.thread_bytes // 4)
-        return PageBuffers(limits.window_bytes, limits.window_bytes // 8, limits.largest_page)
+            return PageBuffers(limits.limited_bytes, limits.limited_words, limits.thread_bytes // 4, limits.limited_words // 4)
+        return PageBuffers(limits.window_bytes, limits.window_bytes // 8, limits.largest_page, limits.window_bytes // 16)
 
     @contextmanager
     def _opened(self, place: RowGroup) -> Iterator[OpenedParquet]:

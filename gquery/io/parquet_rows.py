@@ -245,7 +245,8 @@ class _Loading:
                 self.wanted[f] = source._wanted(f)
         codes = [leaf for w in self.wanted.values() if w.as_codes for leaf in w.leaves]
         device = source._cache.reading_device
-        self.reader = ParquetReader(files, source._groups, device, source._narrow, codes, source._selection)
+        run_rows = min(tuning.reading.run_rows, source.rows // (2 * source._cache.workers))
+        self.reader = ParquetReader(files, source._groups, device, source._narrow, codes, source._selection, run_rows)
 
     def close(self) -> None:
         if self.wanted:

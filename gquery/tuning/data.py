@@ -10,6 +10,7 @@ _NARROWED = "2026-11-24: integers narrowed in one pass"
 _ZONES = "2026-11-22: blocks of rows that cannot match"
 _UNITED = "2026-11-24: dictionaries of longer pieces"
 _FIRST_RUNS = "2026-11-22: first runs of ClickBench on a GPU"
+_RUNS = "2026-11-27: files of many small row groups on 16 cores"
 _BATCHES = "2026-11-23: batches of Parquet on 16 cores"
 _FROZEN = "2026-11-23: the end of a process, and cold files"
 _PAGES = "2026-11-24: pages of Parquet read by kernels"
@@ -93,6 +94,9 @@ class Reading(Record):
     one_thread: int = number(200_000, "values", "that one thread reads before others have started", _PARQUET)
     batch_bytes: int = number(
         1 << 22, "bytes", "that Arrow decodes at a time: threads wait for the interpreter at each", _BATCHES
+    )
+    run_rows: int = number(
+        1 << 20, "rows", "of row groups side by side that a task reads of a column: its turns at the interpreter", _RUNS
     )
     window_bytes: int = number(
         1 << 21, "bytes", "of pages that a kernel is given at a time, and of the words that it makes of them", _PAGES

@@ -20,9 +20,10 @@ from gquery.columns.table import ColumnData, Dictionary
 from gquery.device.array import Array
 from gquery.device.host import address_of
 from gquery.errors import FileError
-from gquery.io import pages
+from gquery.io import pages, parquet_reader
 from gquery.io.column_cache import ColumnCache
 from gquery.io.parquet import ParquetSource
+from gquery.io.parquet_files import RowGroup
 from gquery.kernels.builtin import narrowing, parquet_pages
 from gquery.kernels.primitives import packed
 from gquery.kernels.primitives import pages as primitive
@@ -56,8 +57,8 @@ def ready(tune: Tune, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Array]]:
 class Interpreted:
     """The kernels' bodies as Python."""
 
-    def read_pages(self, state: Array) -> int:
-        return primitive.read_pages(memoryview(state.data))
+    def read_chunks(self, state: Array) -> int:
+        return primitive.read_chunks(memoryview(state.data))
 
     def texts(self, source: Array, size: int, offsets: Array, characters: Array) -> bool:
         to = address_of(offsets), address_of(characters)
@@ -116,6 +117,8 @@ def values(kind: str, rows: int, r: random.Random) -> pa.Array:
             return pa.array(some(0, 2**50), pa.int64()).cast(pa.timestamp("us"))
         case "text":
             return pa.array([f"t{n}" * (n % 4) + "é" * (n == 3) for n in some(0, 40)])
+        case "label":
+            return pa.array([("", "a", "bé", "ccc", f"d{rows}")[n] for n in some(0, 4)])
         case _:
             return pa.array([None if n % 7 == 3 else n for n in some(0, 50)], pa.int64())
 
@@ -129,6 +132,8 @@ WRITERS: list[dict[str, Any]] = [
     {"data_page_version": "2.0", "compression": "none", "use_dictionary": False},
     {"data_page_size": 200, "write_batch_size": 16},
     {"dictionary_pagesize_limit": 64, "data_page_size": 300, "write_batch_size": 32},
+    {"row_group_size": 90},
+    {"row_group_size": 50, "dictionary_pagesize_limit": 64, "data_page_size": 300, "write_batch_size": 32},
     {"compression": "zstd"},
     {"row_group_size": 333},
     {"store_decimal_as_integer": True},
@@ -167,7 +172,7 @@ def test_decimals_that_are_integers(tmp_path: Path) -> None:
         assert seen == 500 and facts(got) == facts(column_of(path, None)[0])
 
 
-@pytest.mark.parametrize("options", WRITERS[:7], ids=str)
+@pytest.mark.parametrize("options", WRITERS[:9], ids=str)
 def test_the_interpreter_reads_alike(options: dict[str, Any], tmp_path: Path) -> None:
     path, compiled = tmp_path / "x.parquet", parquet_pages.find_kernels()
     for kind in KINDS:
@@ -189,6 +194,47 @@ def test_small_windows(tmp_path: Path, tune: Tune) -> None:
             assert facts(column_of(path, compiled)[0]) == want, (kind, window, largest)
 
 
+@pytest.mark.parametrize("kind", ["few", "wide", "label"])
+def test_many_row_groups(kind: str, tmp_path: Path, tune: Tune, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Row groups side by side are read together, also where one of them has NULLs, a window does not hold all of them, or there
+    is no room for their dictionaries; a file's rows that are wanted end anywhere."""
+    r, compiled, starts = random.Random(kind), parquet_pages.find_kernels(), list[int]()
+    tables = [table_of(values(kind, rows, r), True) for rows in (80, 80, 9, 80, 500, 80, 80)]
+    tables[2] = table_of(pa.array([None, *tables[2].column(0).to_pylist()], tables[2].column(0).type), True)
+    whole = pages.ChunkReader.__init__
+
+    def counted(self: pages.ChunkReader, *arguments: Any) -> None:
+        starts.append(len(arguments[2]))
+        whole(self, *arguments)
+
+    monkeypatch.setattr(pages.ChunkReader, "__init__", counted)
+    path = tmp_path / "x.parquet"
+    with pq.ParquetWriter(path, tables[0].schema, data_page_size=200, write_batch_size=40) as writer:
+        for table in tables:
+            writer.write_table(table)
+    want = facts(column_of(path, None)[0])
+    for window, words, entries in ((1 << 16, 1 << 12, 1 << 10), (900, 64, 1 << 10), (900, 64, 3), (64, 8, 1)):
+        tune(tuning.reading, window_bytes=window)
+        monkeypatch.setattr(
+            parquet_reader.ParquetReader,
+            "_page_buffers",
+            lambda self, w=window, n=words, e=entries: pages.PageBuffers(w, n, 1 << 20, e),
+        )
+        starts.clear()
+        got, seen = column_of(path, compiled)
+        assert facts(got) == want and seen == 900, (window, words, entries)
+        assert starts == [2, 1, 1, 2]  # 80 + 80, then one with a NULL; 80; 500; 80 + 80
+
+
+def test_runs() -> None:
+    groups = [RowGroup(i, i // 4, i % 4, 10 + i) for i in range(8)]
+    partial = groups[5]._replace(whole=False)
+    numbers = [tuple(g.position for g in run) for run in parquet_reader.runs_of([*groups[:5], partial, *groups[6:]], 25)]
+    assert numbers == [(0, 1), (2, 3), (4,), (5,), (6,), (7,)]
+    assert parquet_reader.runs_of(groups[::2], 10**9) == [(g,) for g in groups[::2]]
+    assert parquet_reader.runs_of(groups, 0) == [(g,) for g in groups] and parquet_reader.runs_of([], 5) == []
+
+
 def changed(whole: bytes, start: int, end: int, r: random.Random) -> bytes:
     made = bytearray(whole)
     for _ in range(r.choice((1, 1, 1, 3))):
@@ -203,9 +249,10 @@ def test_damaged_pages(kind: str, tmp_path: Path) -> None:
     r, path, compiled = random.Random(kind), tmp_path / "x.parquet", parquet_pages.find_kernels()
     same = 0
     for _ in range(COUNT):
-        options = r.choice(WRITERS[:7])
+        options = r.choice(WRITERS[:9])
         pq.write_table(table_of(values(kind, 400, r), r.random() < 0.5), path, **options)
-        chunk = pq.ParquetFile(path).metadata.row_group(0).column(0)
+        footer = pq.ParquetFile(path).metadata
+        chunk = footer.row_group(r.randrange(footer.num_row_groups)).column(0)
         start = chunk.dictionary_page_offset or chunk.data_page_offset
         path.write_bytes(changed(path.read_bytes(), start, start + chunk.total_compressed_size, r))
         outcomes: list[Any] = []

@@ -13,7 +13,7 @@ from gquery.kernels.builtin.define import builtin_kernel
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.base import Compiled, MorselTarget, arguments_of
 
-READ = builtin_kernel("state:*i64 outcome:*i64", "store_i64(outcome, i64(i), read_pages(state))")
+READ = builtin_kernel("state:*i64 outcome:*i64", "store_i64(outcome, i64(i), read_chunks(state))")
 TEXTS = builtin_kernel(
     "source:i64 size:i64 count:i64 offsets:i64 characters:i64 found:*i64",
     "store_i64(found, i64(i), from_bool(text_entries(source, size, count, offsets, characters)))",
@@ -33,7 +33,7 @@ class _Kernels:
     def __init__(self, read: Compiled, texts: Compiled, pick: Compiled) -> None:
         self._read, self._texts, self._pick = read, texts, pick
 
-    def read_pages(self, state: Array) -> int:
+    def read_chunks(self, state: Array) -> int:
         outcome = np.zeros(1, np.int64)
         _run(self._read, state, outcome)
         return int(outcome[0])

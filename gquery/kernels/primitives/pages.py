@@ -7,7 +7,14 @@ behind what they hold, as words of eight bytes are moved.
 
 from __future__ import annotations
 
-from gquery.kernels.primitives.packed import coded_words, levels_are_set, page_bytes, plain_words, varint_word
+from gquery.kernels.primitives.packed import (
+    coded_words,
+    levels_are_set,
+    page_bytes,
+    plain_words,
+    text_entries,
+    varint_word,
+)
 from gquery.kernels.primitives.python.integers import (
     add_i64,
     and_i64,
@@ -32,7 +39,9 @@ from gquery.kernels.primitives.python.memory import (
     load_i64,
     load_u8,
     load_word_unaligned,
+    store_byte,
     store_i64,
+    store_word_unaligned,
 )
 from gquery.kernels.primitives.python.values import Pointer
 
@@ -43,14 +52,19 @@ _COUNTED, _DICTIONARY_ENCODING = 17, 18  # of a dictionary
 _COUNT_2, _NULLS_2, _ENCODING_2, _DEFINITIONS_2, _REPETITIONS_2, _IS_COMPRESSED_2 = 25, 26, 28, 29, 30, 31
 _LAST, _SLOTS = 40, 48  # the last field of the struct at each depth; how many words there are of a header
 VALUE, DICTIONARY, ENTRIES = 0, 48, 49  # as in `primitives.packed`
-SOURCE, HAVE, AT, WORDS, ROOM, MADE, SCRATCH, SIZE, LEFT, WIDTH, CODEC, LEVELS, NEED, STATE = (
-    50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63,
-)  # fmt: skip
-"""Where the pages lie, how many bytes of them there are, and how many are read; where words go, how many there is room for, and
-how many there are; where a page is unpacked, and the bytes there; how many values are left, the bytes of one (0: text), 1 for
-Snappy, 1 where values have levels; how much is needed of what is missing. The last is the number of words."""
+SOURCE, HAVE, AT, WORDS, ROOM, MADE, SCRATCH, SIZE, LEFT, WIDTH, CODEC, LEVELS, NEED = range(50, 63)
+"""Where the pages of a chunk lie, how many bytes of them there are, and how many are read; where words go, how many there is room
+for, and how many there are; where a page is unpacked, and the bytes there; how many values of the chunk are left, the bytes of
+one (0: text), 1 for Snappy, 1 where values have levels; how much is needed of what is missing."""
+VALUES, NEXT, CHUNKS, ENTRY_ROOM, OFFSETS, OFFSET_ROOM, CHARACTERS, CHARACTER_ROOM, STATE = range(63, 72)
+"""How many values the chunk has; where the next chunk is described, and how many chunks follow; how many entries of a dictionary
+there is room for; where the offsets and the bytes of the next dictionary of texts go, and how much room there is for either
+(0: the caller takes dictionaries of texts apart). The last is the number of words."""
+FIRST_BYTE, BYTES, COUNT, PACKING, FOUND, DESCRIPTION = range(0, 48, 8)
+"""Where the words lie that describe a chunk, in bytes: where its pages lie, how many bytes of them there are, how many values it has, 1 for Snappy; the
+entries of its dictionary of texts, which is told behind it. The last is how many bytes they take."""
 DONE, MORE_BYTES, MORE_ROOM, MORE_SCRATCH, FOUND_DICTIONARY, FAILED = 0, 1, 2, 3, 4, 5
-"""What `read_pages` ends with."""
+"""What `read_chunks` ends with."""
 _MOST = 2**31 - 1  # bytes of a page
 SLACK = 64
 """Bytes behind what a buffer holds: words of eight bytes are moved, and read where a code of few bits begins."""
@@ -182,7 +196,9 @@ def _missing(kind: int, count: int, size: int, state: Pointer) -> int:
     """What there is no room for of a page that is not unpacked yet, `FAILED` where it cannot be read, `DONE` where all is
     well."""
     if eq_i64(kind, 2):
-        if gt_i64(load_i64(state, _DICTIONARY_ENCODING), 2) or gt_i64(load_i64(state, MADE), 0):
+        if gt_i64(load_i64(state, _DICTIONARY_ENCODING), 2) or ne_i64(load_i64(state, ENTRIES), 0):
+            return i64(FAILED)
+        if ne_i64(load_i64(state, LEFT), load_i64(state, VALUES)):
             return i64(FAILED)
     else:
         if (ne_i64(kind, 0) and ne_i64(kind, 3)) or lt_i64(count, 0) or gt_i64(count, load_i64(state, LEFT)):
@@ -196,10 +212,9 @@ def _missing(kind: int, count: int, size: int, state: Pointer) -> int:
     return i64(DONE)
 
 
-def read_pages(state: Pointer) -> int:
-    """Read pages, one after another, and write their values as words: until there is no value left, or something is missing.
-    What it ended with; the state says how far it came. A page is read whole or not at all."""
-    store_i64(state, MADE, 0)
+def _read_pages(state: Pointer) -> int:
+    """Read pages of a chunk, one after another, and write their values as words: until there is no value left, or something is
+    missing. What it ended with; the state says how far it came. A page is read whole or not at all."""
     source = load_i64(state, SOURCE)
     end = add_i64(source, load_i64(state, HAVE))
     while gt_i64(load_i64(state, LEFT), 0):
@@ -231,4 +246,62 @@ def read_pages(state: Pointer) -> int:
             return i64(FAILED)
         store_i64(state, LEFT, sub_i64(load_i64(state, LEFT), count))
         store_i64(state, MADE, add_i64(load_i64(state, MADE), count))
+    return i64(DONE)
+
+
+# ---- chunks ----------------------------------------------------------------------------------------------------------
+def _next_chunk(state: Pointer) -> None:
+    """Go on to the chunk that is described next."""
+    described = load_i64(state, NEXT)
+    values = load_word_unaligned(add_i64(described, COUNT))
+    store_i64(state, SOURCE, load_word_unaligned(add_i64(described, FIRST_BYTE)))
+    store_i64(state, HAVE, load_word_unaligned(add_i64(described, BYTES)))
+    store_i64(state, AT, 0)
+    store_i64(state, VALUES, values)
+    store_i64(state, LEFT, values)
+    store_i64(state, CODEC, load_word_unaligned(add_i64(described, PACKING)))
+    store_i64(state, ENTRIES, 0)
+    store_i64(state, NEXT, add_i64(described, DESCRIPTION))
+    store_i64(state, CHUNKS, sub_i64(load_i64(state, CHUNKS), 1))
+
+
+def _take_dictionary(state: Pointer) -> bool:
+    """Make words of a dictionary's page, which is unpacked, or take its texts apart; whether it is one, and there is room."""
+    scratch, size = load_i64(state, SCRATCH), load_i64(state, NEED)
+    entries, width = load_i64(state, ENTRIES), load_i64(state, WIDTH)
+    if lt_i64(entries, 1) or gt_i64(entries, load_i64(state, ENTRY_ROOM)):
+        return False
+    if ne_i64(width, 0):
+        return plain_words(scratch, add_i64(scratch, size), width, entries, load_i64(state, DICTIONARY))
+    offsets, characters = load_i64(state, OFFSETS), load_i64(state, CHARACTERS)
+    if ge_i64(entries, load_i64(state, OFFSET_ROOM)) or gt_i64(size, load_i64(state, CHARACTER_ROOM)):
+        return False
+    k = i64(0)
+    while lt_i64(k, 4):
+        store_byte(add_i64(offsets, k), 0)
+        k = add_i64(k, 1)
+    if not text_entries(scratch, size, entries, offsets, characters):
+        return False
+    taken, used = add_i64(entries, 1), sub_i64(size, shl_i64(entries, 2))
+    store_i64(state, OFFSETS, add_i64(offsets, shl_i64(taken, 2)))
+    store_i64(state, OFFSET_ROOM, sub_i64(load_i64(state, OFFSET_ROOM), taken))
+    store_i64(state, CHARACTERS, add_i64(characters, used))
+    store_i64(state, CHARACTER_ROOM, sub_i64(load_i64(state, CHARACTER_ROOM), used))
+    store_word_unaligned(add_i64(sub_i64(load_i64(state, NEXT), DESCRIPTION), FOUND), entries)
+    return True
+
+
+def read_chunks(state: Pointer) -> int:
+    """Read chunks, one after another, and write their values as words: until no chunk is left, or something is missing. What it
+    ended with; the state says how far it came."""
+    store_i64(state, MADE, 0)
+    while gt_i64(load_i64(state, LEFT), 0) or gt_i64(load_i64(state, CHUNKS), 0):
+        if eq_i64(load_i64(state, LEFT), 0):
+            _next_chunk(state)
+        outcome = _read_pages(state)
+        if eq_i64(outcome, FOUND_DICTIONARY):
+            if not _take_dictionary(state):
+                return outcome
+        elif ne_i64(outcome, DONE):
+            return outcome
     return i64(DONE)

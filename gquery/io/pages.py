@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterator, Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -90,12 +89,6 @@ def made_words(count: int) -> Array:
     return np.empty(count, np.int64)
 
 
-@cache
-def _same_codes(count: int) -> Array:
-    """The dictionary whose words are their own codes."""
-    return np.arange(count, dtype=np.int64)
-
-
 class PageBuffers:
     """What one thread needs to read pages, to be used for some chunks after others: a ``window`` of bytes of a file, room for so many
     words, and for dictionaries of so many ``entries``."""
@@ -107,12 +100,14 @@ class PageBuffers:
         self.scratch = made_bytes(0)
         self.words = made_words(values)
         self.entries = made_words(entries)
+        self.codes = made_words(0)  # a dictionary whose words are their own codes
         self.offsets: Array = np.empty(0, np.int32)  # of texts of dictionaries
         self.characters = made_bytes(0)
 
     def room_for_texts(self) -> tuple[Array, Array]:
         """For the offsets and the bytes of dictionaries of texts."""
         if not len(self.offsets):
+            self.codes = np.arange(len(self.entries), dtype=np.int64)
             self.offsets = made_words(max(len(self.entries) // 2, 1)).view(np.int32)
             self.characters = made_bytes(len(self.window) // 4)
         return self.offsets, self.characters
@@ -189,7 +184,7 @@ class _Window:
         state, buffers = self._buffers.state, self._buffers
         state[WORDS], state[ROOM] = address_of(buffers.words), len(buffers.words)
         state[SCRATCH], state[SIZE] = address_of(buffers.scratch), len(buffers.scratch) - SLACK
-        entries = buffers.entries if self._layout.width else _same_codes(len(buffers.entries))
+        entries = buffers.entries if self._layout.width else buffers.codes
         state[DICTIONARY] = address_of(entries if self._own is None else self._own)
         state[ENTRY_ROOM] = len(entries) if self._own is None else 0
 

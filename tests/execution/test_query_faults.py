@@ -58,18 +58,22 @@ def failing(module: Any, name: str, error: Callable[[], Exception], at: int) -> 
 
 
 @contextmanager
-def refusing(at: int) -> Iterator[Count]:
-    """Within it, the kernel that reads pages refuses at turn ``at``, as it does where it does not know one."""
-    count, whole = Count(at), parquet_pages._Kernels.read_pages
+def hindered(at: int, refuses: bool) -> Iterator[Count]:
+    """Within it, the kernel that reads pages refuses at turn ``at``, as it does where it does not know one, or cannot read the
+    file."""
+    count, whole = Count(at), parquet_pages._Kernels.read_chunks
 
-    def read_pages(self: Any, state: Any) -> int:
-        if count.now():
+    def read_chunks(self: Any, state: Any) -> int:
+        if not count.now():
+            return whole(self, state)
+        if refuses:
             state[pages.MADE] = 0
             return pages.FAILED
+        state[pages.FILE] = -1
         return whole(self, state)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parquet_pages._Kernels, "read_pages", read_pages)
+        patch.setattr(parquet_pages._Kernels, "read_chunks", read_chunks)
         yield count
 
 
@@ -79,8 +83,8 @@ def _no_input() -> OSError:
 
 Fault = Callable[[int], AbstractContextManager[Count]]
 READING: dict[str, Fault] = {  # that strike while columns are read anew
-    "window": lambda at: failing(pages.ChunkReader, "_more_bytes", _no_input, at),
-    "page": refusing,
+    "window": lambda at: hindered(at, refuses=False),
+    "page": lambda at: hindered(at, refuses=True),
     "batches": lambda at: failing(OpenedParquet, "batches", _no_input, at),
     "allocation while reading": failing_allocations,
     "interrupt while reading": interrupted,

@@ -62,7 +62,7 @@ class Interpreted:
 
     def texts(self, source: Array, size: int, offsets: Array, characters: Array) -> bool:
         to = address_of(offsets), address_of(characters)
-        return packed.text_entries(address_of(source), size, len(offsets) - 1, *to)
+        return packed.text_entries(address_of(source), size, len(offsets) - 1, *to, 0)
 
     def pick(self, words: Array, bits: Array, first: int) -> int:
         return packed.pick_words(address_of(words), len(words), address_of(bits), first)

@@ -16,7 +16,7 @@ from gquery.kernels.targets.base import Compiled, MorselTarget, arguments_of
 READ = builtin_kernel("state:*i64 outcome:*i64", "store_i64(outcome, i64(i), read_chunks(state))")
 TEXTS = builtin_kernel(
     "source:i64 size:i64 count:i64 offsets:i64 characters:i64 found:*i64",
-    "store_i64(found, i64(i), from_bool(text_entries(source, size, count, offsets, characters)))",
+    "store_i64(found, i64(i), from_bool(text_entries(source, size, count, offsets, characters, 0)))",
 )
 PICK = builtin_kernel(
     "words:i64 count:i64 bits:i64 first:i64 found:*i64",

@@ -218,10 +218,11 @@ def plain_words(at: int, end: int, width: int, count: int, words: int) -> bool:
     return True
 
 
-def text_entries(source: int, size: int, count: int, offsets: int, characters: int) -> bool:
+def text_entries(source: int, size: int, count: int, offsets: int, characters: int, used: int) -> bool:
     """Take apart texts that have their lengths in front, as a dictionary has them: their offsets (32 bits each, the first of
-    which is there) and their bytes without a gap, each to an address; whether so many are there and no more."""
-    at, end, k, byte = i64(source), add_i64(source, size), i64(0), i64(0)
+    which is there) and their bytes without a gap, behind those of ``characters`` that are used; whether so many are there and no
+    more."""
+    at, end, k, byte = i64(source), add_i64(source, size), i64(0), i64(used)
     while lt_i64(k, count):
         length = and_i64(load_word_unaligned(at), 0xFFFFFFFF)
         at = add_i64(at, 4)

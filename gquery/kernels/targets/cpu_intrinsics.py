@@ -49,6 +49,14 @@ def _bring(b: Any, place: Any, is_written: Any) -> None:
     b.call(take, [place, is_written, constant(3, I32), constant(1, I32)])
 
 
+def _read_file(b: Any, file: Any, address: Any, size: Any, position: Any) -> Any:
+    """Of the C library: each thread says which bytes it reads, so that several share a file."""
+    read = b.module.globals.get("pread")
+    if read is None:
+        read = ir.Function(b.module, ir.FunctionType(I64, [I32, I64, I64, I64]), "pread")
+    return b.call(read, [b.trunc(file, I32), address, size, position])
+
+
 def _accumulate_u32(b: Any, state: Any, slot: Any, value: Any) -> None:
     place = element(b, state, slot, I32)
     b.store(b.add(b.load(place), b.trunc(value, I32)), place)
@@ -90,5 +98,6 @@ CPU_DEFINITIONS = {
     "prefetch": Definition("prefetch", ("*", "i64"), "void", _prefetch),
     "prefetch_bytes": Definition("prefetch_bytes", ("*", "i64"), "void", _prefetch_bytes),
     "prefetch_text": Definition("prefetch_text", ("i64",), "void", _prefetch_text),
+    "read_file": Definition("read_file", ("i64",) * 4, "i64", _read_file),
     "reserve": Definition("reserve", ("*", "i64"), "i64", _reserve),
 }  # fmt: skip

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import operator
+import os
 from collections.abc import Callable
-from ctypes import memmove
+from ctypes import c_char, memmove
 
 from gquery.kernels.checks import string_at
 from gquery.kernels.primitives.python.floats import round_f32
@@ -68,6 +69,14 @@ load_word_unaligned = load_word
 def copy_bytes(source: int, target: int, length: int) -> None:
     """Copies ``length`` bytes between addresses; the ranges do not overlap."""
     memmove(target, source, length)
+
+
+def read_file(file: int, address: int, size: int, position: int) -> int:
+    """Reads bytes of a file, whose number is given, from a position on, to an address; how many came, less than 0 where none can."""
+    try:
+        return os.preadv(file, [(c_char * size).from_address(address)], position)
+    except OSError:
+        return -1
 
 
 def store_byte(address: int, v: int) -> None:

@@ -30,7 +30,7 @@ from gquery.columns.encode import (
 )
 from gquery.columns.narrowing import NarrowingLoop, loop_for, word_loop, words_in, words_of
 from gquery.columns.ownership import are_narrow, check_digits
-from gquery.columns.page_values import Words
+from gquery.columns.page_values import Placed, Room, Words, room_for
 from gquery.columns.statistics import OrderOfParts
 from gquery.columns.table import ColumnData
 from gquery.columns.zones import ZonesOfParts
@@ -40,6 +40,9 @@ from gquery.expression.types import INT64, Bounds, Field, Kind, PhysicalType, ph
 from gquery.runtime.threads import Phases, Task
 
 _FLOATS = {Kind.REAL: PhysicalType.F32, Kind.DOUBLE: PhysicalType.F64}
+
+
+Piece = pa.Array | Words | Placed
 
 
 class MisfitError(Exception):
@@ -56,7 +59,10 @@ class Assembly(Protocol):
     def takes_words(self) -> bool:
         """Whether `add` takes words in place of arrays: it copies them at once."""
 
-    def add(self, group: int, pieces: Iterable[pa.Array | Words]) -> int:
+    def room(self, group: int, at: int) -> Room | None:
+        """Where the rows of a group go, from its row ``at`` on; None where `add` copies words, if it takes any."""
+
+    def add(self, group: int, pieces: Iterable[Piece]) -> int:
         """Takes the pieces of a group, in order; how many rows they have. Arrays are held as long as `finish` needs them."""
 
     def finish(self) -> Phases[ColumnData]:
@@ -92,7 +98,10 @@ class Gathered:
         self._pieces: list[list[pa.Array]] = [[] for _ in starts[1:]]
         self._type, self._field, self._narrow = type_, field, narrow
 
-    def add(self, group: int, pieces: Iterable[pa.Array | Words]) -> int:
+    def room(self, group: int, at: int) -> Room | None:
+        """None, as it takes no words."""
+
+    def add(self, group: int, pieces: Iterable[Piece]) -> int:
         """Holds the pieces of a group; how many rows they have."""
         self._pieces[group] = list(pieces)
         return sum(len(p) for p in self._pieces[group])
@@ -171,7 +180,14 @@ class Fixed:
         is_plain = self._zones is not None and words_of(self._type) is not None
         return is_plain and self.is_long and word_loop(self._values.itemsize) is not None
 
-    def add(self, group: int, pieces: Iterable[pa.Array | Words]) -> int:
+    def room(self, group: int, at: int) -> Room | None:
+        """In the array itself, where rows of integers go."""
+        if self._zones is None:
+            return None
+        start, block = self._starts[group] + at, self._zones.block
+        return room_for(self._values[start : self._starts[group + 1]], block, start % block)
+
+    def add(self, group: int, pieces: Iterable[Piece]) -> int:
         """Copies the pieces of a group into their rows of the column's array; how many rows they have. MisfitError where
         a value is outside of the bounds that narrowed the array, ValueError where a group has more rows than its footer says or
         a decimal more digits than its type."""
@@ -183,7 +199,9 @@ class Fixed:
                 raise ValueError(f"a row group holds more than the {end - start} rows that the footer tells")
             if not len(piece):
                 continue
-            if isinstance(piece, Words):
+            if isinstance(piece, Placed):
+                found.append(self._checked(at, piece.room.low, piece.room.high))
+            elif isinstance(piece, Words):
                 found.append(self._narrow_words(piece.values, at))
             elif loop is not None and not piece.null_count and piece.type == self._type:
                 found.append(self._narrow(loop, piece, at))
@@ -215,17 +233,23 @@ class Fixed:
         return bounds
 
     def _narrow_words(self, words: Any, at: int) -> Bounds:
-        """Write words by a loop; their bounds. MisfitError, too, where a decimal has too many digits: who reads again tells."""
-        loop, zones = word_loop(self._values.itemsize), self._zones
-        assert loop is not None and zones is not None
-        made, block = self._values[at : at + len(words)], zones.block
+        """Write words by a loop; their bounds."""
+        loop = word_loop(self._values.itemsize)
+        assert loop is not None and self._zones is not None
+        made, block = self._values[at : at + len(words)], self._zones.block
         low, high, _ = loop(words, made, at % block, block)
+        return self._checked(at, low, high)
+
+    def _checked(self, at: int, low: Any, high: Any) -> Bounds:
+        """The bounds of values without NULLs that are written, by the extremes of their blocks. MisfitError, too, where a decimal
+        has too many digits: who reads again tells."""
+        assert self._zones is not None
         bounds = Bounds(int(low.min()), int(high.max()))
         limit = 10**self._dtype.precision if self._dtype.is_decimal else None
         if limit is not None and not -limit < bounds.low <= bounds.high < limit:
             raise MisfitError
         self._check_fits(bounds)
-        zones.take(at // block, low, high)
+        self._zones.take(at // self._zones.block, low, high)
         return bounds
 
     def _write(self, piece: pa.Array, at: int) -> list[Bounds]:

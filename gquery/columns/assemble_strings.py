@@ -18,7 +18,6 @@ from gquery.columns.dictionary_union import (
     Codes,
     DictionaryUnion,
     codes_of,
-    codes_of_words,
     strings_of,
     union_in_phases,
 )
@@ -31,7 +30,7 @@ from gquery.columns.encode_strings import (
     null_strings,
     without_views,
 )
-from gquery.columns.page_values import Words
+from gquery.columns.page_values import Placed, Room, Words, room_for
 from gquery.columns.statistics import OrderOfParts
 from gquery.columns.table import ColumnData
 from gquery.device.transfer import Transfer, Upload
@@ -50,11 +49,14 @@ class DictionaryPieces:
         self._groups: list[list[Codes]] = [[] for _ in starts[1:]]
         self._order = OrderOfParts()
 
-    def add(self, group: int, pieces: Iterable[pa.DictionaryArray | Words]) -> int:
+    def room(self, group: int, at: int) -> Room | None:
+        """For codes, which are narrowed once there is a dictionary."""
+        rows = self._starts[group + 1] - self._starts[group] - at
+        return room_for(np.empty(rows, np.uint16), max(rows, 1), 0)
+
+    def add(self, group: int, pieces: Iterable[pa.DictionaryArray | Words | Placed]) -> int:
         """Holds the codes and dictionaries of a group; how many rows they have."""
-        self._groups[group] = [
-            self._kept(codes_of_words(piece) if isinstance(piece, Words) else codes_of(piece)) for piece in pieces
-        ]
+        self._groups[group] = [self._kept(codes_of(piece)) for piece in pieces]
         return sum(len(codes.raw) for codes in self._groups[group])
 
     def _kept(self, codes: Codes) -> Codes:
@@ -125,7 +127,10 @@ class Strings:
         self._groups: list[list[pa.Array]] = [[] for _ in starts[1:]]
         self._nulls = self._distinct = 0
 
-    def add(self, group: int, pieces: Iterable[pa.Array | Words]) -> int:
+    def room(self, group: int, at: int) -> Room | None:
+        """None, as it takes no words."""
+
+    def add(self, group: int, pieces: Iterable[pa.Array | Words | Placed]) -> int:
         """Holds the pieces of a group; how many rows they have."""
         kept = [self._kept(without_views(piece)) for piece in pieces]
         self._groups[group] = kept

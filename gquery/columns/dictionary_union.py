@@ -16,7 +16,7 @@ import pyarrow as pa
 from gquery import tuning
 from gquery.columns.arrow import code_array
 from gquery.columns.arrow_buffers import bits_of, numpy_name, values_of
-from gquery.columns.page_values import Words
+from gquery.columns.page_values import Placed, Words
 from gquery.columns.statistics import Order
 from gquery.columns.table import ColumnData, ColumnStatistics, Dictionary
 from gquery.device.buffer import Buffer
@@ -35,8 +35,13 @@ class Codes:
     ok: Any
 
 
-def codes_of(array: pa.DictionaryArray) -> Codes:
-    """The codes of an Arrow array, in few bytes; 0 for NULL, under which Arrow leaves anything."""
+def codes_of(array: pa.DictionaryArray | Words | Placed) -> Codes:
+    """The codes of an Arrow array, in few bytes, 0 for NULL, under which Arrow leaves anything; or those of words or of what was
+    placed, none NULL."""
+    if isinstance(array, (Words, Placed)):
+        values, texts = array.values if isinstance(array, Words) else array.room.values[: array.rows], array.dictionary
+        assert texts is not None
+        return Codes(texts, values.astype(physical_type_for(Bounds(0, max(len(texts) - 1, 0))).numpy), None)
     indices = array.indices
     raw = values_of(indices, numpy_name(indices.type))
     ok = bits_of(indices, 0) if indices.null_count else None
@@ -44,13 +49,6 @@ def codes_of(array: pa.DictionaryArray) -> Codes:
         raw = np.where(ok.view(np.bool_), raw, raw.dtype.type(0))
     physical_type = physical_type_for(Bounds(0, max(len(array.dictionary) - 1, 0)))
     return Codes(array.dictionary, raw.astype(physical_type.numpy, copy=False), ok)
-
-
-def codes_of_words(words: Words) -> Codes:
-    """Codes that come as words, in few bytes, none NULL."""
-    assert words.dictionary is not None
-    physical_type = physical_type_for(Bounds(0, max(len(words.dictionary) - 1, 0)))
-    return Codes(words.dictionary, words.values.astype(physical_type.numpy), None)
 
 
 def strings_of(codes: Codes) -> pa.Array:
@@ -82,8 +80,9 @@ class DictionaryUnion:
 
     def write(self, number: int, piece: Codes, codes: Any, validity: Any) -> None:
         """The codes of piece ``number`` into their place in the column, and its NULLs where the column may have some."""
-        start = self._starts[number]
-        np.take(self._recode[start:], piece.raw, out=codes, mode="clip")
+        start, step = self._starts[number], tuning.encoding.recoded  # NumPy makes words of the codes
+        for at in range(0, len(codes), step):
+            np.take(self._recode[start:], piece.raw[at : at + step], out=codes[at : at + step], mode="clip")
         if validity is None:
             return
         if piece.ok is not None:

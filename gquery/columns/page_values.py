@@ -11,9 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from gquery.device.array import Array
+from gquery.expression.types import INT64
 from gquery.runtime.records import dataclass
 
 
@@ -29,11 +31,44 @@ class Words:
         return len(self.values)
 
 
+@dataclass(frozen=True, eq=False)
+class Room:
+    """Where the values of rows go: contiguous integers of 1, 2, 4 or 8 bytes; one that does not fit is cut off. ``low`` and
+    ``high`` (int64) take the extremes of each block of ``block`` rows, of the first of which ``skip`` rows lie before. Where a block
+    has no values yet they are the greatest and the least number there is."""
+
+    values: Any
+    low: Any
+    high: Any
+    block: int
+    skip: int
+
+
+def room_for(values: Array, block: int, skip: int) -> Room:
+    """That of rows without values yet."""
+    blocks = -(-(skip + len(values)) // block)
+    return Room(values, np.full(blocks, INT64.high), np.full(blocks, INT64.low), block, skip)
+
+
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """Values of a column that are in their place, none NULL: the first ``rows`` of a room. With a ``dictionary`` of texts, which
+    are valid, they are codes into it."""
+
+    rows: int
+    room: Room
+    dictionary: pa.Array | None = None
+
+    def __len__(self) -> int:
+        return self.rows
+
+
 class PageKernels(Protocol):
     """What reads pages."""
 
-    def read_chunks(self, state: Array) -> int:
-        """See `kernels.primitives.pages.read_chunks`."""
+    def read_chunks(self, state: Array, words: Array, room: Room | None) -> int:
+        """Reads values of chunks into ``room``, as far as nothing is missing, else into ``words`` as far as there is room; see
+        `kernels.primitives.chunks.read_chunks`."""
         ...
 
     def texts(self, source: Array, size: int, offsets: Array, characters: Array) -> bool:

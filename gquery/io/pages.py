@@ -1,21 +1,21 @@
-"""Pages of a column's chunks in a Parquet file as words, without Arrow: read, unpacked and decoded by compiled kernels.
+"""Pages of a column's chunks in a Parquet file as values or words, without Arrow: read, unpacked and decoded by compiled kernels.
 
-A kernel reads bytes of the file itself, chunk after chunk, and as many pages as there is room for: where threads read, each turn at
-the interpreter is one for which others wait. What it does not know (NULLs, other encodings and codecs, pages that contradict
+A kernel reads bytes of the file itself, chunk after chunk, and as many pages as there is room for: where threads read, each turn
+at the interpreter is one for which others wait. What it does not know (NULLs, other encodings and codecs, pages that contradict
 themselves) it leaves: the rows that came before are right, and Arrow reads the others, or says what is wrong.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from gquery.columns.ownership import check_decoded
-from gquery.columns.page_values import PageKernels, Words
+from gquery.columns.page_values import PageKernels, Placed, Room, Words
 from gquery.device.array import Array
 from gquery.device.host import address_of
 from gquery.runtime.interrupt import check
@@ -25,7 +25,7 @@ from gquery.runtime.records import dataclass
 DICTIONARY, ENTRIES = 48, 49
 SOURCE, HAVE, AT, WORDS, ROOM, MADE, SCRATCH, SIZE, LEFT, WIDTH, CODEC, LEVELS, NEED = range(50, 63)
 VALUES, NEXT, CHUNKS, FILE, WINDOW, POSITION, BEHIND = range(63, 70)
-ENTRY_ROOM, CODES, TEXTS, OFFSETS, CHARACTERS, CHARACTER_ROOM, BYTES, STATE = range(70, 78)
+ENTRY_ROOM, CODES, TEXTS, OFFSETS, CHARACTERS, CHARACTER_ROOM, BYTES, ROW, STATE = range(70, 79)
 DONE, MORE_BYTES, MORE_ROOM, MORE_SCRATCH, FOUND_DICTIONARY, FAILED = range(6)
 SLACK = 64
 
@@ -38,8 +38,8 @@ _CODECS = {"UNCOMPRESSED": 0, "SNAPPY": 1}
 
 @dataclass(frozen=True)
 class Layout:
-    """How a column of a file is laid out: its physical type, the bytes of a value (0: text that is wanted as codes), and whether its
-    pages have levels."""
+    """How a column of a file is laid out: its physical type, the bytes of a value (0: text that is wanted as codes), and whether
+    its pages have levels."""
 
     type: str
     width: int
@@ -89,8 +89,8 @@ def made_words(count: int) -> Array:
 
 
 class PageBuffers:
-    """What one thread needs to read pages, to be used for some chunks after others: a ``window`` of bytes of a file, room for so many
-    words, and for dictionaries of so many ``entries``."""
+    """What one thread needs to read pages, to be used for some chunks after others: a ``window`` of bytes of a file, room for so
+    many words, and for dictionaries of so many ``entries``."""
 
     def __init__(self, window: int, values: int, largest: int, entries: int) -> None:
         self.largest = largest  # bytes that one of them may come to, where a page needs more than others
@@ -112,7 +112,8 @@ class PageBuffers:
 
 
 class ChunkReader:
-    """The pages of some chunks of the column ``name``, one chunk after another. ``source`` is the file."""
+    """The pages of some chunks of the column ``name``, one chunk after another, into ``room`` if they are given some. ``source``
+    is the file."""
 
     def __init__(
         self,
@@ -122,14 +123,16 @@ class ChunkReader:
         name: str,
         kernels: PageKernels,
         buffers: PageBuffers,
+        room: Room | None = None,
     ) -> None:
+        self._room = room
         self._file, self._layout, self._name = source.fileno(), layout, name
         self._chunks = np.array([(c.start, c.size, c.values, c.codec) for c in chunks], np.int64)
         self._kernels, self._buffers = kernels, buffers
         self._own: Array | None = None  # words of a dictionary for which the buffers have no room
         self._texts: pa.Array | None = None  # what words are codes into
 
-    def pieces(self) -> Iterator[Words]:
+    def pieces(self) -> Iterator[Words | Placed]:
         """The values in order, as far as kernels can read them. ValueError where texts are no UTF-8."""
         state, buffers, layout = self._buffers.state, self._buffers, self._layout
         state[:] = 0
@@ -140,11 +143,20 @@ class ChunkReader:
         while state[LEFT] or state[CHUNKS]:
             check()
             self._give_room()
-            outcome, made = self._kernels.read_chunks(state), int(state[MADE])
-            if made:
+            outcome, made = self._kernels.read_chunks(state, buffers.words, self._room), int(state[MADE])
+            if made and self._room is None:
                 yield Words(buffers.words[:made], None if layout.width else self._known_texts())
+            if outcome == FOUND_DICTIONARY and not layout.width:  # whose texts come beside those that there are
+                yield from self._placed()
+                self._room = None
             if not (outcome in (DONE, MORE_ROOM) and made) and not self._go_on(outcome, int(state[NEED])):
-                return
+                break
+        yield from self._placed()
+
+    def _placed(self) -> Iterator[Placed]:
+        rows = int(self._buffers.state[ROW])
+        if rows and self._room is not None:
+            yield Placed(rows, self._room, None if self._layout.width else self._known_texts())
 
     def _give_room(self) -> None:
         state, buffers = self._buffers.state, self._buffers

@@ -1,9 +1,11 @@
 """Reading columns of Parquet files on all cores: a task is one column of a run of row groups.
 
-Files have row groups of 100,000 rows as well as of millions. Each task takes the interpreter's lock a few times, so that small row
-groups that lie side by side are read together. A column is a generator of tasks, so that those of all columns, and of several tables, share the threads. Kernels read pages
-(`io.pages`), or Arrow does, a batch at a time that stays in a core's cache; the same thread encodes each batch into the column's
-final array (`gquery.columns.assemble`) and, on a GPU, sends the finished run over while others are still decoding. So reading, encoding and copying overlap, and wide values such as Arrow's 16-byte decimals never reach main memory.
+Files have row groups of 100,000 rows as well as of millions. Each task takes the interpreter's lock a few times, so that small
+row groups that lie side by side are read together. A column is a generator of tasks, so that those of all columns, and of several
+tables, share the threads. Kernels read pages (`io.pages`), or Arrow does, a batch at a time that stays in a core's cache; the
+same thread encodes each batch into the column's final array (`gquery.columns.assemble`) and, on a GPU, sends the finished run
+over while others are still decoding. So reading, encoding and copying overlap, and wide values such as Arrow's 16-byte decimals
+never reach main memory.
 """
 
 from __future__ import annotations
@@ -13,17 +15,17 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from gquery import tuning
-from gquery.columns.assemble import Assembly, Fixed, Gathered, MisfitError, assembly_for
+from gquery.columns.assemble import Assembly, Fixed, Gathered, MisfitError, Piece, assembly_for
 from gquery.columns.assemble_strings import Strings
 from gquery.columns.domain import Domain
 from gquery.columns.encode_strings import without_views
 from gquery.columns.ownership import check_decoded
-from gquery.columns.page_values import PageKernels, Words, page_kernels
+from gquery.columns.page_values import PageKernels, Placed, Room, Words, page_kernels
 from gquery.columns.table import ColumnData
 from gquery.device.device import Device
 from gquery.device.host import trim_freed_memory
@@ -71,6 +73,23 @@ def runs_of(groups: Sequence[RowGroup], rows: int) -> list[Run]:
             size = 0
         size += group.rows
     return runs
+
+
+class _Decoding(NamedTuple):
+    """Run ``number`` of a column, whose row groups are read, on its way into an assembly."""
+
+    wanted: Wanted
+    number: int
+    run: Run
+    assembly: Assembly | Selecting
+
+
+class _Pages(NamedTuple):
+    """Chunks of a run, and what reads their pages."""
+
+    kernels: PageKernels
+    layout: Layout
+    chunks: list[Chunk]
 
 
 @dataclass
@@ -169,7 +188,7 @@ class ParquetReader:
         file = self._files.files[run[0].file].name
         read = run if self._selection is None else (self._files.groups[run[0].position],)
         with reading(file, "Parquet file"), self._opened(read[0]) as opened:
-            pieces = self._pieces(opened, wanted, read, assembly, waited)
+            pieces = self._pieces(opened, _Decoding(wanted, number, read, assembly), waited)
             try:
                 rows = assembly.add(number, self._wanted_pieces(pieces, wanted, number, assembly))
             except MisfitError:
@@ -196,43 +215,61 @@ class ParquetReader:
             return selected.pieces()
         return selected.of(pieces)
 
-    def _pieces(
-        self, opened: OpenedParquet, wanted: Wanted, run: Run, assembly: Assembly | Selecting, waited: list[float]
-    ) -> Iterator[pa.Array | Words]:
-        """What a run has of a column: as words where kernels read its pages, the rest as Arrow makes it."""
-        kernels = self._kernels(run[0], wanted) if assembly.takes_words else None
+    def _pieces(self, opened: OpenedParquet, decoding: _Decoding, waited: list[float]) -> Iterator[Piece]:
+        """What a run has of a column: read by kernels where they read its pages, the rest as Arrow makes it."""
+        at = 0
+        for places, pages in self._parts(decoding):
+            rows, whole = 0, sum(place.rows for place in places)
+            if pages is not None:
+                room = None if self._selection is not None else decoding.assembly.room(decoding.number, at)
+                for piece in self._read_pages(opened, decoding.wanted, pages, room):
+                    rows += len(piece)
+                    yield piece
+            at += whole
+            if not rows or rows < whole:
+                yield from self._arrays(opened, decoding, places, rows, waited)
+
+    def _parts(self, decoding: _Decoding) -> Iterator[tuple[Run, _Pages | None]]:
+        """A run in parts whose pages kernels read, and others."""
+        wanted, run = decoding.wanted, decoding.run
+        kernels = self._kernels(run[0], wanted) if decoding.assembly.takes_words else None
         layout = None if kernels is None else self._layout(run[0].file, wanted)
-        chunks = [None] * len(run) if layout is None else self._chunks(run, wanted, layout)
-        for is_read, some in itertools.groupby(zip(run, chunks, strict=True), lambda each: each[1] is not None):
-            places, rows = list(some), 0
-            if is_read and kernels is not None and layout is not None:
-                for words in self._words(opened, wanted, kernels, layout, [c for _, c in places if c is not None]):
-                    rows += len(words)
-                    yield words
-            whole = sum(place.rows for place, _ in places)
-            if rows and rows == whole:
-                continue
-            size = min(self._batch_rows(wanted.type), max(whole, 1))
-            batches = opened.batches(size, [place.number for place, _ in places], wanted.leaves)
-            for piece in _pieces(batches, wanted.field.name, waited, assembly.checks_digits):
-                if len(piece) > rows:
-                    yield piece[rows:] if rows else piece
-                rows = max(rows - len(piece), 0)
+        if kernels is None or layout is None:
+            yield run, None
+            return
+        chunks = self._chunks(run, wanted, layout)
+        for is_read, numbers in itertools.groupby(range(len(run)), lambda n: chunks[n] is not None):
+            some = list(numbers)
+            found = [chunk for n in some if (chunk := chunks[n]) is not None]
+            yield tuple(run[n] for n in some), _Pages(kernels, layout, found) if is_read else None
+
+    def _arrays(
+        self, opened: OpenedParquet, decoding: _Decoding, places: Run, skipped: int, waited: list[float]
+    ) -> Iterator[pa.Array]:
+        """What row groups have of a column behind the first rows, which others have read, as Arrow makes it."""
+        wanted = decoding.wanted
+        size = min(self._batch_rows(wanted.type), max(sum(place.rows for place in places), 1))
+        batches = opened.batches(size, [place.number for place in places], wanted.leaves)
+        for piece in _pieces(batches, wanted.field.name, waited, decoding.assembly.checks_digits):
+            if len(piece) > skipped:
+                yield piece[skipped:] if skipped else piece
+            skipped = max(skipped - len(piece), 0)
 
     def _kernels(self, place: RowGroup, wanted: Wanted) -> PageKernels | None:
         """What reads pages of a column, if it reads those of such a file."""
         is_local = place.whole and self._files.files[place.file].filesystem is None
         return page_kernels() if is_local and CAN_READ and len(wanted.leaves) == 1 else None
 
-    def _words(
-        self, opened: OpenedParquet, wanted: Wanted, kernels: PageKernels, layout: Layout, chunks: Sequence[Chunk]
-    ) -> Iterator[Words]:
+    def _read_pages(
+        self, opened: OpenedParquet, wanted: Wanted, pages: _Pages, room: Room | None
+    ) -> Iterator[Words | Placed]:
         """The first rows of chunks, as far as kernels read their pages."""
         try:
             buffers = self._buffers.pop()
         except IndexError:
             buffers = self._page_buffers()
-        yield from ChunkReader(opened.source, layout, chunks, wanted.field.name, kernels, buffers).pieces()
+        kernels, layout, chunks = pages
+        yield from ChunkReader(opened.source, layout, chunks, wanted.field.name, kernels, buffers, room).pieces()
         self._buffers.append(buffers)
 
     def _layout(self, file: int, wanted: Wanted) -> Layout | None:
@@ -254,8 +291,12 @@ class ParquetReader:
     def _page_buffers(self) -> PageBuffers:
         limits = tuning.reading
         if self._upload.is_limited:
-            return PageBuffers(limits.limited_bytes, limits.limited_words, limits.thread_bytes // 4, limits.limited_words // 4)
-        return PageBuffers(limits.window_bytes, limits.window_bytes // 8, limits.largest_page, limits.window_bytes // 16)
+            return PageBuffers(
+                limits.limited_bytes, limits.limited_words, limits.thread_bytes // 4, limits.limited_words // 4
+            )
+        return PageBuffers(
+            limits.window_bytes, limits.window_bytes // 8, limits.largest_page, limits.window_bytes // 16
+        )
 
     @contextmanager
     def _opened(self, place: RowGroup) -> Iterator[OpenedParquet]:

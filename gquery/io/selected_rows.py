@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 from gquery import tuning
-from gquery.columns.assemble import MisfitError
+from gquery.columns.assemble import MisfitError, Piece
 from gquery.columns.domain import Domain, at_most
-from gquery.columns.page_values import Words, page_kernels
+from gquery.columns.page_values import Room, Words, page_kernels
 from gquery.device.array import Array
 from gquery.device.transfer import Upload
 from gquery.expression.types import INT64, Bounds, physical_type_for
@@ -81,7 +81,10 @@ class Selecting:
         self._groups, self._domain, self._upload = groups, domain, upload
         self._found: list[SelectedRows | None] = [None] * len(groups)
 
-    def add(self, group: int, pieces: Iterable[pa.Array | Words]) -> int:
+    def room(self, group: int, at: int) -> Room | None:
+        """None: words are looked at, and some of them kept."""
+
+    def add(self, group: int, pieces: Iterable[Piece]) -> int:
         """Notes the rows of a group; how many it has."""
         rows, at = self._groups[group].rows, 0
         mask, kept, dictionary = np.zeros(rows, np.bool_), list[Array](), None

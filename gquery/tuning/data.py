@@ -29,6 +29,7 @@ class Encoding(Record):
     sampled_places: int = number(8, "places", "of a column of text that the sample comes from")
     first_step: int = number(4_096, "values", "of the first step of a test that may end early")
     step: int = number(1 << 20, "values", "of its other steps")
+    recoded: int = number(1 << 17, "codes", "that are written into another dictionary at a time: in cache", _RUNS)
     seen: int = number(1 << 23, "values", "that are marked at once where all are to differ: a byte each")
     longest_run: int = number(
         64, "rows", "of one value in a sorted column whose greatest number is noted: a power of two, so "
@@ -96,7 +97,7 @@ class Reading(Record):
         1 << 22, "bytes", "that Arrow decodes at a time: threads wait for the interpreter at each", _BATCHES
     )
     run_rows: int = number(
-        1 << 20, "rows", "of row groups side by side that a task reads of a column: its turns at the interpreter", _RUNS
+        1 << 22, "rows", "of row groups side by side that a task reads of a column: its turns at the interpreter", _RUNS
     )
     window_bytes: int = number(
         1 << 21, "bytes", "of pages that a kernel is given at a time, and of the words that it makes of them", _PAGES

@@ -17,10 +17,9 @@ import pytest
 
 import gquery
 from gquery import tuning
-from gquery.columns import narrowing
 from gquery.columns.arrow import dtype_of
-from gquery.columns.assemble import MisfitError, assembly_for
-from gquery.columns.narrowing import Extremes, Words, loop_for, words_in, words_of
+from gquery.columns.assemble import Fixed, MisfitError, assembly_for
+from gquery.columns.narrowing import Words, loop_for, words_in, words_of
 from gquery.columns.table import ColumnData
 from gquery.device.transfer import Upload
 from gquery.expression.types import Bounds, Field
@@ -197,21 +196,19 @@ def test_a_file_whose_footer_lies_is_read_again(tmp_path: Path, monkeypatch: pyt
     """The late misfit of one row group has the whole column gathered."""
     table = pa.table({"x": pa.array([*range(300), 70_000, *range(99)], pa.int64()), "y": range(400)})
     pq.write_table(table, tmp_path / "t.parquet", row_group_size=50)
-    calls = list[Extremes]()
+    refused, check = list[Bounds](), Fixed._check_fits
 
-    def noted(loop: Any) -> Any:
-        def run(words: Any, made: Any, skip: int, block: int) -> Extremes:
-            assert loop is not None
-            calls.append(loop(words, made, skip, block))
-            return calls[-1]
+    def noted(self: Fixed, bounds: Bounds) -> None:
+        try:
+            check(self, bounds)
+        except MisfitError:
+            refused.append(bounds)
+            raise
 
-        return run
-
-    monkeypatch.setattr("gquery.columns.assemble.loop_for", lambda type_, size: noted(loop_for(type_, size)))
-    monkeypatch.setattr("gquery.columns.assemble.word_loop", lambda size: noted(narrowing.word_loop(size)))
+    monkeypatch.setattr(Fixed, "_check_fits", noted)
     wanted = ParquetRows._wanted
     monkeypatch.setattr(ParquetRows, "_wanted", lambda self, field: replace(wanted(self, field), bounds=Bounds(0, 255)))
     with gquery.connect(device="cpu") as connection:
         found = connection.sql(f"SELECT sum(x), max(x), min(x) FROM '{tmp_path}/t.parquet'").fetchall()
     assert found == [(sum(table["x"].to_pylist()), 70_000, 0)]
-    assert calls
+    assert len(refused) == 1 and refused[0].high == 70_000

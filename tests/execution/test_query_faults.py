@@ -63,14 +63,14 @@ def hindered(at: int, refuses: bool) -> Iterator[Count]:
     file."""
     count, whole = Count(at), parquet_pages._Kernels.read_chunks
 
-    def read_chunks(self: Any, state: Any) -> int:
+    def read_chunks(self: Any, state: Any, words: Any, room: Any) -> int:
         if not count.now():
-            return whole(self, state)
+            return whole(self, state, words, room)
         if refuses:
             state[pages.MADE] = 0
             return pages.FAILED
         state[pages.FILE] = -1
-        return whole(self, state)
+        return whole(self, state, words, room)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parquet_pages._Kernels, "read_chunks", read_chunks)

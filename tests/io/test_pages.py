@@ -15,7 +15,7 @@ import pytest
 
 from gquery import tuning
 from gquery.columns import page_values
-from gquery.columns.page_values import PageKernels, Words
+from gquery.columns.page_values import PageKernels, Placed, Room, Words
 from gquery.columns.table import ColumnData, Dictionary
 from gquery.device.array import Array
 from gquery.device.host import address_of
@@ -26,8 +26,8 @@ from gquery.io.parquet import ParquetSource
 from gquery.io.parquet_files import RowGroup
 from gquery.kernels.builtin import narrowing, parquet_pages
 from gquery.kernels.primitives import packed
-from gquery.kernels.primitives import pages as primitive
 from gquery.kernels.targets import get_target
+from gquery.kernels.targets.base import arguments_of
 from tests.support.tuned import Tune
 
 GUARD = 0xA5
@@ -57,8 +57,11 @@ def ready(tune: Tune, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Array]]:
 class Interpreted:
     """The kernels' bodies as Python."""
 
-    def read_chunks(self, state: Array) -> int:
-        return primitive.read_chunks(memoryview(state.data))
+    def read_chunks(self, state: Array, words: Array, room: Room | None) -> int:
+        target, kernel, outcome = get_target("python"), parquet_pages.READ.kernel, np.zeros(1, np.int64)
+        values = parquet_pages.read_arguments(state, words, room, outcome)
+        target.run(target.compile(kernel), 0, 1, arguments_of(target, kernel, values))
+        return int(outcome[0])
 
     def texts(self, source: Array, size: int, offsets: Array, characters: Array) -> bool:
         to = address_of(offsets), address_of(characters)
@@ -73,7 +76,7 @@ def column_of(path: Path, kernels: PageKernels | None, field: int = 0) -> tuple[
     seen = [0]
     whole = pages.ChunkReader.pieces
 
-    def counted(self: pages.ChunkReader) -> Iterator[Words]:
+    def counted(self: pages.ChunkReader) -> Iterator[Words | Placed]:
         for piece in whole(self):
             seen[0] += len(piece)
             yield piece
@@ -229,7 +232,9 @@ def test_many_row_groups(kind: str, tmp_path: Path, tune: Tune, monkeypatch: pyt
 def test_runs() -> None:
     groups = [RowGroup(i, i // 4, i % 4, 10 + i) for i in range(8)]
     partial = groups[5]._replace(whole=False)
-    numbers = [tuple(g.position for g in run) for run in parquet_reader.runs_of([*groups[:5], partial, *groups[6:]], 25)]
+    numbers = [
+        tuple(g.position for g in run) for run in parquet_reader.runs_of([*groups[:5], partial, *groups[6:]], 25)
+    ]
     assert numbers == [(0, 1), (2, 3), (4,), (5,), (6,), (7,)]
     assert parquet_reader.runs_of(groups[::2], 10**9) == [(g,) for g in groups[::2]]
     assert parquet_reader.runs_of(groups, 0) == [(g,) for g in groups] and parquet_reader.runs_of([], 5) == []

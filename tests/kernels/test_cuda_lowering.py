@@ -61,7 +61,7 @@ def ptx(made: Kernel, cc: tuple[int, int] = HOPPER) -> str:
 # ---- all kernels --------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_built_in_kernels(architecture: tuple[int, int]) -> None:
-    for name, made in builtin_kernels().items():
+    for name, made in builtin_kernels(on_gpus=True).items():
         assert lowered(made, architecture).local_bytes == 0, name
 
 
@@ -79,12 +79,12 @@ MEMORY = re.compile(r"^\s*(?:@!?%p\d+ )?((?:ld|st|atom|red|bar|shfl|vote|div|rem
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(builtin_kernels()))
+@pytest.mark.parametrize("name", sorted(builtin_kernels(on_gpus=True)))
 def test_both_compilers_touch_the_same_memory(name: str) -> None:
     """As long as no GPU has run them: the same loads, stores, atomics, votes, shuffles and barriers, each of the same width and
     as often, and the same divisions."""
     pytest.importorskip("numba.cuda")
-    made = builtin_kernels()[name]
+    made = builtin_kernels(on_gpus=True)[name]
     numba, _ = cuda_numba.ptx(cuda_numba.source(made), HOPPER)
     ours, theirs = (Counter(f for f in MEMORY.findall(text) if "param" not in f) for text in (ptx(made), numba))
     assert ours == theirs
@@ -154,7 +154,7 @@ def test_a_variable_set_under_a_condition() -> None:
 
 def test_who_meets_others_is_not_moved() -> None:
     """From the instruction to the entry, all functions that come to a vote, a shuffle or a barrier are convergent."""
-    text = cuda_llvm.source(builtin_kernels()["scans.VOTES[uint32]"]).text
+    text = cuda_llvm.source(builtin_kernels(on_gpus=True)["scans.VOTES[uint32]"]).text
     convergent = set(re.findall(r"define [^@]*@\"?([\w.]+)\"?\([^{]*? convergent ", text))
     assert {"ballot", "rows", "kernel"} <= convergent
     functions = re.split(r"(?m)^(?=define )", text)[1:]
@@ -234,7 +234,7 @@ from gquery.kernels.builtin.registry import builtin_kernels
 from gquery.kernels.targets.compilers import compiling_by
 from gquery.kernels.targets.cuda import TARGET, _requests
 from gquery.kernels.targets.workers import workers
-kernels = list(builtin_kernels().values())[:12]
+kernels = list(builtin_kernels(on_gpus=True).values())[:12]
 with compiling_by("llvm"):
     TARGET.compile_cubin(kernels[0], (9, 0))
     missing, here = TARGET._missing(kernels, (9, 0)), []

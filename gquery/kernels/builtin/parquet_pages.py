@@ -1,4 +1,5 @@
-"""The kernels of `io.pages`: pages of Parquet into words, the texts of a dictionary taken apart, and some of the words picked."""
+"""The kernels of `io.pages`: chunks of Parquet into a column's values or words, the texts of a dictionary taken apart, and
+some of the words picked."""
 
 from __future__ import annotations
 
@@ -6,14 +7,55 @@ from typing import cast
 
 import numpy as np
 
-from gquery.columns.page_values import PageKernels, use_page_kernels
+from gquery.columns.page_values import PageKernels, Room, use_page_kernels
 from gquery.device.array import Array
 from gquery.device.host import address_of
 from gquery.kernels.builtin.define import builtin_kernel
+from gquery.kernels.primitives import pages
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.base import Compiled, MorselTarget, arguments_of
 
-READ = builtin_kernel("state:*i64 outcome:*i64", "store_i64(outcome, i64(i), read_chunks(state))")
+_BLOCK = (  # words into values of one size, and their extremes
+    "while lt_i64(k, end):",
+    "    v = load_i64(words, k)",
+    "    least = min_i64(least, v)",
+    "    most = max_i64(most, v)",
+    "    store_{type}({name}, add_i64(before, k), v)",
+    "    k = add_i64(k, 1)",
+)
+_SIZES = {1: ("u8", "bytes"), 2: ("u16", "shorts"), 4: ("u32", "ints"), 8: ("i64", "longs")}
+
+READ = builtin_kernel(
+    "state:*i64 words:*i64 size:i64 bytes:*u8 shorts:*u16 ints:*u32 longs:*i64 "
+    "low:*i64 high:*i64 block:i64 skip:i64 outcome:*i64",
+    f"row = load_i64(state, {pages.ROW})",
+    "place = div_i64(add_i64(row, skip), block)",
+    "result, going = i64(0), i64(1)",
+    "while eq_i64(going, 1):",
+    "    result, going = read_chunks(state), i64(0)",
+    f"    count, k = load_i64(state, {pages.MADE}), i64(0)",
+    "    if gt_i64(size, 0):",
+    "        while lt_i64(k, count):",
+    "            before = sub_i64(row, k)",
+    "            behind = sub_i64(mul_i64(add_i64(place, 1), block), skip)",
+    "            end = min_i64(count, sub_i64(behind, before))",
+    "            least, most = load_i64(low, place), load_i64(high, place)",
+    *(
+        "            " + line
+        for size, (type_, name) in _SIZES.items()
+        for line in (f"if eq_i64(size, {size}):", *("    " + each.format(type=type_, name=name) for each in _BLOCK))
+    ),
+    "            store_i64(low, place, least)",
+    "            store_i64(high, place, most)",
+    "            row = add_i64(before, end)",
+    "            k = i64(end)",
+    "            if eq_i64(row, behind):",
+    "                place = add_i64(place, 1)",
+    f"        if eq_i64(result, {pages.MORE_ROOM}) and gt_i64(count, 0):",
+    "            going = i64(1)",
+    f"store_i64(state, {pages.ROW}, row)",
+    "store_i64(outcome, i64(i), result)",
+)
 TEXTS = builtin_kernel(
     "source:i64 size:i64 count:i64 offsets:i64 characters:i64 found:*i64",
     "store_i64(found, i64(i), from_bool(text_entries(source, size, count, offsets, characters, 0)))",
@@ -23,6 +65,7 @@ PICK = builtin_kernel(
     "store_i64(found, i64(i), pick_words(words, count, bits, first))",
 )
 KERNELS = (READ, TEXTS, PICK)
+_NO_VALUES: dict[int, Array] = {size: np.empty(0, f"{type_[0]}{size}") for size, (type_, _) in _SIZES.items()}
 _asked: set[str] = set()  # digests of kernels that are being compiled
 _found: list[_Kernels] = []  # once they are there: who reads asks for them at each piece
 
@@ -33,9 +76,9 @@ class _Kernels:
     def __init__(self, read: Compiled, texts: Compiled, pick: Compiled) -> None:
         self._read, self._texts, self._pick = read, texts, pick
 
-    def read_chunks(self, state: Array) -> int:
+    def read_chunks(self, state: Array, words: Array, room: Room | None) -> int:
         outcome = np.zeros(1, np.int64)
-        _run(self._read, state, outcome)
+        _run(self._read, *read_arguments(state, words, room, outcome))
         return int(outcome[0])
 
     def texts(self, source: Array, size: int, offsets: Array, characters: Array) -> bool:
@@ -47,6 +90,15 @@ class _Kernels:
         found = np.zeros(1, np.int64)
         _run(self._pick, address_of(words), len(words), address_of(bits), first, found)
         return int(found[0])
+
+
+def read_arguments(state: Array, words: Array, room: Room | None, outcome: Array) -> tuple[int | Array, ...]:
+    """The values of `READ`'s parameters."""
+    if room is None:
+        return (state, words, 0, *_NO_VALUES.values(), state, state, 1, 0, outcome)
+    size = room.values.itemsize
+    made = _NO_VALUES | {size: room.values.view(_NO_VALUES[size].dtype)}
+    return (state, words, size, *made.values(), room.low, room.high, room.block, room.skip, outcome)
 
 
 def _run(compiled: Compiled, *values: int | Array) -> None:

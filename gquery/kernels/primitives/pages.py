@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from gquery.kernels.primitives.packed import (
     coded_words,
-    copy_words,
     levels_are_set,
     page_bytes,
     plain_words,
-    text_entries,
     varint_word,
 )
 from gquery.kernels.primitives.python.integers import (
@@ -40,7 +38,6 @@ from gquery.kernels.primitives.python.memory import (
     load_i64,
     load_u8,
     load_word_unaligned,
-    read_file,
     store_i64,
 )
 from gquery.kernels.primitives.python.values import Pointer
@@ -53,21 +50,21 @@ _COUNT_2, _NULLS_2, _ENCODING_2, _DEFINITIONS_2, _REPETITIONS_2, _IS_COMPRESSED_
 _LAST, _SLOTS = 40, 48  # the last field of the struct at each depth; how many words there are of a header
 VALUE, DICTIONARY, ENTRIES = 0, 48, 49  # as in `primitives.packed`
 SOURCE, HAVE, AT, WORDS, ROOM, MADE, SCRATCH, SIZE, LEFT, WIDTH, CODEC, LEVELS, NEED = range(50, 63)
-"""Where bytes of a chunk lie, how many there are, and how many of them are read; where words go, how many there is room for, and how
-many there are; where a page is unpacked, and the bytes there; how many values of the chunk are left, the bytes of one (0: text), 1
-for Snappy, 1 where values have levels; how much is needed of what is missing."""
+"""Where bytes of a chunk lie, how many there are, and how many of them are read; where words go, how many there is room for, and
+how many there are; where a page is unpacked, and the bytes there; how many values of the chunk are left, the bytes of one (0:
+text), 1 for Snappy, 1 where values have levels; how much is needed of what is missing."""
 VALUES, NEXT, CHUNKS, FILE, WINDOW, POSITION, BEHIND = range(63, 70)
 """How many values the chunk has; where the next chunk is described, and how many chunks follow; the file, how many of its bytes
 there is room for, where in it the next byte lies that is not there yet, and how many such bytes the chunk has."""
-ENTRY_ROOM, CODES, TEXTS, OFFSETS, CHARACTERS, CHARACTER_ROOM, BYTES, STATE = range(70, 78)
-"""How many entries of dictionaries there is room for: words of one, or texts of all. Of texts: words that are their own codes; how
-many texts there are; where their offsets go (the first is there), and their bytes, for how many there is room, and how many there
-are. The last is the number of words."""
+ENTRY_ROOM, CODES, TEXTS, OFFSETS, CHARACTERS, CHARACTER_ROOM, BYTES, ROW, STATE = range(70, 79)
+"""How many entries of dictionaries there is room for: words of one, or texts of all. Of texts: words that are their own codes;
+how many texts there are; where their offsets go (the first is there), and their bytes, for how many there is room, and how many
+there are. How many values were narrowed; the last is the number of words."""
 START, PACKED, COUNT, PACKING, DESCRIPTION = range(0, 40, 8)
-"""Where the words lie that describe a chunk, in bytes: where its pages begin in the file, how many bytes they have, how many values,
-1 for Snappy. The last is how many bytes they take."""
+"""Where the words lie that describe a chunk, in bytes: where its pages begin in the file, how many bytes they have, how many
+values, 1 for Snappy. The last is how many bytes they take."""
 DONE, MORE_BYTES, MORE_ROOM, MORE_SCRATCH, FOUND_DICTIONARY, FAILED = 0, 1, 2, 3, 4, 5
-"""What `read_chunks` ends with."""
+"""What `read_pages` and `chunks.read_chunks` end with."""
 _MOST = 2**31 - 1  # bytes of a page
 SLACK = 64
 """Bytes behind what a buffer holds: words of eight bytes are moved, and read where a code of few bits begins."""
@@ -215,7 +212,7 @@ def _missing(kind: int, count: int, size: int, state: Pointer) -> int:
     return i64(DONE)
 
 
-def _read_pages(state: Pointer) -> int:
+def read_pages(state: Pointer) -> int:
     """Read pages of a chunk, one after another, and write their values as words: until there is no value left, or something is
     missing. What it ended with; the state says how far it came. A page is read whole or not at all."""
     source = load_i64(state, SOURCE)
@@ -249,79 +246,4 @@ def _read_pages(state: Pointer) -> int:
             return i64(FAILED)
         store_i64(state, LEFT, sub_i64(load_i64(state, LEFT), count))
         store_i64(state, MADE, add_i64(load_i64(state, MADE), count))
-    return i64(DONE)
-
-
-# ---- chunks ----------------------------------------------------------------------------------------------------------
-def _next_chunk(state: Pointer) -> None:
-    """Go on to the chunk that is described next."""
-    described = load_i64(state, NEXT)
-    values = load_word_unaligned(add_i64(described, COUNT))
-    store_i64(state, POSITION, load_word_unaligned(add_i64(described, START)))
-    store_i64(state, BEHIND, load_word_unaligned(add_i64(described, PACKED)))
-    store_i64(state, CODEC, load_word_unaligned(add_i64(described, PACKING)))
-    store_i64(state, VALUES, values)
-    store_i64(state, LEFT, values)
-    store_i64(state, HAVE, 0)
-    store_i64(state, AT, 0)
-    store_i64(state, ENTRIES, 0)
-    store_i64(state, NEXT, add_i64(described, DESCRIPTION))
-    store_i64(state, CHUNKS, sub_i64(load_i64(state, CHUNKS), 1))
-
-
-def _more_bytes(state: Pointer) -> int:
-    """Move the bytes that are not read yet to the front, and read more of the chunk behind them: `DONE` where some came."""
-    source, at = load_i64(state, SOURCE), load_i64(state, AT)
-    left, room = sub_i64(load_i64(state, HAVE), at), load_i64(state, WINDOW)
-    if eq_i64(left, room) or gt_i64(load_i64(state, NEED), room):
-        return i64(MORE_BYTES)
-    if gt_i64(left, 0) and gt_i64(at, 0):
-        copy_words(add_i64(source, at), source, left)
-    position, behind = load_i64(state, POSITION), load_i64(state, BEHIND)
-    got = read_file(load_i64(state, FILE), add_i64(source, left), min_i64(sub_i64(room, left), behind), position)
-    if lt_i64(got, 1):
-        return i64(FAILED)
-    store_i64(state, AT, 0)
-    store_i64(state, HAVE, add_i64(left, got))
-    store_i64(state, POSITION, add_i64(position, got))
-    store_i64(state, BEHIND, sub_i64(behind, got))
-    return i64(DONE)
-
-
-def _take_dictionary(state: Pointer) -> int:
-    """Make words of a dictionary's page, which is unpacked, or add its texts to those that are there: `DONE` where it is one, and
-    there is room."""
-    scratch, size = load_i64(state, SCRATCH), load_i64(state, NEED)
-    entries, width, texts = load_i64(state, ENTRIES), load_i64(state, WIDTH), load_i64(state, TEXTS)
-    if lt_i64(entries, 1) or gt_i64(entries, sub_i64(load_i64(state, ENTRY_ROOM), texts)):
-        return i64(FOUND_DICTIONARY)
-    if ne_i64(width, 0):
-        if plain_words(scratch, add_i64(scratch, size), width, entries, load_i64(state, DICTIONARY)):
-            return i64(DONE)
-        return i64(FOUND_DICTIONARY)
-    offsets, used = add_i64(load_i64(state, OFFSETS), shl_i64(texts, 2)), load_i64(state, BYTES)
-    if gt_i64(size, sub_i64(load_i64(state, CHARACTER_ROOM), used)):
-        return i64(FOUND_DICTIONARY)
-    if not text_entries(scratch, size, entries, offsets, load_i64(state, CHARACTERS), used):
-        return i64(FOUND_DICTIONARY)
-    store_i64(state, DICTIONARY, add_i64(load_i64(state, CODES), shl_i64(texts, 3)))
-    store_i64(state, TEXTS, add_i64(texts, entries))
-    store_i64(state, BYTES, add_i64(used, sub_i64(size, shl_i64(entries, 2))))
-    return i64(DONE)
-
-
-def read_chunks(state: Pointer) -> int:
-    """Read chunks of a file, one after another, and write their values as words: until no chunk is left, or something is missing.
-    What it ended with; the state says how far it came. Words of texts are codes into the texts of all chunks together."""
-    store_i64(state, MADE, 0)
-    while gt_i64(load_i64(state, LEFT), 0) or gt_i64(load_i64(state, CHUNKS), 0):
-        if eq_i64(load_i64(state, LEFT), 0):
-            _next_chunk(state)
-        outcome = _read_pages(state)
-        if eq_i64(outcome, MORE_BYTES):
-            outcome = _more_bytes(state)
-        if eq_i64(outcome, FOUND_DICTIONARY):
-            outcome = _take_dictionary(state)
-        if ne_i64(outcome, DONE):
-            return outcome
     return i64(DONE)

@@ -72,7 +72,8 @@ def copy_bytes(source: int, target: int, length: int) -> None:
 
 
 def read_file(file: int, address: int, size: int, position: int) -> int:
-    """Reads bytes of a file, whose number is given, from a position on, to an address; how many came, less than 0 where none can."""
+    """Reads bytes of a file, whose number is given, from a position on, to an address; how many came, less than 0 where none
+    can."""
     try:
         return os.preadv(file, [(c_char * size).from_address(address)], position)
     except OSError:

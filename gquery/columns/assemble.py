@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -42,7 +42,7 @@ from gquery.runtime.threads import Phases, Task
 _FLOATS = {Kind.REAL: PhysicalType.F32, Kind.DOUBLE: PhysicalType.F64}
 
 
-Piece = pa.Array | Words | Placed
+Piece: TypeAlias = "pa.Array | Words | Placed"
 
 
 class MisfitError(Exception):

@@ -34,8 +34,8 @@ class Words:
 @dataclass(frozen=True, eq=False)
 class Room:
     """Where the values of rows go: contiguous integers of 1, 2, 4 or 8 bytes; one that does not fit is cut off. ``low`` and
-    ``high`` (int64) take the extremes of each block of ``block`` rows, of the first of which ``skip`` rows lie before. Where a block
-    has no values yet they are the greatest and the least number there is."""
+    ``high`` (int64) take the extremes of each block of ``block`` rows, of the first of which ``skip`` rows lie before. Where a
+    block has no values yet they are the greatest and the least number there is."""
 
     values: Any
     low: Any

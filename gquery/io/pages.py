@@ -8,8 +8,8 @@ themselves) it leaves: the rows that came before are right, and Arrow reads the 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -78,6 +78,14 @@ def chunk_of_pages(chunk: Any, layout: Layout, rows: int, file_size: int) -> Chu
     return Chunk(start, size, rows, codec)
 
 
+class Pages(NamedTuple):
+    """Chunks of a column in one file, and what reads their pages."""
+
+    kernels: PageKernels
+    layout: Layout
+    chunks: list[Chunk]
+
+
 def made_bytes(size: int) -> Array:
     """Room for so many bytes, and those behind them that may be read and written as well."""
     return np.empty(size + SLACK, np.uint8)
@@ -112,23 +120,20 @@ class PageBuffers:
 
 
 class ChunkReader:
-    """The pages of some chunks of the column ``name``, one chunk after another, into ``room`` if they are given some. ``source``
+    """The pages of chunks of the column ``name``, one chunk after another, into ``room`` if they are given some. ``source``
     is the file."""
 
     def __init__(
         self,
         source: pa.NativeFile,
-        layout: Layout,
-        chunks: Sequence[Chunk],
+        pages: Pages,
         name: str,
-        kernels: PageKernels,
         buffers: PageBuffers,
         room: Room | None = None,
     ) -> None:
-        self._room = room
-        self._file, self._layout, self._name = source.fileno(), layout, name
-        self._chunks = np.array([(c.start, c.size, c.values, c.codec) for c in chunks], np.int64)
-        self._kernels, self._buffers = kernels, buffers
+        self._kernels, self._layout = pages.kernels, pages.layout
+        self._chunks = np.array([(c.start, c.size, c.values, c.codec) for c in pages.chunks], np.int64)
+        self._file, self._name, self._buffers, self._room = source.fileno(), name, buffers, room
         self._own: Array | None = None  # words of a dictionary for which the buffers have no room
         self._texts: pa.Array | None = None  # what words are codes into
 

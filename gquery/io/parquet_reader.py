@@ -33,7 +33,7 @@ from gquery.device.transfer import Upload
 from gquery.errors import FileError
 from gquery.expression.types import Bounds, Field
 from gquery.io.files import reading
-from gquery.io.pages import CAN_READ, Chunk, ChunkReader, Layout, PageBuffers, chunk_of_pages, layout_of
+from gquery.io.pages import CAN_READ, Chunk, ChunkReader, Layout, PageBuffers, Pages, chunk_of_pages, layout_of
 from gquery.io.parquet_files import ParquetFiles, RowGroup
 from gquery.io.parquet_opened import OpenedParquet, random_access
 from gquery.io.selected_rows import SelectedRows, Selecting, Selection
@@ -84,14 +84,6 @@ class _Decoding(NamedTuple):
     assembly: Assembly | Selecting
 
 
-class _Pages(NamedTuple):
-    """Chunks of a run, and what reads their pages."""
-
-    kernels: PageKernels
-    layout: Layout
-    chunks: list[Chunk]
-
-
 @dataclass
 class Spent:
     """Where the time went: seconds in all, and seconds of all threads together."""
@@ -103,25 +95,23 @@ class Spent:
 
 
 class ParquetReader:
-    """One reading of some columns of some row groups, with a ``selection`` of those of their rows that it selects; to be closed
-    before the columns are used. A task reads up to ``run_rows`` rows of several row groups."""
+    """One reading of some columns of some row groups, of which a task reads a run; with a ``selection`` of those of their rows
+    that it selects, where runs have one row group each. To be closed before the columns are used."""
 
     def __init__(
         self,
         files: ParquetFiles,
-        groups: Sequence[RowGroup],
+        runs: Sequence[Run],
         device: Device | None,
         narrow: bool,
         codes: Sequence[int],
         selection: Selection | None = None,
-        run_rows: int = 0,
     ) -> None:
-        self._files, self._groups, self._selection = files, groups, selection
+        self._files, self._runs, self._selection = files, runs, selection
         self._narrow = narrow
         self._codes = codes  # the leaves that are wanted as codes
         self._upload = Upload(device)
-        self._runs = runs_of(groups, 0 if selection is not None or self._upload.is_limited else run_rows)
-        self._starts = [0, *itertools.accumulate(sum(group.rows for group in run) for run in self._runs)]
+        self._starts = [0, *itertools.accumulate(sum(group.rows for group in run) for run in runs)]
         self._idle: dict[tuple[int, bool], list[OpenedParquet]] = {}  # opened files that no thread uses now
         self._buffers: list[PageBuffers] = []  # that no thread uses now
         self._layouts: dict[tuple[int, int], Layout | None] = {}  # of leaves of files
@@ -141,8 +131,7 @@ class ParquetReader:
 
     def selected(self, wanted: Wanted, domain: Domain) -> Phases[list[SelectedRows] | None]:
         """Which rows of each row group have values of a domain; None where kernels cannot read all of them."""
-        assert len(self._runs) == len(self._groups), "each row group has bits of its own"
-        made, misfits = Selecting(self._groups, domain, self._upload), list[int]()
+        made, misfits = Selecting([group for (group,) in self._runs], domain, self._upload), list[int]()
         yield [partial(self._decode, wanted, run, made, misfits) for run in range(len(self._runs))]
         return None if misfits else made.found()
 
@@ -172,7 +161,7 @@ class ParquetReader:
         return (yield from assembly.finish())
 
     def _assembly(self, wanted: Wanted) -> Assembly:
-        is_short = self._starts[-1] < tuning.reading.coded_rows and not all(group.whole for group in self._groups)
+        is_short = self._starts[-1] < tuning.reading.coded_rows and not all(run[0].whole for run in self._runs)
         if is_short and wanted.type in (pa.string(), pa.large_string()):  # a look at a file: no dictionary pays
             return Strings(self._starts, self._upload, may_repeat=False)
         made = assembly_for(wanted.type, wanted.field, self._starts, wanted.bounds, self._narrow, self._upload)
@@ -229,7 +218,7 @@ class ParquetReader:
             if not rows or rows < whole:
                 yield from self._arrays(opened, decoding, places, rows, waited)
 
-    def _parts(self, decoding: _Decoding) -> Iterator[tuple[Run, _Pages | None]]:
+    def _parts(self, decoding: _Decoding) -> Iterator[tuple[Run, Pages | None]]:
         """A run in parts whose pages kernels read, and others."""
         wanted, run = decoding.wanted, decoding.run
         kernels = self._kernels(run[0], wanted) if decoding.assembly.takes_words else None
@@ -241,7 +230,7 @@ class ParquetReader:
         for is_read, numbers in itertools.groupby(range(len(run)), lambda n: chunks[n] is not None):
             some = list(numbers)
             found = [chunk for n in some if (chunk := chunks[n]) is not None]
-            yield tuple(run[n] for n in some), _Pages(kernels, layout, found) if is_read else None
+            yield tuple(run[n] for n in some), Pages(kernels, layout, found) if is_read else None
 
     def _arrays(
         self, opened: OpenedParquet, decoding: _Decoding, places: Run, skipped: int, waited: list[float]
@@ -261,15 +250,14 @@ class ParquetReader:
         return page_kernels() if is_local and CAN_READ and len(wanted.leaves) == 1 else None
 
     def _read_pages(
-        self, opened: OpenedParquet, wanted: Wanted, pages: _Pages, room: Room | None
+        self, opened: OpenedParquet, wanted: Wanted, pages: Pages, room: Room | None
     ) -> Iterator[Words | Placed]:
         """The first rows of chunks, as far as kernels read their pages."""
         try:
             buffers = self._buffers.pop()
         except IndexError:
             buffers = self._page_buffers()
-        kernels, layout, chunks = pages
-        yield from ChunkReader(opened.source, layout, chunks, wanted.field.name, kernels, buffers, room).pieces()
+        yield from ChunkReader(opened.source, pages, wanted.field.name, buffers, room).pieces()
         self._buffers.append(buffers)
 
     def _layout(self, file: int, wanted: Wanted) -> Layout | None:

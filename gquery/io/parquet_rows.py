@@ -21,7 +21,7 @@ from gquery.errors import FileError
 from gquery.expression.types import Bounds, Schema
 from gquery.io.column_cache import ColumnCache, count_column
 from gquery.io.parquet_files import ParquetFiles, RowGroup
-from gquery.io.parquet_reader import ParquetReader, Spent, Wanted
+from gquery.io.parquet_reader import ParquetReader, Spent, Wanted, runs_of
 from gquery.io.selected_rows import SelectedRows, Selection
 from gquery.io.watched import Asked
 from gquery.runtime.threads import run_phases
@@ -111,7 +111,7 @@ class ParquetRows(ABC):
         """Which rows of row groups have values of a domain in a column; None where nobody can look before it is read whole."""
         wanted, cache = self._wanted(field), self._cache
         codes = list(wanted.leaves) if wanted.as_codes else []
-        reader = ParquetReader(self._contents, groups, cache.reading_device, self._narrow, codes)
+        reader = ParquetReader(self._contents, runs_of(groups, 0), cache.reading_device, self._narrow, codes)
         workers = cache.workers if sum(g.rows for g in groups) > tuning.reading.one_thread else 1
         try:
             with reading_room(cache.device, min(wanted.size, tuning.reading.thread_bytes), workers) as hands:
@@ -245,8 +245,11 @@ class _Loading:
                 self.wanted[f] = source._wanted(f)
         codes = [leaf for w in self.wanted.values() if w.as_codes for leaf in w.leaves]
         device = source._cache.reading_device
-        run_rows = min(tuning.reading.run_rows, source.rows // (2 * source._cache.workers))
-        self.reader = ParquetReader(files, source._groups, device, source._narrow, codes, source._selection, run_rows)
+        rows = min(tuning.reading.run_rows, source.rows // (2 * source._cache.workers))
+        if source._selection is not None or (device is not None and device.keeps_columns):
+            rows = 0  # bits are a row group's, and under a limit memory is
+        runs = runs_of(source._groups, rows)
+        self.reader = ParquetReader(files, runs, device, source._narrow, codes, source._selection)
 
     def close(self) -> None:
         if self.wanted:

@@ -211,4 +211,4 @@ def test_a_file_whose_footer_lies_is_read_again(tmp_path: Path, monkeypatch: pyt
     with gquery.connect(device="cpu") as connection:
         found = connection.sql(f"SELECT sum(x), max(x), min(x) FROM '{tmp_path}/t.parquet'").fetchall()
     assert found == [(sum(table["x"].to_pylist()), 70_000, 0)]
-    assert len(refused) == 1 and refused[0].high == 70_000
+    assert refused and all(bounds.high > 255 for bounds in refused)

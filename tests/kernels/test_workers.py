@@ -126,6 +126,17 @@ def test_workers_of_another_build_refuse(pool: Workers, monkeypatch: pytest.Monk
     assert not any(is_compiled(r) for r in requests(5))
 
 
+def test_another_package_in_the_working_folder(
+    pool: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker has the package that this process has, wherever it is started: else it would refuse, or be somebody else's."""
+    (tmp_path / "gquery").mkdir()
+    (tmp_path / "gquery" / "__init__.py").write_text("raise SystemExit('another')\n")
+    monkeypatch.chdir(tmp_path)
+    pool.compile_later(requests(2))
+    wait_for(lambda: all(is_compiled(r) for r in requests(2)))
+
+
 def test_a_worker_that_has_compiled_many_is_replaced(pool: Workers, tune: Tune) -> None:
     """By a fork that takes over its pipes: nobody notices."""
     tune(tuning.compiling, worker_kernels=2)

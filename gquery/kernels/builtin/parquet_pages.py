@@ -23,7 +23,7 @@ _BLOCK = (  # words into values of one size, and their extremes
     "    store_{type}({name}, add_i64(before, k), v)",
     "    k = add_i64(k, 1)",
 )
-_SIZES = {1: ("u8", "bytes"), 2: ("u16", "shorts"), 4: ("u32", "ints"), 8: ("i64", "longs")}
+_VALUES = {"u8": "bytes", "u16": "shorts", "u32": "ints", "i64": "longs"}
 
 READ = builtin_kernel(
     "state:*i64 words:*i64 size:i64 bytes:*u8 shorts:*u16 ints:*u32 longs:*i64 "
@@ -42,8 +42,11 @@ READ = builtin_kernel(
     "            least, most = load_i64(low, place), load_i64(high, place)",
     *(
         "            " + line
-        for size, (type_, name) in _SIZES.items()
-        for line in (f"if eq_i64(size, {size}):", *("    " + each.format(type=type_, name=name) for each in _BLOCK))
+        for type_, name in _VALUES.items()
+        for line in (
+            f"if eq_i64(size, {int(type_[1:]) // 8}):",
+            *("    " + each.format(type=type_, name=name) for each in _BLOCK),
+        )
     ),
     "            store_i64(low, place, least)",
     "            store_i64(high, place, most)",
@@ -65,7 +68,13 @@ PICK = builtin_kernel(
     "store_i64(found, i64(i), pick_words(words, count, bits, first))",
 )
 KERNELS = (READ, TEXTS, PICK)
-_NO_VALUES: dict[int, Array] = {size: np.empty(0, f"{type_[0]}{size}") for size, (type_, _) in _SIZES.items()}
+
+
+def _empty(type_: str) -> Array:
+    return np.empty(0, f"{type_[0]}{int(type_[1:]) // 8}")
+
+
+_NO_VALUES: dict[int, Array] = {array.itemsize: array for array in map(_empty, _VALUES)}
 _asked: set[str] = set()  # digests of kernels that are being compiled
 _found: list[_Kernels] = []  # once they are there: who reads asks for them at each piece
 

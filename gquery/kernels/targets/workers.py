@@ -283,7 +283,7 @@ def _parent(compiler: str, lines: Sequence[_Line]) -> subprocess.Popen[bytes]:
     import subprocess  # with its own 2 ms, which a process that starts no workers does without
 
     return subprocess.Popen(
-        [sys.executable, "-m", "gquery.kernels.compile_worker", compiler, most, build_hash(), *ends],
+        [sys.executable, "-P", "-m", "gquery.kernels.compile_worker", compiler, most, build_hash(), *ends],
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         env={**os.environ, "PYTHONPATH": path} | single, pass_fds=[d for line in lines for d in line.theirs],
         process_group=0,  # Ctrl-C in a terminal is meant for us alone

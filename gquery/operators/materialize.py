@@ -25,6 +25,7 @@ from gquery.expression.types import PhysicalType
 from gquery.kernels import ir
 from gquery.kernels.bindings import SinkName, StatePart
 from gquery.kernels.builtin import gathers, scans
+from gquery.kernels.builtin.gathers import Pieces
 from gquery.kernels.code import Code
 from gquery.kernels.convert import convert
 from gquery.kernels.kernel import ElementType
@@ -32,7 +33,7 @@ from gquery.kernels.readback import Count
 from gquery.kernels.stored import element_type, store
 from gquery.kernels.values import Value
 from gquery.operators.base import Frame, Launch, SinkRun, SinkState, make_column, words_a_row
-from gquery.operators.pieces import TOO_MANY, Pieces, close_gaps, pieces_of
+from gquery.operators.pieces import TOO_MANY, close_gaps, pieces_of
 from gquery.planner.logical.nodes import JoinKind
 from gquery.planner.logical.tree import used_columns
 from gquery.planner.physical import (
@@ -362,11 +363,20 @@ class MaterializeRun(SinkRun[MaterializeState]):
             self.count = Count(sum([n for _, n in pieces]))
         rows = self.count.bound
         columns: dict[int, ColumnData] = {}
-        for stored, written, flags in zip(self.sink.columns, state.data, state.validity, strict=True):
-            data = close_gaps(written, pieces, words_a_row(stored.physical_type), self.device, self.label)
-            validity = None if flags is None else close_gaps(flags, pieces, 1, self.device, self.label)
-            column = make_column(stored.properties, stored.physical_type, data, validity, rows, self.device)
-            columns[stored.column.id] = contiguous(column, self.device, self.launch.workers)
+        device, workers = self.device, self.launch.workers
+        state.data.reverse()
+        for stored, flags in zip(self.sink.columns, state.validity, strict=True):
+            data, validity = state.data.pop(), None
+            if flags is not None:
+                validity = close_gaps(flags, pieces, 1, device, self.label, workers)
+            if stored.physical_type is PhysicalType.VIEW:
+                views = make_column(stored.properties, stored.physical_type, data, validity, rows, device)
+                columns[stored.column.id] = gathers.gather_views(views, device, workers, pieces)
+                continue
+            data = close_gaps(data, pieces, words_a_row(stored.physical_type), device, self.label, workers)
+            columns[stored.column.id] = make_column(
+                stored.properties, stored.physical_type, data, validity, rows, device
+            )
         return Frame(columns, rows, number=self.count.number)
 
 

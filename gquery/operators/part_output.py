@@ -19,6 +19,7 @@ from gquery.device.device import Device
 from gquery.kernels import ir
 from gquery.kernels.bindings import Argument, Binding, ErrorSite, SinkName, StatePart
 from gquery.kernels.builtin import row_partition
+from gquery.kernels.builtin.gathers import Pieces
 from gquery.kernels.code import Code
 from gquery.kernels.kernel import ElementType, Kernel
 from gquery.kernels.primitives.groups import CHUNK_BITS
@@ -30,7 +31,7 @@ from gquery.operators.group_output import GroupOutput, OutputState, Values, no_f
 from gquery.operators.group_state import GroupState
 from gquery.operators.materialize import POSITION
 from gquery.operators.partitioned_groups import contribution_words, written
-from gquery.operators.pieces import Pieces, close_gaps
+from gquery.operators.pieces import close_gaps
 from gquery.planner.physical import Group
 from gquery.runtime.interrupt import check, current
 from gquery.runtime.records import dataclass, replace
@@ -198,10 +199,10 @@ class PartOutput(GroupOutput):
         target.run_morsels(target.compile(kernel), ((0, parts),), own, 1, None if token is None else token.is_stopped)
         check()
         raise_failed(failed, sites)
-        return self._closed(made, contributions, device, label)
+        return self._closed(made, contributions, device, workers, label)
 
     def _closed(
-        self, made: OutputState, contributions: Contributions, device: Device, label: str
+        self, made: OutputState, contributions: Contributions, device: Device, workers: int, label: str
     ) -> tuple[Count, list[Values]]:
         pieces: Pieces = []
         for start, groups in zip(contributions.part_rows.tolist(), contributions.part_groups.tolist(), strict=False):
@@ -212,8 +213,8 @@ class PartOutput(GroupOutput):
         whats = [w for _, _, w in self.sink.keys] + [plan.result for _, plan in self.sink.aggregates]
         closed: list[Values] = []
         for what, (values, valid) in zip(whats, made.columns, strict=True):
-            data = close_gaps(values, pieces, words_a_row(what.physical_type), device, label)
-            closed.append((data, None if valid is None else close_gaps(valid, pieces, 1, device, label)))
+            data = close_gaps(values, pieces, words_a_row(what.physical_type), device, label, workers)
+            closed.append((data, None if valid is None else close_gaps(valid, pieces, 1, device, label, workers)))
         return Count(sum(n for _, n in pieces)), closed
 
 

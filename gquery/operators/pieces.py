@@ -3,16 +3,18 @@ what lies between is left out in the end."""
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 import numpy as np
 
 from gquery import tuning
 from gquery.device.array import Array
 from gquery.device.device import Device
+from gquery.kernels.builtin.gathers import Pieces
+from gquery.kernels.targets.morsels import run_parts
 from gquery.operators.base import FannedOutError
 
 TOO_MANY = -1  # in place of the count of a morsel that gave more rows than it has
-Pieces = list[tuple[int, int]]
-"""The first row and the number of rows of each piece."""
 
 
 def pieces_of(counts: Array, unit: int) -> Pieces:
@@ -35,7 +37,7 @@ def pieces_of(counts: Array, unit: int) -> Pieces:
     return pieces
 
 
-def close_gaps(array: Array, pieces: Pieces | None, words: int, device: Device, label: str) -> Array:
+def close_gaps(array: Array, pieces: Pieces | None, words: int, device: Device, label: str, workers: int = 1) -> Array:
     """The rows of the pieces one after another, of ``words`` elements each; the array itself where there are no gaps (None).
 
     The caller gives the array up. Where most of it is kept, the pieces move down in it, which touches no new page. A view of an
@@ -51,7 +53,13 @@ def close_gaps(array: Array, pieces: Pieces | None, words: int, device: Device, 
         array.resize(kept, refcheck=False)  # pages behind the rows go back to the system
         return array
     closed = device.empty_spillable(kept, array.dtype, label)
-    np.concatenate([array[start * words : (start + n) * words] for start, n in pieces], out=closed)
+    starts = list(accumulate((n for _, n in pieces), initial=0))
+
+    def copy(lo: int, hi: int) -> None:
+        copied = [array[start * words : (start + n) * words] for start, n in pieces[lo:hi]]
+        np.concatenate(copied, out=closed[starts[lo] * words : starts[hi] * words])
+
+    run_parts(copy, len(pieces), -(-len(pieces) // workers), workers)
     return closed
 
 

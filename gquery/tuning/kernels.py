@@ -63,6 +63,9 @@ class BuiltInKernels(Record):
     filled_rows: int = number(2**19, "elements", "of an array that one thread fills at once")
     numpy_text_rows: int = number(200_000, "rows", "of text on a host below which NumPy makes its keys")
     arrow_text_rows: int = number(200_000, "rows", "of text up to which Arrow finds the extremes")
+    prefetched_texts: int = number(
+        32, "texts", "ahead of the one that is copied, whose memory is asked for", "2026-11-27: many groups on two cores"
+    )
     text_slice: int = number(2**24, "rows", "of text between two looks at whether the query is interrupted")
 
 

@@ -3,8 +3,10 @@ else's and most of it is kept, else in a copy."""
 
 from __future__ import annotations
 
+import ctypes
 import random
 from functools import cache
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -14,8 +16,10 @@ import pytest
 import gquery
 from gquery import tuning
 from gquery.device.device import Device, cpu_device
+from gquery.kernels.builtin import gathers
+from gquery.kernels.builtin.gathers import Pieces
 from gquery.operators import pieces as closing
-from gquery.operators.pieces import Pieces, close_gaps
+from gquery.operators.pieces import close_gaps
 from tests.support.harness import assert_same
 from tests.support.tuned import Tune
 
@@ -43,6 +47,26 @@ def test_rows_of_pieces(dtype: str, words: int, share: float, tune: Tune) -> Non
             found = close_gaps(given, pieces, words, cpu_device(), "")
             assert found.tolist() == wanted and found.dtype == values.dtype
             assert given is found or np.array_equal(given, values), "what is not closed in place stays as it was"
+
+
+@pytest.mark.parametrize("interpreted", [0, 2**40])
+@pytest.mark.parametrize("workers", [1, 3])
+def test_texts_of_pieces(workers: int, interpreted: int, tune: Tune) -> None:
+    """They are copied out of the gaps, whether few pieces are large or many are small."""
+    tune(tuning.built_in_kernels, interpreted_rows=interpreted, compiled_after=interpreted)
+    rng = random.Random(workers)
+    for rows in (1, 17, 3_000, 300_000 if not interpreted else 50):
+        letters = np.frombuffer(rng.randbytes(rows + 40), np.uint8)
+        views = np.zeros(2 * rows, np.int64)
+        views[::2] = letters.ctypes.data + np.array(rng.sample(range(rows), rows))
+        views[1::2] = np.array(rng.choices((0, 0, 1, 7, 8, 17, 40), k=rows))
+        for pieces in (random_pieces(rng, rows), [(0, rows)], None, []):
+            device = cpu_device() if rng.random() < 0.5 else Device("cpu", memory_limit=1 << 30)
+            offsets, characters = gathers.gather_strings(views, workers, device, pieces)
+            chosen = [views[2 * a : 2 * (a + n)].reshape(-1, 2) for a, n in ([(0, rows)] if pieces is None else pieces)]
+            wanted = [ctypes.string_at(*v) for v in np.concatenate([*chosen, views[:0].reshape(-1, 2)]).tolist()]
+            assert characters.tobytes() == b"".join(wanted)
+            assert offsets.tolist() == [0, *accumulate(map(len, wanted))]
 
 
 def test_most_of_an_array_stays_in_it() -> None:

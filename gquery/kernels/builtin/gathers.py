@@ -7,16 +7,24 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from itertools import accumulate
 
 import numpy as np
 
+from gquery import tuning
 from gquery.columns.table import ColumnData, ColumnStatistics
 from gquery.device.array import READ_AHEAD, Array, ElementDType
 from gquery.device.buffer import Buffer
-from gquery.device.device import Device
+from gquery.device.device import Device, cpu_device
 from gquery.expression.types import PhysicalType
-from gquery.kernels.builtin.define import address, builtin_kernel, is_interpreted, launch, namespace
+from gquery.kernels.builtin.define import PART, address, builtin_kernel, is_interpreted, launch, namespace
 from gquery.kernels.readback import read_count
+from gquery.kernels.targets import get_target
+from gquery.kernels.targets.base import arguments_of
+from gquery.kernels.targets.morsels import run_parts
+
+Pieces = list[tuple[int, int]]
+"""The first row and the number of rows of each piece."""
 
 
 def _nth(row: str, words: int, word: int) -> str:
@@ -73,13 +81,31 @@ _COPY = builtin_kernel("views:*i64 offsets:*i64 characters:i64",
                 "copy_bytes(str_address(s), add_i64(characters, i64(offsets[i])), str_bytes(s))")  # fmt: skip
 
 
-def gather_strings(views: Array, workers: int = 1, device: Device | None = None) -> tuple[Array, Array]:
+_APPEND = builtin_kernel(
+    "views:*i64 offsets:*i64 characters:i64 start:i64",
+    "s = view(views, i64(i))",
+    f"ahead = view(views, min_i64(add_i64(i64(i), {tuning.built_in_kernels.prefetched_texts}), sub_i64(i64(hi), 1)))",
+    "prefetch_text(str_address(ahead))",  # texts of looked up rows lie anywhere
+    "copy_bytes(str_address(s), add_i64(characters, end), str_bytes(s))",
+    "end = add_i64(end, str_bytes(s))",
+    "store_i64(offsets, add_i64(i64(i), 1), end)",
+    prologue=("end = start",),
+)
+
+
+def gather_strings(
+    views: Array, workers: int = 1, device: Device | None = None, pieces: Pieces | None = None
+) -> tuple[Array, Array]:
     """The strings of (address, length) pairs one after another: int64 offsets and their bytes; on a CPU ``device`` under a limit
-    in files if they would leave too little memory."""
+    in files if they would leave too little memory. ``pieces``: of these rows alone, on a CPU."""
     xp = namespace(views)
+    rows = views.size // 2 if pieces is None else sum(n for _, n in pieces)
+    if xp is np and not is_interpreted(_COPY.kernel, rows):
+        return _strings_of_pieces(views, [(0, rows)] if pieces is None else pieces, workers, device)
+    if pieces is not None:
+        views = concatenated([views[2 * first : 2 * (first + n)] for first, n in pieces] or [views[:0]])
     is_counted = device is not None and device.is_counted
     make = device.empty_spillable if device is not None and is_counted else xp.empty
-    rows = views.size // 2
     if is_counted:
         offsets = make(rows + 1, np.int64)
         offsets[0] = 0
@@ -88,18 +114,51 @@ def gather_strings(views: Array, workers: int = 1, device: Device | None = None)
     xp.cumsum(views[1::2], out=offsets[1:])
     total = read_count(offsets[-1:]).bound
     characters = make(total + READ_AHEAD, np.uint8)[:total]
-    if xp is np and is_interpreted(_COPY.kernel, rows):
+    if xp is np:
         characters[:] = np.frombuffer(
             b"".join(map(ctypes.string_at, views[::2].tolist(), views[1::2].tolist())), np.uint8
         )
     elif characters.size:
-        launch(_COPY, rows, views, views, offsets, address(characters), workers=workers)
+        launch(_COPY, rows, views, views, offsets, address(characters))
     return offsets, characters
 
 
-def gather_views(column: ColumnData, device: Device, workers: int = 1) -> ColumnData:
-    """A column of views as offsets and characters of its own."""
-    strings = gather_strings(column.data.on(device), workers, device)
+def _strings_of_pieces(views: Array, pieces: Pieces, workers: int, device: Device | None) -> tuple[Array, Array]:
+    """The same on a CPU: threads add up the lengths of a part each, and then write its offsets and copy its strings at once."""
+    device = device or cpu_device()
+    parts, rows = [], 0  # the first row, that behind the last, and the row of the result
+    for first, n in pieces:
+        for low in range(first, first + n, PART):
+            high = min(low + PART, first + n)
+            parts.append((low, high, rows))
+            rows += high - low
+    lengths = views[1::2]
+    at_once = max(1, -(-PART * len(parts) // max(rows, 1)))  # parts of many pieces are small
+
+    def add(lo: int, hi: int) -> list[int]:
+        return [int(lengths[low:high].sum()) for low, high, _ in parts[lo:hi]]
+
+    sizes = [n for some in run_parts(add, len(parts), at_once, workers) for n in some]
+    starts = list(accumulate(sizes, initial=0))
+    offsets = device.empty_spillable(rows + 1, np.int64)
+    offsets[0] = 0
+    characters = device.empty_spillable(starts[-1] + READ_AHEAD, np.uint8)[: starts[-1]]
+    target, kernel = get_target("cpu"), _APPEND.kernel
+    compiled = target.compile(kernel)
+
+    def append(lo: int, hi: int) -> None:
+        for k in range(lo, hi):
+            low, high, row = parts[k]
+            given = (views[2 * low :], offsets[row:], address(characters), starts[k])
+            target.run(compiled, 0, high - low, arguments_of(target, kernel, given))
+
+    run_parts(append, len(parts), at_once, workers)
+    return offsets, characters
+
+
+def gather_views(column: ColumnData, device: Device, workers: int = 1, pieces: Pieces | None = None) -> ColumnData:
+    """A column of views, whose rows lie in ``pieces`` of its data, as offsets and characters of its own."""
+    strings = gather_strings(column.data.on(device), workers, device, pieces)
     return _plain_text(column, strings, column.validity, column.statistics, device)
 
 

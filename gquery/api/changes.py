@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gquery.api.plan_cache import Parameters, PreparedPlan
 from gquery.api.planning import Plans
-from gquery.errors import Error, IntegrityError
+from gquery.errors import CatalogError, Error, IntegrityError
 from gquery.runtime.recent import Recent
 
 if TYPE_CHECKING:
@@ -16,17 +16,28 @@ if TYPE_CHECKING:
     from gquery.columns.table import Table, TableSource
     from gquery.io.column_cache import ColumnCache
     from gquery.io.made_table import MadeTable
+    from gquery.sql.catalog import Noted
     from gquery.sql.constraints import Constraints
-    from gquery.sql.statement import AppendRows, ChangeTable, Returning
+    from gquery.sql.statement import AppendRows, ChangeTable, CreateTable, Returning
 
     Returned = tuple[PreparedPlan, Table]
     """A query of RETURNING, and its rows."""
 
 
+class Creation(NamedTuple):
+    """CREATE TABLE AS with the plan of its query, which holds as long as names mean what they did."""
+
+    statement: CreateTable
+    plan: PreparedPlan
+    noted: Noted
+
+
 class Changes(Plans):
-    """See above. ``_inserts`` has the INSERTs of constants and parameters that ran last, by text, with their rows as values."""
+    """See above. ``_inserts`` has the INSERTs of constants and parameters that ran last, by text, with their rows as values;
+    ``_creations`` has the last tables of queries that were created, by text."""
 
     _cache: ColumnCache
+    _creations: Recent[str, Creation]
     _inserts: Recent[str, tuple[AppendRows, list[tuple[Any, ...]], frozenset[str]]]
 
     def _stored(self, name: str, table: Table) -> MadeTable:
@@ -34,6 +45,46 @@ class Changes(Plans):
         from gquery.io.made_table import MadeTable
 
         return MadeTable(name, table, self._cache, self.settings.narrow)
+
+    def _create(self, statement: CreateTable, text: str | None, params: Parameters, noted: Noted) -> int:
+        """Makes a table; how many rows it has. Its plan is kept for the same ``text``, if that is one statement's, on a CPU."""
+        found = self._catalog.lookup(statement.name)
+        if statement.if_not_exists and found is not None:
+            return 0
+        if not statement.or_replace and found is not None:
+            raise CatalogError(f"table {statement.name!r} already exists; CREATE OR REPLACE TABLE replaces it")
+        made = Creation(statement, self._plan(statement.query), noted)
+        rows = self._created(made)
+        context = self._context()
+        is_plain = self.device.is_cpu and not context.ranks and context.remote is None
+        is_kept = text is not None and not params and is_plain and not made.plan.serves_one_run
+        if text is not None and is_kept and self._catalog.still_has(noted):
+            self._creations[text] = made
+        return rows
+
+    def _created(self, creation: Creation) -> int:
+        name, constraints = creation.statement.name, creation.statement.constraints
+        made = self._stored(name, self.run_plan(creation.plan))
+        self._catalog.register(name, made, constraints=constraints)
+        return made.rows
+
+    def _create_again(self, text: str, params: Parameters) -> int | None:
+        """How many rows a table has that a text makes which was run before; None where that has to be planned."""
+        kept = self._creations.get(text)
+        if kept is None or params or not kept.statement.or_replace or kept.plan.settings != self.settings:
+            return None
+        if kept.plan.has_new_data or not self._catalog.still_has(kept.noted):
+            return None
+        return self._created(kept)
+
+    def _forget_creations(self) -> None:
+        """Forget plans of tables that are others now, which they hold."""
+        kept = list(self._creations.items())
+        if not all(self._catalog.still_has(c.noted) for _, c in kept):
+            self._creations.clear()
+            for text, creation in reversed(kept):
+                if self._catalog.still_has(creation.noted):
+                    self._creations[text] = creation
 
     def _change(self, statement: ChangeTable) -> int | Returned:
         """Puts the rows that a table is to have in place of those that it has; how many are changed or gone, or what RETURNING

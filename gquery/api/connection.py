@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from gquery.columns.table import Table, TableSource
     from gquery.device.device import Device
     from gquery.execution import ExecutionContext
+    from gquery.sql.catalog import Noted
     from gquery.sql.statement import Statement
 
 
@@ -101,6 +102,7 @@ class Connection(Transactions, Frames, Files, Explains, Exceptions):
         storage = Storage(self._unite, self._count_rows)
         self._plans = PlanCache()
         self._inserts = Recent(tuning.memory.plans)
+        self._creations = Recent(tuning.memory.creations)
         self._seeds = Seeds()
         self._templates = Templates()
         self._catalog = Catalog(
@@ -133,9 +135,9 @@ class Connection(Transactions, Frames, Files, Explains, Exceptions):
         kept = self._plans.find(query, params, self.settings)
         if kept is not None and kept.is_current(self._catalog.version):
             return Relation(self, kept, query, params)
-        appended = self._append_again(query, params)
-        if appended is not None:
-            return message(self, {"Count": [appended]})
+        for again in (self._append_again, self._create_again):
+            if (count := again(query, params)) is not None:
+                return message(self, {"Count": [count]})
         with part("plan"):
             question, found = self._from_template(query, params)
         if isinstance(found, PreparedPlan):
@@ -149,6 +151,7 @@ class Connection(Transactions, Frames, Files, Explains, Exceptions):
         self, query: str, params: Parameters, question: Question | None, reason: str, planning: ExitStack
     ) -> Relation:
         """What `sql` gives for a text that nothing kept serves, for this reason; ``planning`` is closed where one runs."""
+        from gquery.sql.catalog import noting
         from gquery.sql.parse import parse
         from gquery.sql.statement import SelectStatement
 
@@ -160,12 +163,13 @@ class Connection(Transactions, Frames, Files, Explains, Exceptions):
         with self._running.one(), part("plan"):
             for parsed in statements:
                 scans, version = self._catalog.scans, self._catalog.version
-                statement, template = self._bind(parsed, params, question if alone else None, reason)
+                with noting() as noted:
+                    statement, template = self._bind(parsed, params, question if alone else None, reason)
                 parsed.release()
                 is_kept = alone and self._catalog.scans == scans  # variables of the caller are another's tomorrow
                 if not isinstance(statement, SelectStatement):
                     planning.close()
-                result = self._statement(statement, query if is_kept else None, params, version, template)
+                result = self._statement(statement, query if is_kept else None, params, version, noted, template)
                 self._read_variables(result)
         return result
 
@@ -176,10 +180,16 @@ class Connection(Transactions, Frames, Files, Explains, Exceptions):
         return made
 
     def _statement(
-        self, statement: Statement, text: str | None, params: Parameters, version: int, template: Template | None = None
+        self,
+        statement: Statement,
+        text: str | None,
+        params: Parameters,
+        version: int,
+        noted: Noted,
+        template: Template | None = None,
     ) -> Relation:
         """Runs a statement; a SELECT is planned only. ``text`` is the SQL of a statement that stands alone, ``version`` the
-        catalog's from before it was bound: another thread may change a table meanwhile."""
+        catalog's from before it was bound, ``noted`` what its names meant: another thread may change a table meanwhile."""
         from gquery.api.relation import Relation, message
         from gquery.sql import statement as st
         from gquery.sql.catalog import View
@@ -193,14 +203,8 @@ class Connection(Transactions, Frames, Files, Explains, Exceptions):
                     if template is not None:
                         self._templates.keep(template, prepared)
                 return Relation(self, prepared, text, params)
-            case st.CreateTable(name, query, or_replace, if_not_exists, constraints):
-                if if_not_exists and self._catalog.lookup(name) is not None:
-                    return message(self, {"Count": [0]})
-                if not or_replace and self._catalog.lookup(name) is not None:
-                    raise CatalogError(f"table {name!r} already exists; CREATE OR REPLACE TABLE replaces it")
-                made = self._stored(name, self.run_plan(self._plan(query)))
-                self._catalog.register(name, made, constraints=constraints)
-                return message(self, {"Count": [made.rows]})
+            case st.CreateTable():
+                return message(self, {"Count": [self._create(statement, text, params, noted)]})
             case st.ChangeTable():
                 return self._told(self._change(statement))
             case st.AlterTable() | st.RenameTable() | st.Transaction():
@@ -304,6 +308,7 @@ class Connection(Transactions, Frames, Files, Explains, Exceptions):
             if self._cluster is not None:
                 self._cluster.close()
             self._plans.clear()
+            self._creations.clear()
             self._templates.clear()
             self._files.clear()
 
@@ -320,6 +325,7 @@ class Connection(Transactions, Frames, Files, Explains, Exceptions):
         """Forget what was planned over tables that are others now: a plan holds the tables that it reads."""
         self._plans.forget(version)
         self._templates.forget(version)
+        self._forget_creations()
 
     def _check_open(self) -> None:
         if self._closed:

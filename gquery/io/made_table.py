@@ -37,7 +37,7 @@ class MadeTable(TableStore):
         self._counts = device is not None and device.keeps_columns
         if self._counts:
             self._keep(range(len(table.columns)))
-        if table.rows * len(table.columns) < tuning.encoding.one_thread:
+        if self._is_small(len(table.columns)):
             self.load(range(len(table.columns)))
 
     def __del__(self) -> None:
@@ -61,13 +61,17 @@ class MadeTable(TableStore):
             columns = tuple(self.table.columns[f] for f in fields)
         return Table(Schema(tuple(self.schema.fields[f] for f in fields)), columns, self.rows)
 
+    def _is_small(self, fields: int) -> bool:
+        """Whether so many fields take one thread no longer than it takes to start others."""
+        return self.rows * fields < tuning.encoding.one_thread
+
     def _look_over(self, fields: Sequence[int]) -> None:
         columns = list(self.table.columns)
 
         def look(field: int) -> None:
             columns[field] = looked_over(columns[field], self.schema.fields[field], self._narrow)
 
-        run_all([partial(look, f) for f in fields], self._cache.workers)
+        run_all([partial(look, f) for f in fields], 1 if self._is_small(len(fields)) else self._cache.workers)
         self.table = Table(self.schema, tuple(columns), self.rows)
         self._looked_over |= set(fields)
         if self._counts:

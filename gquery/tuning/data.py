@@ -18,6 +18,7 @@ _SELECTED = "2026-11-24: rows that a filter keeps are all that is read under a m
 _LIMITS = "2026-11-23: a memory limit of 100 MB at SF1 from Parquet"
 _INSERTS = "2026-11-24: 10,000 INSERTs of one row each"
 _KEPT = "2026-11-27: memory of large arrays is kept for some seconds"
+_CREATED = "2026-11-27: CREATE OR REPLACE TABLE AS keeps its plan"
 _BEING_RIGHT = "2026-11-22: what being right costs"
 
 
@@ -232,6 +233,9 @@ class Memory(Record):
     disk_share: float = number(0.9, "share of the free disk", "that files of arrays may take where no limit is set")
     written_bytes: int = number(1 << 20, "bytes", "written at once to a file whose room cannot be asked for")
     plans: int = number(256, "plans", "that a connection keeps")
+    creations: int = number(
+        16, "plans", "of CREATE TABLE AS that a connection keeps: each change of a table looks at all of them", _CREATED
+    )
     templates: int = number(
         8, "plans", "of texts of one shape that a connection keeps, whose constants decide otherwise"
     )

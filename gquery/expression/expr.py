@@ -12,11 +12,10 @@ it), so nested ones are graphs whose trees double in size at each level: what go
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import fields
+from collections.abc import Callable
 from itertools import count
 from operator import is_
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, get_args
 
 from gquery.expression.exact import exact
 from gquery.expression.frozen import frozen
@@ -30,27 +29,19 @@ _ids = count(1)
 
 
 class _Node:
-    """Room for what is remembered of an expression: places without a value until somebody asks."""
+    """Room for what is remembered of an expression: None until somebody asks."""
 
-    __slots__ = (
+    __slots__ = REMEMBERED = (
         "memo_columns", "memo_flags", "memo_hash", "memo_nullable", "memo_subqueries", "memo_twin", "memo_values",
     )  # fmt: skip
 
-    memo_hash: int
-    memo_nullable: bool
-    memo_values: tuple[Any, ...]  # of an IN list without slots
-    memo_twin: Expr  # an equal node, which stands for both where they are compared again
-    memo_columns: frozenset[int]  # by `planner.logical.tree.used_columns`
-    memo_flags: frozenset[tuple[int, bool]] | None  # by `planner.rules.refresh_nullability`
-    memo_subqueries: tuple[ScalarSubquery | Exists | InSubquery, ...]  # by `planner.logical.tree.subqueries`
-
-    def __getstate__(self) -> list[object]:
-        """The fields alone: what is remembered holds in this process, where hashes of text are what they are here."""
-        return [getattr(self, f.name) for f in fields(cast(Any, self))]
-
-    def __setstate__(self, state: Sequence[object]) -> None:
-        for f, value in zip(fields(cast(Any, self)), state, strict=True):
-            setattr(self, f.name, value)
+    memo_hash: int | None
+    memo_nullable: bool | None
+    memo_values: tuple[Any, ...] | None  # of an IN list without slots
+    memo_twin: Expr | None  # an equal node, which stands for both where they are compared again
+    memo_columns: frozenset[int] | None  # by `planner.logical.tree.used_columns`
+    memo_flags: frozenset[tuple[int, bool]] | bool | None  # False for none, by `planner.rules.refresh_nullability`
+    memo_subqueries: tuple[ScalarSubquery | Exists | InSubquery, ...] | None  # by `planner.logical.tree.subqueries`
 
 
 class _Truth(_Node):
@@ -232,13 +223,12 @@ class In(_OfOne, _Truth):
     @property
     def values(self) -> tuple[Any, ...]:
         """The physical values of the items, each looked at."""
-        try:
+        if self.memo_values is not None:
             return self.memo_values
-        except AttributeError:
-            values = tuple([x.value for x in self.items])
-            if all(type(x) is Literal for x in self.items):
-                self.memo_values = values
-            return values
+        values = tuple([x.value for x in self.items])
+        if all(type(x) is Literal for x in self.items):
+            self.memo_values = values
+        return values
 
     @property
     def nullable(self) -> bool:
@@ -329,9 +319,8 @@ def _remembering_hash(generated: Callable[[Any], int]) -> Callable[[Any], int]:
     """The hash, which is made of those of a node's children, computed once."""
 
     def remembered(self: Any) -> int:
-        try:
-            found: int = self.memo_hash
-        except AttributeError:
+        found: int | None = self.memo_hash
+        if found is None:
             found = self.memo_hash = generated(self)
         return found
 
@@ -342,9 +331,8 @@ def _remembering_nullable(generated: Callable[[Any], bool]) -> Callable[[Any], b
     """The same for whether a node may be NULL."""
 
     def remembered(self: Any) -> bool:
-        try:
-            found: bool = self.memo_nullable
-        except AttributeError:
+        found: bool | None = self.memo_nullable
+        if found is None:
             found = self.memo_nullable = generated(self)
         return found
 
@@ -374,11 +362,9 @@ def _comparing(generated: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any
 
 def _twin(e: Any) -> Any:
     """The node that stands for all that were found equal to ``e``."""
-    try:
-        while True:
-            e = e.memo_twin
-    except AttributeError:
-        return e
+    while e.memo_twin is not None:
+        e = e.memo_twin
+    return e
 
 
 for _kind in get_args(Expr):

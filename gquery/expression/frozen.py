@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import field, fields
 from typing import Any, TypeVar, cast, dataclass_transform
 
-from gquery.runtime.records import dataclass
+from gquery.runtime.records import dataclass, remembered_by
 
 T = TypeVar("T")
 
@@ -21,6 +21,8 @@ def _fields_of(record: Any) -> list[Any]:
 def _set_fields(record: Any, values: list[Any]) -> None:
     for f, value in zip(fields(record), values, strict=True):
         setattr(record, f.name, value)
+    for name in remembered_by(type(record)):
+        setattr(record, name, None)
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))

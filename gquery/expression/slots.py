@@ -220,11 +220,9 @@ class SlotLiteral(Literal):
         return True
 
     def __hash__(self) -> int:
-        try:
-            return self.memo_hash
-        except AttributeError:
+        if self.memo_hash is None:
             self.memo_hash = hash(Literal(self._raw, self.dtype))
-            return self.memo_hash
+        return self.memo_hash
 
     def __repr__(self) -> str:
         return f"SlotLiteral({self._raw!r}, {self.dtype}, {self.key!r})"

@@ -97,12 +97,11 @@ def walk(e: Expr) -> Iterator[Expr]:
 
 def columns_of(e: Expr) -> frozenset[int]:
     """Ids of the columns in an expression without subqueries, whose plans are not read here."""
-    try:
-        return e.memo_columns
-    except AttributeError:
+    used = e.memo_columns
+    if used is None:
         used = frozenset([e.id]) if isinstance(e, Column) else frozenset[int]().union(*map(columns_of, e.children))
         e.memo_columns = used
-        return used
+    return used
 
 
 def pinned(e: Expr) -> Expr:

@@ -20,11 +20,11 @@ from gquery.kernels import ir
 
 
 class _Remembering:
-    """Room for what `ValueProperties` is asked for again and again: a place without a value until then."""
+    """Room for what `ValueProperties` is asked for again and again: None until then."""
 
-    __slots__ = ("memo_register",)
+    __slots__ = REMEMBERED = ("memo_register",)
 
-    memo_register: Register
+    memo_register: Register | None
 
 
 @frozen
@@ -43,12 +43,11 @@ class ValueProperties(_Remembering):
     @property
     def register(self) -> Register:
         """The register class that holds the value in generated code."""
-        try:
-            return self.memo_register
-        except AttributeError:
+        found = self.memo_register
+        if found is None:
             found = Register.I64 if self.dictionary is not None else register_for(self.dtype, self.bounds)
             self.memo_register = found
-            return found
+        return found
 
     @property
     def physical_type(self) -> PhysicalType:

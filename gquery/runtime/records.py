@@ -165,6 +165,13 @@ def _arguments_of(cls: type) -> _Arguments:
     return found
 
 
+def remembered_by(cls: type) -> tuple[str, ...]:
+    """What a class calls ``REMEMBERED``: names beside its fields, for what is found out about an object later. They are None when
+    it is made, since to ask for a slot without a value raises an error, which takes as long as ten assignments."""
+    names: tuple[str, ...] = getattr(cls, "REMEMBERED", ())
+    return names
+
+
 def _later(owner: list[type], name: str, frozen: bool) -> Callable[..., Any]:
     """A method that has the true one made, and put in its place where nobody has put another there, such as one that remembers
     what this one gives. ``owner`` has the class, once that is made."""
@@ -221,6 +228,8 @@ def _fill(
     put = object.__setattr__ if frozen else setattr
     for name, value in values:
         put(record, name, value)
+    for name in remembered_by(type(record)):
+        put(record, name, None)
     if hasattr(record, "__post_init__"):
         record.__post_init__()
     return True
@@ -285,6 +294,8 @@ def _init(cls: type, frozen: bool) -> Any:
         if f.init:
             (named if f.kw_only else plain).append(f.name + default)
         lines.append(f"set_field(self, {f.name!r}, {value})" if frozen else f"self.{f.name} = {value}")
+    if names := remembered_by(cls):
+        lines.append(f"{' = '.join(f'self.{name}' for name in names)} = None")
     if hasattr(cls, "__post_init__"):
         lines.append("self.__post_init__()")
     parameters = ", ".join([*plain, *(["*", *named] if named else [])])

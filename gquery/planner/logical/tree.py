@@ -208,15 +208,14 @@ def walk(plan: Plan) -> Iterator[Plan]:
 
 def subqueries(e: Expr) -> tuple[Subquery, ...]:
     """The subquery expressions in ``e``, outermost first, each once."""
-    try:
-        return e.memo_subqueries
-    except AttributeError:
-        own: tuple[Subquery, ...] = (e,) if isinstance(e, Subquery) else ()
-        for k in e.children:
-            if more := subqueries(k):
-                own = tuple({id(s): s for s in (*own, *more)}.values()) if own else more
-        e.memo_subqueries = own
-        return own
+    if (known := e.memo_subqueries) is not None:
+        return known
+    own: tuple[Subquery, ...] = (e,) if isinstance(e, Subquery) else ()
+    for k in e.children:
+        if more := subqueries(k):
+            own = tuple({id(s): s for s in (*own, *more)}.values()) if own else more
+    e.memo_subqueries = own
+    return own
 
 
 def has_subquery(e: Expr) -> bool:
@@ -239,18 +238,17 @@ _NO_COLUMNS: frozenset[int] = frozenset()
 
 def used_columns(e: Expr) -> frozenset[int]:
     """Ids of the columns that an expression reads, with those that its subqueries' plans read and do not make."""
-    try:
-        return e.memo_columns
-    except AttributeError:
-        if isinstance(e, Column):
-            used = frozenset((e.id,))
-        else:
-            used = free_columns(e.plan) if isinstance(e, Subquery) else _NO_COLUMNS
-            for k in e.children:
-                more = used_columns(k)
-                used = used | more if used and more else used or more
-        e.memo_columns = used
-        return used
+    if (known := e.memo_columns) is not None:
+        return known
+    if isinstance(e, Column):
+        used = frozenset((e.id,))
+    else:
+        used = free_columns(e.plan) if isinstance(e, Subquery) else _NO_COLUMNS
+        for k in e.children:
+            more = used_columns(k)
+            used = used | more if used and more else used or more
+    e.memo_columns = used
+    return used
 
 
 def column_ids(plan: Plan) -> frozenset[int]:

@@ -167,11 +167,11 @@ def _is_current(e: Expr, known: Columns) -> bool:
 def _flags(e: Expr) -> frozenset[tuple[int, bool]] | None:
     """The columns that ``e`` reads, each with its flag; None where a call's flag is not what follows from its arguments, or
     where there is a subquery. Remembered: most expressions go through the rule twice, and into others between."""
-    try:
-        return e.memo_flags
-    except AttributeError:
-        e.memo_flags = found = _found_flags(e)
-        return found
+    if (known := e.memo_flags) is not None:
+        return None if isinstance(known, bool) else known
+    found = _found_flags(e)
+    e.memo_flags = False if found is None else found
+    return found
 
 
 def _found_flags(e: Expr) -> frozenset[tuple[int, bool]] | None:

@@ -32,12 +32,17 @@ from gquery.sql.order_keys import check_key, sort_key
 from gquery.sql.parse import located
 
 
+def _over_rows(e: Expr, _: exp.Expr) -> Expr:
+    """An expression of a query without groups."""
+    return e
+
+
 class Windows:
     """The window functions of one SELECT. ``lift`` turns an expression over rows into one over groups, in a grouped query."""
 
     def __init__(self, sql: str, definitions: Iterable[exp.Expr]) -> None:
         self.sql = sql
-        self.lift: Callable[[Expr, exp.Expr], Expr] = lambda e, _: e
+        self.lift: Callable[[Expr, exp.Expr], Expr] = _over_rows
         self.definitions = self._named(definitions)
         self._nodes: dict[Hashable, tuple[tuple[Expr, ...], tuple[SortKey, ...]]] = {}
         self._calls: dict[Hashable, list[tuple[Column, WindowCall]]] = {}
@@ -53,7 +58,9 @@ class Windows:
         return self.unnested.column(self.lift(e, node), "unnest")
 
     def plan(self, plan: Plan) -> Plan:
-        """A plan with the columns of all calls; windows without an order, which need none, come first."""
+        """A plan with the columns of all calls, behind which none is bound; windows without an order, which need none, come
+        first."""
+        self.lift = _over_rows  # it holds who holds this, and all is bound
         for key, (partition, order) in sorted(self._nodes.items(), key=lambda node: bool(node[1][1])):
             plan = Window(plan, partition, order, tuple(self._calls[key]))
         return plan

@@ -50,7 +50,7 @@ def test_nothing_remembered_goes_into_another_process() -> None:
     e = _equal(new_column("a", INTEGER), Literal("text", INTEGER))
     hash(e), used_columns(e), subqueries(e)
     other = pickle.loads(pickle.dumps(e))
-    assert not any(hasattr(other, name) for name in ("memo_hash", "memo_columns", "memo_subqueries"))
+    assert all(getattr(other, name) is None for name in type(other).REMEMBERED)
     assert other == e
 
 

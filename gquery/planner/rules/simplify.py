@@ -86,18 +86,22 @@ def simplify_expr(e: Expr, evaluate: Evaluate | None = None) -> Expr:
             case Case():
                 return _case(x)
             case In(arg=arg, items=items) if len(items) == 1:
-                return one(Call("eq", (arg, items[0]), BOOLEAN, arg.nullable))
+                return _folded_comparison(Call("eq", (arg, items[0]), BOOLEAN, arg.nullable), evaluate)
             case Cast(arg=arg, dtype=dtype) if arg.dtype == dtype:
                 return arg
             case Call() if x.function in _FLIPPED and len(x.args) == 2:
-                x = _comparison(x)
-                return folded(x, evaluate) if isinstance(x, Call) else x
+                return _folded_comparison(x, evaluate)
             case Call() | Cast():
                 return folded(x, evaluate)
             case _:
                 return x
 
     return transform(e, one)
+
+
+def _folded_comparison(call: Call, evaluate: Evaluate | None) -> Expr:
+    made = _comparison(call)
+    return folded(made, evaluate) if isinstance(made, Call) else made
 
 
 def _not(e: Expr, arg: Expr) -> Expr:

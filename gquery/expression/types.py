@@ -73,6 +73,21 @@ INTEGER_BOUNDS = {
 }
 
 
+_NUMBERS = (*INTEGER_BOUNDS, Kind.DECIMAL, Kind.REAL, Kind.DOUBLE)
+_NESTED = (Kind.LIST, Kind.STRUCT, Kind.MAP)
+_KINDS: dict[str, tuple[Kind, ...]] = {
+    "is_integer": tuple(INTEGER_BOUNDS), "is_decimal": (Kind.DECIMAL,), "is_float": (Kind.REAL, Kind.DOUBLE),
+    "is_numeric": _NUMBERS, "is_temporal": (Kind.DATE, Kind.TIMESTAMP), "is_string": (Kind.VARCHAR,),
+    "is_nested": _NESTED, "is_opaque": (Kind.OPAQUE, *_NESTED), "is_list": (Kind.LIST,), "is_struct": (Kind.STRUCT,),
+    "is_exact": (*INTEGER_BOUNDS, Kind.DECIMAL, Kind.DATE, Kind.TIMESTAMP, Kind.BOOLEAN, Kind.TIMESTAMPTZ, Kind.INTERVAL),
+}  # fmt: skip
+"""What is said of a type by its kind alone."""
+
+
+def _said() -> Any:
+    return field(init=False, repr=False, compare=False)
+
+
 @dataclass(frozen=True, slots=True)
 class DType:
     """A logical type. ``precision`` and ``scale`` belong to DECIMAL alone (1 <= precision <= 38, 0 <= scale <= precision),
@@ -88,6 +103,24 @@ class DType:
     zone: str = field(default="", compare=False, repr=False)
     element: DType | None = field(default=None, compare=False, repr=False)
     fields: tuple[tuple[str, DType], ...] = field(default=(), compare=False, repr=False)
+    # What is asked of types again and again. ``is_opaque``: carried as numbers of Arrow values, which kernels move and do not
+    # look at; ``is_nested``: of other values, which functions on the host look into, compared by keys (`functions.nested_keys`);
+    # ``is_exact``: held as an integer, so that bounds apply.
+    is_integer: bool = _said()
+    is_decimal: bool = _said()
+    is_float: bool = _said()
+    is_numeric: bool = _said()
+    is_temporal: bool = _said()  # DATE, TIMESTAMP
+    is_string: bool = _said()
+    is_nested: bool = _said()
+    is_opaque: bool = _said()
+    is_list: bool = _said()
+    is_struct: bool = _said()
+    is_exact: bool = _said()
+
+    def __post_init__(self) -> None:
+        for name, kinds in _KINDS.items():
+            object.__setattr__(self, name, self.kind in kinds)
 
     def __eq__(self, other: object) -> bool:
         if self is other:  # most types are constants of this module
@@ -102,58 +135,6 @@ class DType:
             return f"DECIMAL({self.precision},{self.scale})"
         return self.name or self.kind.value
 
-    @property
-    def is_integer(self) -> bool:
-        return self.kind in INTEGER_BOUNDS
-
-    @property
-    def is_decimal(self) -> bool:
-        return self.kind is Kind.DECIMAL
-
-    @property
-    def is_float(self) -> bool:
-        return self.kind in (Kind.REAL, Kind.DOUBLE)
-
-    @property
-    def is_numeric(self) -> bool:
-        return self.is_integer or self.is_decimal or self.is_float
-
-    @property
-    def is_temporal(self) -> bool:
-        return self.kind in (Kind.DATE, Kind.TIMESTAMP)
-
-    @property
-    def is_string(self) -> bool:
-        return self.kind is Kind.VARCHAR
-
-    @property
-    def is_opaque(self) -> bool:
-        """Carried as numbers of Arrow values: kernels move them and do not look at the values."""
-        return self.kind is Kind.OPAQUE or self.kind in _NESTED
-
-    @property
-    def is_list(self) -> bool:
-        """Of values that functions on the host look at; ``element`` is their type."""
-        return self.kind is Kind.LIST
-
-    @property
-    def is_nested(self) -> bool:
-        """Of other values, which functions on the host look into: compared by keys (`functions.nested_keys`)."""
-        return self.kind in _NESTED
-
-    @property
-    def is_struct(self) -> bool:
-        """Of named values; ``fields`` are their names and types."""
-        return self.kind is Kind.STRUCT
-
-    @property
-    def is_exact(self) -> bool:
-        """Held as an integer (so that bounds apply): integers, decimals, booleans, dates, timestamps, intervals."""
-        return self.is_integer or self.is_decimal or self.is_temporal or self.kind in _OTHER_EXACT
-
-
-_NESTED = (Kind.LIST, Kind.STRUCT, Kind.MAP)
-_OTHER_EXACT = (Kind.BOOLEAN, Kind.TIMESTAMPTZ, Kind.INTERVAL)
 NULL = DType(Kind.NULL)
 BOOLEAN = DType(Kind.BOOLEAN)
 TINYINT = DType(Kind.TINYINT)
@@ -173,6 +154,7 @@ INTERVAL = DType(Kind.INTERVAL)
 VARCHAR = DType(Kind.VARCHAR)
 
 
+@cache
 def decimal(precision: int, scale: int) -> DType:
     """DECIMAL(precision, scale).
 

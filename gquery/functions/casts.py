@@ -34,7 +34,7 @@ from gquery.functions.texts import text_of, value_of
 
 def castable(source: DType, target: DType) -> bool:
     """Whether CAST takes a value of ``source`` to ``target`` (it may still fail on some value)."""
-    if source == target or source.kind is Kind.NULL:
+    if source == target or source.kind is Kind.NULL or (source.is_numeric and target.is_numeric):
         return True
     if source.is_nested and target.is_nested:
         return source.kind is target.kind and _castable_inside(source, target)

@@ -65,6 +65,7 @@ def _statement(parsed: Parsed, catalog: Catalog, parameters: Parameters, slots: 
     tree = parsed.tree
     is_view = isinstance(tree, exp.Create) and tree.kind == "VIEW"  # lives longer than its creator's variables
     binder = QueryScopes(parsed.sql, catalog.stored() if is_view else catalog, parameters, slots)
+    binder.has_columns = not parsed.read or any(type(n) is exp.Columns for n in parsed.read)
     if isinstance(parsed.reading, Reading) and parsed.reading.form is not None:
         from gquery.sql.bind_changes import CHANGES, changed
 

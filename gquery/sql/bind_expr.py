@@ -232,12 +232,12 @@ class ExprBinder(SubqueryBinder):
             return chosen
         if isinstance(this, exp.Star):
             raise BindError("* cannot stand here")
-        # names as they stand in the tree: `Expr.name` takes five calls
         name = this.args["this"] if type(this) is exp.Identifier else node.name
-        table = (of.args["this"] if type(of) is exp.Identifier else node.table) or None
+        table = None if of is None else (of.args["this"] if type(of) is exp.Identifier else node.table) or None
         has_schema = node.args.get("db") is not None
-        if of is not None and (has_schema or self.scope.search(name, table) is None):
-            if (found := of_column(node, self.scope)) is not None:
+        if of is not None:
+            found = None if has_schema else self.scope.search(name, table)
+            if found is not None or (found := of_column(node, self.scope)) is not None:
                 return found
         if has_schema:
             self._check_schema(node)
@@ -349,15 +349,14 @@ class ExprBinder(SubqueryBinder):
             else:
                 test = self._truth(branch.this)
             branches.append((test, self.bind(branch.args["true"])))
-        default = node.args.get("default")
-        return case(branches, self.bind(default) if default is not None else None)
+        return case(branches, self.bind(default) if (default := node.args.get("default")) is not None else None)
 
     # ---- aggregates --------------------------------------------------------------------------------------------------
 
     def _check_own(self, name: str, bound: Sequence[Expr]) -> None:
         """An aggregate of which all columns are an outer query's belongs to that query, in SQL; that is refused."""
         used = {x.id for e in bound for x in walk(e) if isinstance(x, Column)}
-        if used and self.scope.parent is not None and used.isdisjoint(self.scope.own_ids()):
+        if used and used.isdisjoint(self.scope.own_ids()):
             raise NotSupportedError(f"not supported: {name} in a subquery over columns of the query around it alone")
 
     def _grouping(self, args: Sequence[exp.Expr]) -> Expr:
@@ -382,7 +381,8 @@ class ExprBinder(SubqueryBinder):
             order = [sort_key(binder.bind(o.this), o, self.query.sql) for o in _keys(said.order)]
         finally:
             self.scope.grouped = grouped
-        self._check_own(name, bound)
+        if self.scope.parent is not None:
+            self._check_own(name, bound)
         if said.distinct and any(k.expr not in bound for k in order):
             raise BindError(f"{name}(DISTINCT ...) can only be ordered by its arguments")
         if name == "count" and not said.distinct and len(bound) == 1 and never_null(bound[0]):

@@ -118,7 +118,9 @@ class GroupedScope:
         """The key that is written the same way: needed for keys with subqueries, which are never equal when bound, and for those
         that GROUPING names, which are ``of_columns`` too."""
         for key, column in reversed(self._written):
-            if key is node or (key == node and (of_columns or not isinstance(node, exp.Column))):
+            if key is node or (
+                type(key) is type(node) and (of_columns or not isinstance(node, exp.Column)) and key == node
+            ):
                 return column
         return None
 

@@ -52,6 +52,7 @@ class QueryScopes:
     ) -> None:
         """``slots``: where constants were cut out of the text. ``around``: what binds the query in which this one is a view."""
         self.sql, self.catalog, self.parameters, self.slots = sql, catalog, parameters, slots
+        self.has_columns = True  # whether COLUMNS may stand in the statement
         self._visible: list[Ctes] = [Ctes()]
         self.asked: list[Query] = [] if around is None else around.asked
         self._views: dict[View, Named] = around._views if around is not None else {}

@@ -106,6 +106,8 @@ class SelectBinder:
 
     def _expanded(self, nodes: Sequence[exp.Expr], named: bool) -> list[exp.Expr]:
         """Expressions, each with COLUMNS as often as that means a column."""
+        if not self.query.has_columns:
+            return list(nodes)
         result: list[exp.Expr] = []
         for node in nodes:
             try:

@@ -15,11 +15,10 @@ _COMPARED = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, 
 
 def collated(node: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
     """Both sides of an operator, as a collation of one of them has them compared."""
-    left, right = node.this, node.args["expression"]
-    if isinstance(node, _COMPARED):
-        for side in (left, right):
-            if isinstance(side, exp.Collate):
-                return _by_collation(left, side), _by_collation(right, side)
+    left, right = node.args["this"], node.args["expression"]
+    for side in (left, right):
+        if type(side) is exp.Collate and isinstance(node, _COMPARED):
+            return _by_collation(left, side), _by_collation(right, side)
     return left, right
 
 

@@ -86,6 +86,7 @@ class Queries(QueryBinder, Protocol):
     """What binds the queries of a statement: `bind_query.QueryScopes`."""
 
     catalog: Catalog
+    has_columns: bool
 
     @property
     def visible(self) -> Ctes: ...

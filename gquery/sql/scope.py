@@ -66,10 +66,12 @@ class Scope:
 
     def search(self, name: str, table: str | None) -> Expr | None:
         """The same; None where there is none."""
-        for scope in self.chain():
+        scope: Scope | None = self
+        while scope is not None:
             found = scope.find(name, table)
             if found is not None:
                 return found if scope is self or scope.grouped is None else scope.grouped(found)
+            scope = scope.parent
         return None
 
     def knows(self, name: str) -> bool:
@@ -79,7 +81,7 @@ class Scope:
     def find(self, name: str, table: str | None) -> Expr | None:
         """The expression that a name means in this scope alone; None for none, BindError for several."""
         low = name.lower()
-        if table is None:
+        if table is None and self.merged:
             merged = next((m for m in self.merged if m.name.lower() == low), None)
             if merged is not None:
                 others = [c for c in self._named(low, None) if c.id not in merged.hides]
@@ -92,12 +94,12 @@ class Scope:
         return found[0] if found else None
 
     def _named(self, low: str, table: str | None) -> list[Column]:
-        return [
-            c
-            for r in self.relations
-            if table is None or r.alias.lower() == table.lower()
-            for c in r.by_name.get(low, ())
-        ]
+        alias = None if table is None else table.lower()
+        found: list[Column] = []
+        for r in self.relations:
+            if (alias is None or r.alias.lower() == alias) and (more := r.by_name.get(low)) is not None:
+                found += more
+        return found
 
     def _ambiguous(self, name: str) -> BindError:
         where = [f"{r.alias}.{name}" for r in self.relations if name.lower() in (n.lower() for n in r.names)]
@@ -144,8 +146,12 @@ class Scope:
 
     def spelling(self, name: str) -> str:
         """A column's name as its table has it; queries may write it in another letter case."""
-        names = (n for s in self.chain() for r in s.relations for n in r.names)
-        return next((n for n in names if n.lower() == name.lower()), name)
+        low = name.lower()
+        for scope in self.chain():
+            for r in scope.relations:
+                if low in r.by_name:
+                    return next(n for n in r.names if n.lower() == low)
+        return name
 
     def own_ids(self) -> set[int]:
         """The ids of the columns of this scope's relations."""

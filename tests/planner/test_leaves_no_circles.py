@@ -1,5 +1,5 @@
-"""What planning leaves behind is freed as it is let go of: objects that hold each other stay until the collector finds them, which
-looks at all that is there."""
+"""What planning leaves behind is freed as it is let go of: objects that hold each other stay until the collector finds them,
+which looks at all that is there."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ DEEP: dict[str, Callable[[int], str]] = {
     "negations": lambda n: "NOT " * n + "(x > 1)",
     "signs": lambda n: "- " * n + "x",
     "casts": lambda n: "CAST(" * (n // 4) + "x" + " AS BIGINT)" * (n // 4),
-    "functions": lambda n: "abs(" * (n // 4) + "x" + ")" * (n // 4),
+    "functions": lambda n: "abs(" * n + "x" + ")" * n,
 }
 
 

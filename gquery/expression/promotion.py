@@ -36,7 +36,7 @@ def common_type(a: DType, b: DType) -> DType | None:
     >>> str(common_type(BIGINT, decimal(15, 2)))
     'DECIMAL(21,2)'
     """
-    if a == b or b.kind is Kind.NULL:
+    if a is b or a == b or b.kind is Kind.NULL:
         return a
     if a.kind is Kind.NULL:
         return b

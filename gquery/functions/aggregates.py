@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from gquery.errors import BindError, did_you_mean
 from gquery.expression.expr import AggregateCall, Expr, SortKey
-from gquery.expression.types import BIGINT, BOOLEAN, DOUBLE, NULL, VARCHAR, DType, Kind, decimal
+from gquery.expression.types import BIGINT, BOOLEAN, DOUBLE, VARCHAR, DType, Kind, decimal
 from gquery.functions import list_counts, moments
 from gquery.functions import ordered_aggregates as ordered
 from gquery.functions.aggregate_record import (
@@ -329,7 +329,7 @@ def aggregate(
     if function is None:
         raise BindError(f"there is no aggregate {name!r}.{did_you_mean(name, AGGREGATES)}")
     function = AGGREGATES[_TAKES_SEVERAL.get((function.name, len(args)), function.name)]
-    args = [cast(a, function.null_type) if a.dtype == NULL else a for a in args]
+    args = [cast(a, function.null_type) if a.dtype.kind is Kind.NULL else a for a in args]
     looked_at = args if distinct or not function.carries else ()
     refuse_opaque(looked_at, f"{name}(DISTINCT)" if distinct else name)
     if distinct and function.repeats_count and not function.tells_by_key:

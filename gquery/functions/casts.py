@@ -18,10 +18,7 @@ from gquery.expression.slots import decided, derived
 from gquery.expression.types import (
     BIGINT,
     BOOLEAN,
-    DATE,
-    DOUBLE,
     INTEGER,
-    TIMESTAMP,
     VARCHAR,
     DType,
     Kind,
@@ -34,7 +31,7 @@ from gquery.functions.texts import text_of, value_of
 
 def castable(source: DType, target: DType) -> bool:
     """Whether CAST takes a value of ``source`` to ``target`` (it may still fail on some value)."""
-    if source == target or source.kind is Kind.NULL or (source.is_numeric and target.is_numeric):
+    if (source.is_numeric and target.is_numeric) or source == target or source.kind is Kind.NULL:
         return True
     if source.is_nested and target.is_nested:
         return source.kind is target.kind and _castable_inside(source, target)
@@ -79,7 +76,7 @@ def cast(expr: Expr, dtype: DType, try_: bool = False) -> Expr:
 
     Raises BindError for types that no CAST joins, ConversionError for a string literal that is no such value.
     """
-    if expr.dtype == dtype:
+    if expr.dtype is dtype or expr.dtype == dtype:
         return expr
     if not castable(expr.dtype, dtype):
         refuse_opaque((expr,), f"CAST to {dtype}")
@@ -117,17 +114,17 @@ def fold_cast(literal: Literal, dtype: DType, try_: bool) -> Literal | None:
             raise
     if source.kind is Kind.BOOLEAN and dtype.is_integer:
         return Literal(int(literal.value), dtype)
-    if source == DATE and dtype == TIMESTAMP:
+    if source.kind is Kind.DATE and dtype.kind is Kind.TIMESTAMP:
         stamp = derived(_start_of_day, dtype, (literal,))
         return stamp if fits(stamp, dtype) else None
-    if source == TIMESTAMP and dtype == DATE:
+    if source.kind is Kind.TIMESTAMP and dtype.kind is Kind.DATE:
         return derived(_day_of, dtype, (literal,))
     if source.kind is Kind.INTERVAL:
         return derived(text_of, dtype, (literal,), source)
     if source.is_integer or source.is_decimal:
         exact = derived(_from_unscaled, dtype, (literal,), source, dtype)
         return None if exact.is_null else exact
-    if source.kind is Kind.REAL and dtype == DOUBLE:
+    if source.kind is Kind.REAL and dtype.kind is Kind.DOUBLE:
         return Literal(literal.value, dtype)
     return None
 
@@ -143,9 +140,9 @@ def _day_of(micros: int) -> int:
 def _from_unscaled(value: int, source: DType, dtype: DType) -> Any:
     """An integer (scale 0) or decimal as the physical value of another type; None where it does not fit or is not
     exact."""
-    if dtype == DOUBLE:
+    if dtype.kind is Kind.DOUBLE:
         return value / 10**source.scale
-    if dtype == VARCHAR:
+    if dtype.kind is Kind.VARCHAR:
         return text_of(value, source)
     if dtype.kind is Kind.BOOLEAN:
         return int(value != 0)
@@ -208,7 +205,7 @@ def integer_literal_type(value: Any, dtype: DType) -> DType | None:
 
 def is_text_literal(e: Expr) -> bool:
     """A string literal: it takes on the type that it meets."""
-    return isinstance(e, Literal) and e.dtype == VARCHAR and not e.is_null
+    return isinstance(e, Literal) and e.dtype.kind is Kind.VARCHAR and not e.is_null
 
 
 def implicit_cost(e: Expr, target: DType) -> int | None:
@@ -228,9 +225,9 @@ def implicit_cost(e: Expr, target: DType) -> int | None:
         return 4 if common_type(source, target) == target else None
     if target.is_float:
         if source.is_integer or source.is_decimal:
-            return 6 if target == DOUBLE else 7
-        return 3 if source.kind is Kind.REAL and target == DOUBLE else None
-    return 3 if source == DATE and target == TIMESTAMP else None
+            return 6 if target.kind is Kind.DOUBLE else 7
+        return 3 if source.kind is Kind.REAL and target.kind is Kind.DOUBLE else None
+    return 3 if source.kind is Kind.DATE and target.kind is Kind.TIMESTAMP else None
 
 
 def fits(e: Expr, dtype: DType) -> bool:
@@ -256,7 +253,7 @@ def unify(exprs: Sequence[Expr], comparing: bool = False, ordering: bool = False
     if comparing:
         refuse_opaque(exprs, "a comparison")
     first = exprs[0].dtype if exprs else DType(Kind.NULL)
-    if all(e.dtype == first and not isinstance(e, Literal) for e in exprs):
+    if all(not isinstance(e, Literal) and (e.dtype is first or e.dtype == first) for e in exprs):
         return first
     flexible: list[Expr] = []
     has_text = has_varchar = False
@@ -267,7 +264,7 @@ def unify(exprs: Sequence[Expr], comparing: bool = False, ordering: bool = False
             flexible.append(e)
         elif is_text_literal(e):
             has_text = True
-        elif comparing and e.dtype == VARCHAR:
+        elif comparing and e.dtype.kind is Kind.VARCHAR:
             has_varchar = True
         elif e.dtype.kind is not Kind.NULL:
             firm = e.dtype if firm is None else meet(firm, e.dtype)
@@ -280,7 +277,7 @@ def unify(exprs: Sequence[Expr], comparing: bool = False, ordering: bool = False
                 return None
     if firm is None:
         return VARCHAR if has_text or has_varchar else DType(Kind.NULL)
-    if has_text and firm == BOOLEAN and not comparing:
+    if has_text and firm.kind is Kind.BOOLEAN and not comparing:
         return BOOLEAN
     return firm
 
@@ -288,10 +285,10 @@ def unify(exprs: Sequence[Expr], comparing: bool = False, ordering: bool = False
 def _is_mixed(exprs: Sequence[Expr], ordering: bool) -> bool:
     """Whether types meet that DuckDB takes together in no order."""
     firm = [e.dtype for e in exprs if not is_text_literal(e) and e.dtype.kind is not Kind.NULL]
-    has_truth = any(t == BOOLEAN for t in firm)
-    has_text = ordering and any(t == VARCHAR for t in firm)
+    has_truth = any(t.kind is Kind.BOOLEAN for t in firm)
+    has_text = ordering and any(t.kind is Kind.VARCHAR for t in firm)
     return (has_truth and any(t.is_float or t.is_decimal for t in firm)) or (
-        has_text and any(t != VARCHAR for t in firm)
+        has_text and any(t.kind is not Kind.VARCHAR for t in firm)
     )
 
 

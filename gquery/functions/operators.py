@@ -18,11 +18,11 @@ from gquery.expression.types import (
     DATE,
     DOUBLE,
     INTEGER,
-    INTERVAL,
     REAL,
     VARCHAR,
     Bounds,
     DType,
+    Kind,
     decimal,
 )
 from gquery.functions import interval_parts, intervals
@@ -183,13 +183,13 @@ def _arithmetic(name: str, a: Expr, b: Expr) -> Expr | None:
 
 @resolver("add", "$(numeric, numeric)", "$(DATE, INTEGER) -> DATE", "$(DATE or TIMESTAMP, INTERVAL) -> TIMESTAMP")
 def _add(a: Expr, b: Expr) -> Expr | None:
-    if (a.dtype == INTERVAL and b.dtype != INTERVAL) or (b.dtype.is_temporal and not a.dtype.is_temporal):
+    if (a.dtype.kind is Kind.INTERVAL and b.dtype.kind is not Kind.INTERVAL) or (b.dtype.is_temporal and not a.dtype.is_temporal):
         a, b = b, a
-    if a.dtype == b.dtype == INTERVAL:
+    if a.dtype.kind is b.dtype.kind is Kind.INTERVAL:
         return intervals.added(a, b)
-    if intervals.is_time(a) and b.dtype == INTERVAL:
+    if intervals.is_time(a) and b.dtype.kind is Kind.INTERVAL:
         return intervals.plus(a, b, 1)
-    if a.dtype == DATE and _is_small_integer(b):
+    if a.dtype.kind is Kind.DATE and _is_small_integer(b):
         return make("add_days", (a, cast(b, BIGINT)), DATE)
     return _arithmetic("add", a, b)
 
@@ -197,18 +197,18 @@ def _add(a: Expr, b: Expr) -> Expr | None:
 @resolver("subtract", "$(numeric, numeric)", "$(DATE, INTEGER) -> DATE", "$(DATE, DATE) -> BIGINT",
           "$(DATE or TIMESTAMP, INTERVAL) -> TIMESTAMP")  # fmt: skip
 def _subtract(a: Expr, b: Expr) -> Expr | None:
-    if a.dtype == b.dtype == INTERVAL:
+    if a.dtype.kind is b.dtype.kind is Kind.INTERVAL:
         return intervals.added(a, intervals.minus(b))
-    if intervals.is_time(a) and b.dtype == INTERVAL:
+    if intervals.is_time(a) and b.dtype.kind is Kind.INTERVAL:
         return intervals.plus(a, b, -1)
-    if a.dtype == DATE and _is_small_integer(b):
+    if a.dtype.kind is Kind.DATE and _is_small_integer(b):
         days = cast(b, BIGINT)
         if isinstance(days, Literal) and not days.is_null:
             minus: Expr = derived(negated, BIGINT, (days,))
         else:
             minus = make("negate", (days,), BIGINT)
         return make("add_days", (a, minus), DATE)
-    if b.dtype == DATE and (a.dtype == DATE or is_text_literal(a)):
+    if b.dtype.kind is Kind.DATE and (a.dtype.kind is Kind.DATE or is_text_literal(a)):
         return make("days_between", (cast(a, DATE), b), BIGINT)
     if (a.dtype.is_temporal and b.dtype.is_temporal) or (intervals.is_time(a) and a.dtype.kind is b.dtype.kind):
         return intervals.between(a, b)
@@ -224,16 +224,16 @@ def _is_small_integer(e: Expr) -> bool:
 @resolver("multiply", "$(numeric, numeric)", "$(INTERVAL, numeric) -> INTERVAL")
 def _multiply(a: Expr, b: Expr) -> Expr | None:
     for one, other in ((a, b), (b, a)):
-        if one.dtype == INTERVAL and (other.dtype.is_integer or is_null_literal(other)):
+        if one.dtype.kind is Kind.INTERVAL and (other.dtype.is_integer or is_null_literal(other)):
             return intervals.scaled(one, other)
-        if one.dtype == INTERVAL and other.dtype.is_numeric:
+        if one.dtype.kind is Kind.INTERVAL and other.dtype.is_numeric:
             return interval_parts.scaled_by_fraction(one, cast(other, DOUBLE), "multiply")
     return _arithmetic("multiply", a, b)
 
 
 @resolver("divide", "$(numeric, numeric) -> DOUBLE or FLOAT", "$(INTERVAL, numeric) -> INTERVAL")
 def _divide(a: Expr, b: Expr) -> Expr | None:
-    if a.dtype == INTERVAL and (b.dtype.is_numeric or is_null_literal(b)):
+    if a.dtype.kind is Kind.INTERVAL and (b.dtype.is_numeric or is_null_literal(b)):
         return interval_parts.scaled_by_fraction(a, cast(b, DOUBLE), "divide")
     if not all(e.dtype.is_numeric or is_null_literal(e) for e in (a, b)):
         return None
@@ -267,7 +267,7 @@ def _int_divide(a: Expr, b: Expr) -> Expr | None:
 @resolver("modulo mod", "$(numeric, numeric)")
 def _modulo(a: Expr, b: Expr) -> Expr | None:
     e = _arithmetic("modulo", a, b)
-    if e is not None and e.dtype == DOUBLE and not (a.dtype.is_float or b.dtype.is_float):
+    if e is not None and e.dtype.kind is Kind.DOUBLE and not (a.dtype.is_float or b.dtype.is_float):
         return Case(
             ((call("eq", b, Literal(0, INTEGER)), Literal(None, DOUBLE)),), e
         )  # of decimals that no decimal holds
@@ -304,7 +304,7 @@ def _nonzero(name: str, e: Expr) -> Expr:
 
 @resolver("negate", "$(numeric)", "$(INTERVAL)")
 def _negate(a: Expr) -> Expr | None:
-    if a.dtype == INTERVAL:
+    if a.dtype.kind is Kind.INTERVAL:
         return intervals.minus(a)
     if is_null_literal(a):
         return Literal(None, BIGINT)
@@ -352,7 +352,7 @@ def _declare_comparison(name: str, symbol: str) -> None:
         )
         if is_null_literal(x):  # NULL = NULL: of any type
             x, y = cast(x, BIGINT), cast(y, BIGINT)
-        if x.dtype == INTERVAL:
+        if x.dtype.kind is Kind.INTERVAL:
             return intervals.compared(name, x, y)
         return make(name, (x, y), BOOLEAN)
 
@@ -369,7 +369,7 @@ _operator("ilike", "LIKE that ignores letter case.", ("'gQuery' ILIKE 'GQ%'", "T
 
 
 def _like(name: str, text: Expr, pattern: Expr, escape: Expr | None) -> Expr | None:
-    if not all(e is None or e.dtype == VARCHAR or is_null_literal(e) for e in (text, pattern, escape)):
+    if not all(e is None or e.dtype.kind is Kind.VARCHAR or is_null_literal(e) for e in (text, pattern, escape)):
         return None
     if not isinstance(pattern, Literal) or not (escape is None or isinstance(escape, Literal)):
         text, pattern, escape = (cast(e, VARCHAR) for e in (text, pattern, escape or Literal("", VARCHAR)))

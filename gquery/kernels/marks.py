@@ -31,7 +31,7 @@ from gquery.kernels.ir.expressions import (
     Or,
 )
 from gquery.kernels.ir.statements import Block, For, If, Let, Statement, Store, While
-from gquery.kernels.ir.walk import assigned, blocks, over, read
+from gquery.kernels.ir.walk import blocks, over, read, sets_any
 from gquery.kernels.unroll import row_names
 from gquery.runtime.records import dataclass
 
@@ -87,7 +87,7 @@ def filters(body: Block) -> Filters | None:
         tests.append(last.test)
         rest = last.then
     used = {*read(computed), *[name for test in tests for name in read([If(test, ())])]}
-    if not tests or not used.isdisjoint(assigned(rest)):  # what a row leaves behind may decide about the next one
+    if not tests or sets_any(rest, used):  # what a row leaves behind may decide about the next one
         return None
     return Filters(tuple(computed), tuple(tests), rest)
 

@@ -11,7 +11,7 @@ value is counted.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Literal, assert_never
 
 from gquery.errors import NotSupportedError
@@ -222,11 +222,11 @@ class _Use:
     @property
     def can_be_empty(self) -> bool:
         """Whether a group may have no value."""
-        return self.values[1].nullable or self.call.filter is not None or not self.grouped
+        return self.call.filter is not None or not self.grouped or self.values[1].nullable
 
     def accumulate(self, op: Op, register: Literal["i64", "f64"], value: Input) -> int:
         """The index of an accumulator of the argument."""
-        return self.use(Accumulator(op, register, value, self.values[0], self.call.filter))
+        return self.use(Accumulator(op, register, value, self.call.args[0], self.call.filter))
 
     def count_values(self) -> int:
         """The index of the accumulator that counts the argument's values: the rows, where it has no NULL."""
@@ -312,7 +312,13 @@ def _sum_words(a: _Use) -> SumOfDoubles | ExactSum:
         return ExactSum((a.accumulate("add", "i64", WHOLE),))
     bits = SUM_WORD_BITS if a.rows is not None and a.rows <= LARGE_ROWS else SMALL_SUM_WORD_BITS
     count = (INT128_BITS if arg.register is Register.I128 else INT64_BITS) // bits
-    return ExactSum(tuple([a.accumulate("add", "i64", Piece(n, bits)) for n in range(count)]), bits)
+    return ExactSum(tuple([a.accumulate("add", "i64", piece) for piece in _pieces(count, bits)]), bits)
+
+
+@cache
+def _pieces(count: int, bits: int) -> tuple[Piece, ...]:
+    """The words of a sum: most aggregates of a query have the same."""
+    return tuple([Piece(n, bits) for n in range(count)])
 
 
 def picks_row(call: AggregateCall) -> Literal["min", "max"] | None:

@@ -105,7 +105,7 @@ class ExprBinder(SubqueryBinder):
 
     def _truth(self, node: exp.Expr) -> Expr:
         e = self.bind(node)
-        if e.dtype == BOOLEAN:
+        if e.dtype is BOOLEAN:
             return e
         try:
             return cast(e, BOOLEAN)

@@ -112,6 +112,18 @@ def assigned(block: Iterable[Statement]) -> dict[Name, None]:
     return dict.fromkeys(name for s in statements(block) for name in targets(s))
 
 
+def sets_any(block: Iterable[Statement], some: Iterable[Name]) -> bool:
+    """Whether statements set one of the names."""
+    ids = {name.id for name in some}
+    for s in statements(block):
+        if isinstance(s, Let):
+            if s.target.id in ids:
+                return True
+        elif not isinstance(s, Store) and any(target.id in ids for target in targets(s)):
+            return True
+    return False
+
+
 def expressions(e: Expression) -> Iterator[Expression]:
     """An expression and those that it is made of."""
     yield e

@@ -94,6 +94,15 @@ def put_in_place(nodes: Sequence[exp.Expr], made: Sequence[Made]) -> None:
             node.index = n
 
 
+def _node(kind: type[exp.Expr], **parts: exp.Expr) -> exp.Expr:
+    """A node of parts that are nodes: what its class does in twice the time."""
+    made = kind()
+    made.args = parts
+    for key, part in parts.items():
+        part.parent, part.arg_key = made, key
+    return made
+
+
 def is_worth(tree: exp.Expr) -> bool:
     """Whether an expression is more than a name, which sqlglot reads as fast as what would stand for it."""
     return not isinstance(tree, _ATOMS)
@@ -132,7 +141,7 @@ def word(text: str) -> exp.Expr | None:
 def column(name: exp.Identifier | None, table: exp.Identifier | None) -> exp.Expr | None:
     if name is None:
         return None
-    return exp.Column(this=name) if table is None else exp.Column(this=name, table=table)
+    return _node(exp.Column, this=name) if table is None else _node(exp.Column, this=name, table=table)
 
 
 def call(name: str, start: int, args: Sequence[exp.Expr | None] | None) -> exp.Expr | None:
@@ -164,22 +173,25 @@ def binary(operator: str, left: exp.Expr | None, right: exp.Expr | None) -> exp.
         return None
     if kind in _COMPARISONS and not (type(left) in _VALUES and type(right) in _VALUES):
         return None
-    return kind(this=left, expression=right, safe=True) if kind is exp.DPipe else kind(this=left, expression=right)
+    made = _node(kind, this=left, expression=right)
+    if kind is exp.DPipe:
+        made.args["safe"] = True
+    return made
 
 
 def negated(made: exp.Expr | None, is_negated: bool = True) -> exp.Expr | None:
     """NOT of a condition."""
-    return exp.Not(this=made) if is_negated and made is not None else made
+    return _node(exp.Not, this=made) if is_negated and made is not None else made
 
 
 def negative(made: exp.Expr | None) -> exp.Expr | None:
     """A value with a minus before it."""
-    return None if made is None or isinstance(made, exp.Neg) else exp.Neg(this=made)
+    return None if made is None or isinstance(made, exp.Neg) else _node(exp.Neg, this=made)
 
 
 def parentheses(inner: Sequence[exp.Expr | None]) -> exp.Expr | None:
     """One value in parentheses: rows are sqlglot's."""
-    return exp.Paren(this=inner[0]) if len(inner) == 1 and inner[0] is not None else None
+    return _node(exp.Paren, this=inner[0]) if len(inner) == 1 and inner[0] is not None else None
 
 
 def is_(made: exp.Expr | None, what: str, is_negated: bool) -> exp.Expr | None:
@@ -193,7 +205,7 @@ def like(operator: str, left: exp.Expr | None, right: exp.Expr | None, is_negate
     """LIKE or ILIKE, without ESCAPE."""
     if left is None or right is None or operator not in ("like", "ilike"):
         return None
-    made = (exp.Like if operator == "like" else exp.ILike)(this=left, expression=right)
+    made = _node(exp.Like if operator == "like" else exp.ILike, this=left, expression=right)
     if is_negated:
         made.args["negate"] = True
     return made
@@ -201,7 +213,7 @@ def like(operator: str, left: exp.Expr | None, right: exp.Expr | None, is_negate
 
 def alias(value: exp.Expr | None, name: exp.Identifier | None) -> exp.Expr | None:
     """An entry of a SELECT list with its name."""
-    return None if value is None or name is None else exp.Alias(this=value, alias=name)
+    return None if value is None or name is None else _node(exp.Alias, this=value, alias=name)
 
 
 def is_in(left: exp.Expr | None, items: Sequence[exp.Expr | None] | None, is_negated: bool) -> exp.Expr | None:
@@ -214,7 +226,7 @@ def is_in(left: exp.Expr | None, items: Sequence[exp.Expr | None] | None, is_neg
 def between(value: exp.Expr | None, low: exp.Expr | None, high: exp.Expr | None, is_negated: bool) -> exp.Expr | None:
     if value is None or low is None or high is None:
         return None
-    return negated(exp.Between(this=value, low=low, high=high), is_negated)
+    return negated(_node(exp.Between, this=value, low=low, high=high), is_negated)
 
 
 def case(
@@ -225,5 +237,5 @@ def case(
     for test, result in branches:
         if test is None or result is None:
             return None
-        ifs.append(exp.If(this=test, true=result))
+        ifs.append(_node(exp.If, this=test, true=result))
     return exp.Case(this=value, ifs=ifs, default=default)

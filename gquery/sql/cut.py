@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from dataclasses import field
 from functools import lru_cache
+from typing import Any
 
 from sqlglot import exp
 
@@ -140,8 +141,21 @@ class TextSlots:
             self.tokens[made].append(n)
         node = cut_node(made)
         node._meta = dict(child._meta or {})
-        child.replace(node)
+        _replace(parent, child, node)
         nodes.append(node)
+
+
+def _replace(parent: exp.Expr, child: exp.Expr, node: exp.Expr) -> None:
+    """Puts a node in the place of a child: sqlglot's own way goes through the whole list that the child stands in, and long lists
+    of constants would be gone through as often as they are long."""
+    key, index = child.arg_key, child.index
+    assert key is not None
+    place: Any = parent.args if index is None else parent.args[key]
+    at: Any = key if index is None else index
+    assert place[at] is child
+    place[at] = node
+    node.parent, node.arg_key, node.index = parent, key, index
+    child.parent = None
 
 
 def _passes(node: exp.Expr, known: dict[int, bool | None]) -> bool | None:

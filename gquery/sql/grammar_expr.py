@@ -158,7 +158,7 @@ class ExpressionReader(ValueReader):
         word = self.word
         self.next()
         if word == "in":
-            return 0, nodes.is_in(left, self._in(), is_negated)
+            return 0, nodes.is_in(left, self._in(left is not None), is_negated)
         if word == "between":
             low = self.expression(COMPARE, is_simple=True)
             self.expect("and")
@@ -171,15 +171,19 @@ class ExpressionReader(ValueReader):
             made = None
         return LIKE, made
 
-    def _in(self) -> list[exp.Expr | None] | None:
-        """What IN looks into; the nodes of a list."""
+    def _in(self, is_made: bool) -> list[exp.Expr | None] | None:
+        """What IN looks into; the nodes of a list. Where IN itself is sqlglot's, its list need not be."""
         if self.word != "(":
             self._in_value()
             return None
         if self.starts_query() and self.tries(self._subquery_in_parentheses, self.mark()):
             return None
         self.next()
+        first, start = self.at, self.begin()
         items = self.expressions(trailing=True)
+        if not is_made and None not in items:
+            behind = self.at - (self.words[self.at - 1] == "," and self.kinds[self.at - 1] == "symbol")
+            self.keep([e for e in items if e is not None], first, start, behind, self.begin())
         self.expect(")")
         return items
 

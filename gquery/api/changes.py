@@ -9,6 +9,7 @@ from gquery.api.plan_cache import Parameters, PreparedPlan
 from gquery.api.planning import Plans
 from gquery.errors import CatalogError, Error, IntegrityError
 from gquery.runtime.recent import Recent
+from gquery.runtime.records import replace
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -118,9 +119,21 @@ class Changes(Plans):
         """Puts rows in place of a table's, if they are what it asks of its rows. Those that DELETE leaves have been there."""
         is_less = statement.goes or (not statement.is_marked and statement.new is None)
         if not is_less:
-            self._check(statement.name, rows, statement.constraints if statement.new is None else statement.new)
+            asked = statement.constraints if statement.new is None else statement.new
+            self._check(statement.name, rows, asked)
+            changed = {n.lower() for n in statement.changed}
+            self._check_keys(statement.name, rows, replace(asked, keys=asked.keys_among(changed)))
         self._catalog.exchange(statement.name, statement.before, rows, statement.constraints, statement.new)
         return 0
+
+    def _check_keys(
+        self, name: str, rows: TableSource, constraints: Constraints, existing: TableSource | None = None
+    ) -> None:
+        """IntegrityError where rows agree on a key of their table, with each other or with some that it has."""
+        if constraints.keys:
+            from gquery.sql.bind_constraints import check_keys
+
+            check_keys(name, rows, constraints, self._catalog, existing)
 
     def _check(self, name: str, rows: TableSource, constraints: Constraints) -> None:
         """IntegrityError where rows are not what their table asks of them."""
@@ -150,8 +163,10 @@ class Changes(Plans):
             rows = self.run_plan(self._plan(statement.query))
             made = self._stored(statement.name, rows)
             self._check(statement.name, made, statement.constraints)
+            before = self._catalog.table(statement.name) if statement.constraints.keys else None
+            self._check_keys(statement.name, made, statement.constraints, before)
             result = None if statement.returning is None else self._returned(statement.returning, made)
-            self._catalog.append(statement.name, statement.columns, statement.constraints, made)
+            self._catalog.append(statement.name, statement.columns, statement.constraints, made, before)
             return rows.rows if result is None else result
         kept = None
         if text is not None and statement.parameters is not None:

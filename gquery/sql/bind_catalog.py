@@ -115,9 +115,10 @@ def _tables(query: Queries) -> list[_Row]:
 
 def _sized(query: Queries, name: str) -> _Row:
     table = query.catalog.table(name)
-    checks = query.catalog.constraints(name).checks
-    no = {"temporary": False, "has_primary_key": False, "index_count": 0, "check_constraint_count": len(checks)}
-    return _named(name) | no | {"estimated_size": table.rows, "column_count": len(table.schema.fields)}
+    asked = query.catalog.constraints(name)
+    has = {"temporary": False, "has_primary_key": any(k.is_primary for k in asked.keys)}
+    has |= {"index_count": len(asked.keys), "check_constraint_count": len(asked.checks)}
+    return _named(name) | has | {"estimated_size": table.rows, "column_count": len(table.schema.fields)}
 
 
 def _columns(query: Queries, tables: Sequence[str]) -> list[_Row]:
@@ -126,7 +127,7 @@ def _columns(query: Queries, tables: Sequence[str]) -> list[_Row]:
         asked = query.catalog.constraints(table)
         for n, (name, dtype) in enumerate(_typed(query, table), 1):
             is_nullable, default = name.lower() not in asked.not_null, asked.default(name)
-            flags: _Row = {"pk": False, "notnull": not is_nullable, "is_nullable": is_nullable}
+            flags: _Row = {"pk": asked.is_primary(name), "notnull": not is_nullable, "is_nullable": is_nullable}
             flags |= {"column_default": default, "dflt_value": default}
             written = str(known_type(dtype))
             of = {"column_name": name, "name": name, "data_type": written, "type": written}

@@ -49,7 +49,7 @@ def changed(form: Form, tree: exp.Expr, binder: QueryScopes) -> Statement:
     if form.kind == "update":
         returning = _returning(form, form.text, binder, table)
         new = _updated(form, tree, binder, table)
-        return ChangeTable(form.name, table, new, own, True, returning=returning)
+        return ChangeTable(form.name, table, new, own, True, returning=returning, changed=form.names)
     alias = tree.args["from_"].this.alias_or_name
     returning = _returning(form, alias, binder, table)
     if returning is None:
@@ -92,17 +92,19 @@ def _defined(form: Form, tree: exp.Expr, binder: QueryScopes) -> CreateTable:
 
 def _constraints(form: Form, query: Query, binder: QueryScopes) -> Constraints:
     """What a new table asks of its rows."""
-    from gquery.sql.bind_constraints import bound_default, checked
+    from gquery.sql.bind_constraints import bound_default, checked, key_of
 
     types = {n.lower(): c.dtype for n, c in zip(form.names, query.outputs, strict=True)}
     made = Constraints(form.name)
-    for kind, column, text in dict(form.options).get("constraints", ()):  # type: ignore[attr-defined]
+    for kind, columns, text in dict(form.options).get("constraints", ()):  # type: ignore[attr-defined]
         match kind:
             case "not":
-                made = made.with_not_null(column, True)
+                made = made.with_not_null(columns[0], True)
             case "default":
-                bound_default(text, types[column.lower()], binder.catalog)
-                made = made.with_default(column, text)
+                bound_default(text, types[columns[0].lower()], binder.catalog)
+                made = made.with_default(columns[0], text)
+            case "primary" | "unique":
+                made = made.with_key(key_of(kind, columns, types, form.name))
             case _:
                 made = replace(made, checks=(*made.checks, checked(text, query, form.name, binder.catalog)))
     return NONE if made == Constraints(form.name) else made
@@ -132,7 +134,7 @@ def _inserted(form: Form, tree: exp.Expr, binder: QueryScopes, table: TableSourc
     returning = _returning(form, form.name, binder, table)
     given: dict[int, Expr] = {} if options["default"] else dict(zip(places, new.outputs, strict=True))
     values = _row(given, table, own, binder)
-    can_wait = bool(written) and returning is None and not own.checks
+    can_wait = bool(written) and returning is None and not (own.checks or own.keys)
     constants = constant_rows(new.plan, places, values) if can_wait else None
     new = replace(new, plan=separate(new.plan), asked=tuple(binder.asked))
     made = tuple((new_column(f.name, e.dtype, True), e) for f, e in zip(fields, values, strict=True))

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
 from gquery.columns.table import TableSource
-from gquery.errors import BindError, ConversionError, IntegrityError, OutOfRangeError
+from gquery.errors import (
+    BindError,
+    ConversionError,
+    IntegrityError,
+    NotSupportedError,
+    OutOfRangeError,
+    did_you_mean,
+)
 from gquery.expression.expr import Expr
 from gquery.expression.types import DType
 from gquery.functions import cast
@@ -18,11 +25,13 @@ from gquery.sql.bind_query import QueryScopes
 from gquery.sql.bind_returning import RowsOf, check_row
 from gquery.sql.catalog import Catalog
 from gquery.sql.check import check
-from gquery.sql.constraints import Check, Constraints
+from gquery.sql.constraints import Check, Constraints, Key
 from gquery.sql.ctes import Ctes
 from gquery.sql.grammar_changes import DEFAULT
-from gquery.sql.grammar_tokens import mark_of
+from gquery.sql.grammar_tokens import mark_of, marked
 from gquery.sql.parse import located, parse_one
+
+_NEW, _OLD = marked("new"), marked("old")
 
 
 def _parsed(text: str, clause: str) -> exp.Expr:
@@ -82,6 +91,19 @@ def _truth(condition: exp.Expr) -> exp.Expr:
     return exp.Cast(this=exp.Paren(this=condition.unalias()), to=exp.DataType.build("BOOLEAN"))
 
 
+def key_of(kind: str, columns: Sequence[str], types: Mapping[str, DType], table: str) -> Key:
+    """A key of a table with these columns; BindError where it has none of that name, NotSupportedError for lists and the like."""
+    names = tuple(c.lower() for c in columns)
+    for name, column in zip(names, columns, strict=True):
+        if name not in types:
+            raise BindError(f"{kind.upper()}: table {table!r} has no column {column!r}.{did_you_mean(column, types)}")
+        if types[name].is_nested or types[name].is_opaque:
+            raise NotSupportedError(f"not supported: a key of type {types[name]}")
+    if len(set(names)) < len(names):
+        raise BindError(f"{kind.upper()} names a column twice")
+    return Key(names, kind == "primary")
+
+
 def with_defaults(tree: exp.Expr, columns: Sequence[str], constraints: Constraints) -> None:
     """Puts defaults in the place of the word DEFAULT, in each row of VALUES for these columns."""
     for values in list(tree.find_all(exp.Values)):
@@ -115,6 +137,42 @@ def check_rows(name: str, rows: TableSource, constraints: Constraints, catalog: 
     for text, count in zip(said, counts, strict=True):
         if count:
             raise IntegrityError(f"{text} (rows: {count}); this statement has changed nothing")
+
+
+def check_keys(
+    name: str, rows: TableSource, constraints: Constraints, catalog: Catalog, existing: TableSource | None = None
+) -> None:
+    """IntegrityError where two rows, or a new one and one of those that are there, agree on a key."""
+    places = {f.name.lower(): n for n, f in enumerate(rows.schema.fields)}
+    for key in constraints.keys:
+        columns = [_column(rows.schema.fields[places[c]].name) for c in key.columns]
+        given = [exp.Not(this=exp.Is(this=c.copy(), expression=exp.Null())) for c in columns]
+        found: list[tuple[object, ...]] = []
+        if not (len(columns) == 1 and rows.is_unique(places[key.columns[0]])):
+            query = exp.Select(expressions=[c.copy() for c in columns]).where(*given).group_by(*[c.copy() for c in columns])
+            many = exp.GT(this=exp.Anonymous(this="count", expressions=[exp.Star()]), expression=exp.Literal.number(1))
+            found = _found(query.having(many).limit(1), {_NEW: rows}, catalog)
+        if not found and existing is not None and existing.rows:
+            shown = [exp.column(c.name, table=_NEW, quoted=True) for c in columns]
+            same = [exp.EQ(this=c.copy(), expression=exp.column(c.name, table=_OLD, quoted=True)) for c in shown]
+            query = exp.Select(expressions=shown).limit(1)
+            old = exp.Table(this=exp.to_identifier(_OLD, quoted=True))
+            query = query.from_(exp.Table(this=exp.to_identifier(_NEW, quoted=True)))
+            query = query.join(old, on=exp.and_(*same), join_type="inner")
+            found = _found(query, {_NEW: rows, _OLD: existing}, catalog)
+        if found:
+            shown_key = ", ".join(f"{c}: {v}" for c, v in zip(key.columns, found[0], strict=True))
+            text = f"{key.kind} constraint failed: {name} has ({shown_key}) twice; this statement has changed nothing"
+            raise IntegrityError(text)
+
+
+def _found(query: exp.Select, sources: Mapping[str, TableSource], catalog: Catalog) -> list[tuple[object, ...]]:
+    """The rows of a query over tables that are given."""
+    over = catalog.stored().over({n: RowsOf(s, None) for n, s in sources.items()})
+    if query.args.get("from_") is None:
+        query = query.from_(exp.Table(this=exp.to_identifier(_NEW, quoted=True)))
+    assert catalog.rows is not None
+    return catalog.rows(result_of(QueryScopes("", over, None), query))
 
 
 def _asked(

@@ -29,10 +29,10 @@ _SUMMARIZED = (
 def described(scope: Scope, constraints: Constraints) -> Relation:
     """Names and types of the columns of a FROM clause, and what its table asks of them."""
     columns = tuple(new_column(n, VARCHAR, n in _DESCRIBED[3:]) for n in _DESCRIBED)
-    rows = [
-        (name, _type(e), "NO" if name.lower() in constraints.not_null else "YES", None, constraints.default(name), None)
-        for name, e in scope.star()
-    ]
+    rows: list[tuple[str | None, ...]] = []
+    for name, e in scope.star():
+        is_nullable = "NO" if name.lower() in constraints.not_null else "YES"
+        rows.append((name, _type(e), is_nullable, constraints.key_of(name), constraints.default(name), None))
     return Values(columns, tuple(tuple(Literal(v, VARCHAR) for v in row) for row in rows)), _DESCRIBED, columns
 
 

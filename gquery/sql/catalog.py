@@ -187,13 +187,19 @@ class Catalog:
         return columns_of(table) == columns and self.constraints(name) == constraints
 
     def append(
-        self, name: str, columns: Columns, constraints: Constraints, rows: TableSource | list[tuple[Any, ...]]
+        self,
+        name: str,
+        columns: Columns,
+        constraints: Constraints,
+        rows: TableSource | list[tuple[Any, ...]],
+        before: TableSource | None = None,
     ) -> None:
         """Appends rows to a table: those of another, or rows of Python values. CatalogError where the table has no longer these
-        columns, or asks for something else."""
+        columns, asks for something else, or is another than the one that they were held against."""
         key = name.lower()
         with self._changing:
-            if not self.has_columns(name, columns, constraints):
+            is_other = before is not None and self.lookup(name) is not before
+            if is_other or not self.has_columns(name, columns, constraints):
                 raise CatalogError(f"table {name!r} was changed meanwhile; this statement has changed nothing")
             if key not in self._appended:
                 table = self._entries[key]

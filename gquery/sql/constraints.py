@@ -6,6 +6,8 @@ puts these in place. Names of columns are in lower case; expressions are texts, 
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from gquery.errors import CatalogError
 from gquery.runtime.records import dataclass, replace
 
@@ -19,6 +21,18 @@ class Check:
 
 
 @dataclass(frozen=True)
+class Key:
+    """Columns on which no two rows agree, but where one of them is NULL."""
+
+    columns: tuple[str, ...]
+    is_primary: bool
+
+    @property
+    def kind(self) -> str:
+        return "PRIMARY KEY" if self.is_primary else "UNIQUE"
+
+
+@dataclass(frozen=True)
 class Constraints:
     """See above. ``table`` is the name that the table had when the conditions were written, which may use it."""
 
@@ -26,6 +40,7 @@ class Constraints:
     not_null: frozenset[str] = frozenset()
     defaults: tuple[tuple[str, str], ...] = ()
     checks: tuple[Check, ...] = ()
+    keys: tuple[Key, ...] = ()
 
     def default(self, column: str) -> str | None:
         """The text of a column's default."""
@@ -41,11 +56,34 @@ class Constraints:
         own = frozenset((column.lower(),))
         return replace(self, not_null=self.not_null | own if is_asked else self.not_null - own)
 
-    def check_free(self, column: str, what: str) -> None:
-        """CatalogError where a condition names a column, of which ``what`` says what it is to do."""
+    def with_key(self, key: Key) -> Constraints:
+        """With a key; columns of a primary one are never NULL. CatalogError for a second primary one."""
+        if key.is_primary and any(k.is_primary for k in self.keys):
+            raise CatalogError(f"table {self.table!r} has more than one PRIMARY KEY")
+        made = replace(self, keys=(*self.keys, key))
+        return replace(made, not_null=self.not_null | frozenset(key.columns)) if key.is_primary else made
+
+    def keys_among(self, changed: Set[str]) -> tuple[Key, ...]:
+        """The keys that have one of these columns."""
+        return tuple(k for k in self.keys if not changed.isdisjoint(k.columns))
+
+    def key_of(self, column: str) -> str | None:
+        """How DESCRIBE shows that a column is one of a key's."""
+        own = [k for k in self.keys if column.lower() in k.columns]
+        return ("PRI" if any(k.is_primary for k in own) else "UNI") if own else None
+
+    def is_primary(self, column: str) -> bool:
+        """Whether a column is one of the primary key."""
+        return self.key_of(column) == "PRI"
+
+    def check_free(self, column: str, what: str, keys: bool = True) -> None:
+        """CatalogError where a condition names a column, or one of the keys, of which ``what`` says what it is to do."""
         for check in self.checks:
             if column.lower() in check.columns:
                 raise CatalogError(f"column {column!r} cannot {what}: CHECK ({check.text}) names it")
+        for key in self.keys if keys else ():
+            if column.lower() in key.columns:
+                raise CatalogError(f"column {column!r} cannot {what}: {key.kind} ({', '.join(key.columns)}) names it")
 
     def without(self, column: str) -> Constraints:
         """Without a column and the conditions that name it alone; CatalogError where one names others too."""
@@ -58,9 +96,12 @@ class Constraints:
         """With another name of a column, which no condition names."""
         if column.lower() == new.lower():
             return self
-        self.check_free(column, "be renamed")
-        default, is_asked = self.default(column), column.lower() in self.not_null
-        return self.without(column).with_default(new, default).with_not_null(new, is_asked)
+        self.check_free(column, "be renamed", keys=False)
+        old, own = column.lower(), new.lower()
+        keys = tuple(replace(k, columns=tuple(own if c == old else c for c in k.columns)) for k in self.keys)
+        default, is_asked = self.default(old), old in self.not_null
+        left = replace(self, keys=()).without(old)
+        return replace(left.with_default(own, default).with_not_null(own, is_asked), keys=keys)
 
 
 NONE = Constraints()

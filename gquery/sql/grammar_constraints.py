@@ -9,16 +9,15 @@ from gquery.errors import NotSupportedError, point_at
 from gquery.sql.grammar_from import FromReader
 from gquery.sql.grammar_nodes import OTHER
 
-Said = tuple[str, str, str]
-"""What a table asks: the kind ("not", "default", "check"), the column, and the text of the expression."""
+Said = tuple[str, tuple[str, ...], str]
+"""What a table asks: the kind ("not", "default", "check", "primary", "unique"), the columns, and the text of the expression."""
 
 OF_TABLE = frozenset(("primary", "unique", "check", "constraint", "foreign"))
 OF_COLUMN = frozenset((
     "not", "null", "default", "check", "constraint", "primary", "unique", "references", "generated", "as", "collate",
 ))  # fmt: skip
 _NAMED = {
-    "primary": "PRIMARY KEY; tables have no keys", "unique": "UNIQUE; tables have no keys",
-    "references": "REFERENCES; tables have no keys", "foreign": "FOREIGN KEY; tables have no keys",
+    "references": "REFERENCES; no table depends on others", "foreign": "FOREIGN KEY; no table depends on others",
     "as": "AS behind the type of a column; columns are not computed",
     "generated": "GENERATED; columns are not computed", "collate": "COLLATE of a column",
 }  # fmt: skip
@@ -41,12 +40,14 @@ class ConstraintReader(FromReader):
                     if self.peek(0) != "null":
                         raise self.unexpected("NULL")
                     self.blank()
-                    out.append(("not", column, ""))
+                    out.append(("not", (column,), ""))
                 case "default":
                     self.blank()
-                    out.append(("default", column, self.hidden_expression(OTHER)))
+                    out.append(("default", (column,), self.hidden_expression(OTHER)))
                 case "check":
-                    out.append(("check", column, self._check()))
+                    out.append(("check", (column,), self._check()))
+                case "primary" | "unique":
+                    out.append((self._kind_of_key(), (column,), ""))
                 case word:
                     raise self.not_supported(_NAMED.get(word, word.upper()))
         return out
@@ -55,9 +56,39 @@ class ConstraintReader(FromReader):
         """One that stands among the columns."""
         if self.word == "constraint":
             self._hide(2)
+        if self.word in ("primary", "unique"):
+            kind = self._kind_of_key()
+            return kind, tuple(self.hidden_names()), ""
         if self.word != "check":
             raise self.not_supported(_NAMED.get(self.word, self.word.upper()))
-        return "check", "", self._check()
+        return "check", (), self._check()
+
+    def _kind_of_key(self) -> str:
+        """``PRIMARY KEY`` or ``UNIQUE``."""
+        kind = self.word
+        self.blank()
+        if kind == "primary":
+            if self.word != "key":
+                raise self.unexpected("KEY")
+            self.blank()
+        return kind
+
+    def hidden_names(self) -> list[str]:
+        """Names of columns in parentheses that sqlglot does not see."""
+        if self.word != "(":
+            raise self.unexpected("(")
+        names = []
+        while self.word in ("(", ","):
+            self.blank()
+            if not self.is_column_name():
+                raise self.unexpected("the name of a column")
+            text = self.sql[self.starts[self.at] : self.ends[self.at] + 1]
+            names.append(text[1:-1].replace('""', '"') if text[:1] == '"' else text)
+            self.blank()
+        if self.word != ")":
+            raise self.unexpected(")")
+        self.blank()
+        return names
 
     def _check(self) -> str:
         """``CHECK (expression)``."""

@@ -46,7 +46,8 @@ class Returning:
 class ChangeTable:
     """UPDATE or DELETE: a query of all rows that a table is to have in place of those of ``before``. With
     ``is_marked`` its last column is no column of the table: it says which rows are changed, or ``goes`` if it is true of one.
-    Without a query the rows stay. ``constraints`` are the table's, ``new`` what it has behind it, if they are others."""
+    Without a query the rows stay. ``constraints`` are the table's, ``new`` what it has behind it, if they are others;
+    ``changed`` the columns of which UPDATE has new values."""
 
     name: str
     before: TableSource
@@ -56,6 +57,7 @@ class ChangeTable:
     goes: bool = False
     returning: Returning | None = None
     new: Constraints | None = None
+    changed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

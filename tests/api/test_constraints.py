@@ -1,6 +1,8 @@
-"""NOT NULL, DEFAULT and CHECK: scripts that DuckDB and gquery both run, where a statement fails in both or in none."""
+"""NOT NULL, DEFAULT, CHECK and keys: scripts that DuckDB and gquery both run, where a statement fails in both or in none."""
 
 from __future__ import annotations
+
+import threading
 
 import duckdb
 import pyarrow as pa
@@ -81,11 +83,49 @@ INSERT INTO w VALUES ('abc', 5)
 INSERT INTO w VALUES ('xyz', 5)
 """
 
+KEYS = """
+CREATE TABLE k(a INTEGER PRIMARY KEY, b INTEGER UNIQUE, UNIQUE (a, b))
+INSERT INTO k VALUES (1, 2), (1, 3)
+INSERT INTO k VALUES (1, 2)
+INSERT INTO k VALUES (1, 3)
+INSERT INTO k VALUES (2, 2)
+INSERT INTO k VALUES (NULL, 3)
+INSERT INTO k VALUES (2, NULL), (3, NULL)
+UPDATE k SET a = 2
+INSERT INTO k SELECT range, range FROM range(4, 6)
+INSERT INTO k SELECT 7, 5
+UPDATE k SET a = a + 1
+UPDATE k SET b = 5 WHERE a = 3
+UPDATE k SET b = b WHERE a = 3
+ALTER TABLE k DROP COLUMN a
+ALTER TABLE k RENAME a TO z
+INSERT INTO k VALUES (3, 33)
+ALTER TABLE k ALTER b TYPE BIGINT
+ALTER TABLE k ALTER z SET DEFAULT 99
+INSERT INTO k(b) VALUES (77)
+INSERT INTO k(b) VALUES (78)
+DELETE FROM k WHERE z = 99
+INSERT INTO k(b) VALUES (78)
+CREATE TABLE m(a INTEGER, s VARCHAR, PRIMARY KEY (a, s))
+INSERT INTO m VALUES (1, 'x'), (1, 'y'), (2, 'x')
+INSERT INTO m SELECT a, s FROM m WHERE a = 2
+INSERT INTO m SELECT a + 5, s FROM m
+INSERT INTO m VALUES (1, NULL)
+CREATE TABLE n(x DOUBLE UNIQUE, d DATE, UNIQUE (d))
+INSERT INTO n VALUES ('nan', NULL), ('nan', NULL)
+INSERT INTO n VALUES (0.0, '2024-01-01'), (NULL, NULL), (NULL, NULL)
+INSERT INTO n VALUES (-0.0, NULL)
+INSERT INTO n VALUES (1, '2024-01-01')
+PREPARE p AS INSERT INTO n(x) VALUES ($1)
+EXECUTE p(5)
+EXECUTE p(5)
+"""
+
 TARGETS = [("python", None), ("python", 3), ("cpu", None), pytest.param("cuda", None, marks=pytest.mark.cuda)]
 
 
 @pytest.mark.parametrize(("target", "ranks"), TARGETS)
-@pytest.mark.parametrize("script", [COLUMNS, CONDITIONS], ids=["columns", "conditions"])
+@pytest.mark.parametrize("script", [COLUMNS, CONDITIONS, KEYS], ids=["columns", "conditions", "keys"])
 def test_a_script(target: str, ranks: int | None, script: str) -> None:
     theirs = duckdb.connect()
     with gquery.connect(target) if ranks is None else gquery.connect(target, partitions=ranks) as ours:
@@ -161,3 +201,25 @@ def test_many_inserts_of_one_text() -> None:
         with pytest.raises(errors.IntegrityError, match="a"):
             db.sql(insert, [None])
     assert db.sql("SELECT * FROM t").fetchall() == [(1, 1), (3, 2)]
+
+
+def test_rows_of_a_key_are_held_against_those_of_other_threads() -> None:
+    """Of two statements that add the same key one fails, whichever comes first."""
+    db = gquery.connect("python")
+    db.sql("CREATE TABLE t(a INTEGER PRIMARY KEY)")
+    failed: list[Exception] = []
+
+    def add() -> None:
+        for a in range(20):
+            try:
+                db.sql("INSERT INTO t VALUES (?)", [a])
+            except (errors.IntegrityError, errors.CatalogError) as error:
+                failed.append(error)
+
+    threads = [threading.Thread(target=add) for _ in range(3)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert len(failed) >= 40
+    assert db.sql("SELECT count(*), count(DISTINCT a) FROM t").fetchall() == [(60 - len(failed),) * 2]

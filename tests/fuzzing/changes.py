@@ -56,6 +56,10 @@ class Changes:
             return [f"CREATE OR REPLACE TABLE z AS {rows}"]
         columns = ", ".join(f"{c} {_TYPES[c]}{self._asked(c)}" for c in self.columns)
         both = ", CHECK (i32 <= i64)" if tape.chance(10) else ""
+        if tape.chance(35):
+            keys = ("UNIQUE (i64)", "UNIQUE (str, i32)", "PRIMARY KEY (i32, i64)", "UNIQUE (i32), UNIQUE (i64, str)")
+            both += f", {tape.one(keys)}"
+            rows += f" QUALIFY row_number() OVER (PARTITION BY {tape.one(('i32', 'i64'))}) = 1" if tape.chance(70) else ""
         return [f"CREATE OR REPLACE TABLE z ({columns}{both})", f"INSERT INTO z {rows}", "DESCRIBE z"]
 
     def _asked(self, column: str) -> str:

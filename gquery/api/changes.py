@@ -162,6 +162,16 @@ class Changes(Plans):
         if values is None:
             rows = self.run_plan(self._plan(statement.query))
             made = self._stored(statement.name, rows)
+            if statement.conflict is not None:
+                from gquery.sql.bind_conflict import added, first_rows
+
+                assert statement.conflict.key is not None
+                key = statement.conflict.key
+                made = self._stored(statement.name, self.run_plan(self._plan(first_rows(made, key, self._catalog))))
+                if statement.conflict.kind != "nothing":
+                    return self._merge(statement, made)
+                rows = self.run_plan(self._plan(added(statement.name, made, key, self._catalog)))
+                made = self._stored(statement.name, rows)
             self._check(statement.name, made, statement.constraints)
             before = self._catalog.table(statement.name) if statement.constraints.keys else None
             self._check_keys(statement.name, made, statement.constraints, before)
@@ -177,6 +187,18 @@ class Changes(Plans):
         if text is not None and kept is not None:
             self._inserts[text] = kept
         return len(values)
+
+    def _merge(self, statement: AppendRows, rows: TableSource) -> int | Returned:
+        """Puts new rows behind those of a table, or in place of what some of them have, by its key."""
+        from gquery.sql.bind_conflict import merged
+        from gquery.sql.statement import ChangeTable
+
+        assert statement.conflict is not None
+        before, asked = self._catalog.table(statement.name), statement.constraints
+        query = merged(statement.name, rows, statement.conflict, before, asked, self._catalog)
+        changed = tuple(name for name, _ in statement.columns)
+        change = ChangeTable(statement.name, before, query, asked, True, returning=statement.returning, changed=changed)
+        return self._change(change)
 
     def _append_again(self, text: str, params: Parameters) -> int | None:
         """How many rows an INSERT whose text ran before puts behind its table; None where there is none such, and where its

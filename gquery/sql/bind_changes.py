@@ -27,7 +27,7 @@ from gquery.sql.ctes import Ctes
 from gquery.sql.grammar_tokens import Form, marked
 from gquery.sql.inserted_values import constant_rows, parameters_of
 from gquery.sql.parse import located
-from gquery.sql.statement import AppendRows, ChangeTable, CreateTable, Returning, Statement
+from gquery.sql.statement import AppendRows, ChangeTable, Conflict, CreateTable, Returning, Statement
 
 CHANGES = frozenset(("alter", "define", "insert", "update", "delete"))  # kinds of forms
 _CHANGED = marked("changed")
@@ -132,15 +132,20 @@ def _inserted(form: Form, tree: exp.Expr, binder: QueryScopes, table: TableSourc
     if len(new.outputs) != len(names):
         raise BindError(f"INSERT into {len(names)} columns of {form.name!r} has rows of {len(new.outputs)} values")
     returning = _returning(form, form.name, binder, table)
+    conflict = options["conflict"]
+    if isinstance(conflict, Conflict):
+        from gquery.sql.bind_conflict import conflict_of
+
+        conflict = conflict_of(conflict, names, form.name, own)
     given: dict[int, Expr] = {} if options["default"] else dict(zip(places, new.outputs, strict=True))
     values = _row(given, table, own, binder)
-    can_wait = bool(written) and returning is None and not (own.checks or own.keys)
+    can_wait = bool(written) and returning is None and not (own.checks or own.keys or conflict)
     constants = constant_rows(new.plan, places, values) if can_wait else None
     new = replace(new, plan=separate(new.plan), asked=tuple(binder.asked))
     made = tuple((new_column(f.name, e.dtype, True), e) for f, e in zip(fields, values, strict=True))
     rows = Query(Project(new.plan, made), tuple(c for c, _ in made), tuple(f.name for f in fields), asked=new.asked)
     parameters = None if constants is None else parameters_of(written, places, len(fields))
-    return AppendRows(form.name, columns_of(table), rows, own, constants, parameters, returning)
+    return AppendRows(form.name, columns_of(table), rows, own, constants, parameters, returning, conflict)  # type: ignore[arg-type]
 
 
 def _row(given: dict[int, Expr], table: TableSource, own: Constraints, binder: QueryScopes) -> tuple[Expr, ...]:

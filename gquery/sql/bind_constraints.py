@@ -34,13 +34,13 @@ from gquery.sql.parse import located, parse_one
 _NEW, _OLD = marked("new"), marked("old")
 
 
-def _parsed(text: str, clause: str) -> exp.Expr:
+def parsed(text: str, clause: str) -> exp.Expr:
     """The tree of an expression over a row."""
     sql = f"SELECT {text}"
-    parsed = parse_one(sql)
-    check(parsed)
-    check_row(parsed.nodes, sql, clause)
-    (node,) = parsed.tree.expressions
+    statement = parse_one(sql)
+    check(statement)
+    check_row(statement.nodes, sql, clause)
+    (node,) = statement.tree.expressions
     assert isinstance(node, exp.Expr)
     return node
 
@@ -48,12 +48,12 @@ def _parsed(text: str, clause: str) -> exp.Expr:
 def default_tree(constraints: Constraints, column: str) -> exp.Expr:
     """A column's default, which is NULL where it has none."""
     text = constraints.default(column)
-    return exp.Null() if text is None else exp.Paren(this=_parsed(text, "DEFAULT").unalias())
+    return exp.Null() if text is None else exp.Paren(this=parsed(text, "DEFAULT").unalias())
 
 
 def bound_default(text: str, dtype: DType, catalog: Catalog) -> Expr:
     """The value of a default; BindError for one that is made of more than constants."""
-    node = _parsed(text, "DEFAULT")
+    node = parsed(text, "DEFAULT")
     sql = f"SELECT {text}"
     try:
         query = QueryScopes(sql, catalog.stored(), None).query(exp.Select(expressions=[node]), None, Ctes())
@@ -79,7 +79,7 @@ class _Table:
 
 def checked(text: str, query: Query, table: str, catalog: Catalog) -> Check:
     """A condition of a table that has the columns of a query."""
-    node = _parsed(text, "CHECK")
+    node = parsed(text, "CHECK")
     called = {c.name.lower() for c in node.find_all(exp.Column)}
     over = catalog.stored().over({table: _Table(query)})
     source = exp.Table(this=exp.to_identifier(table, quoted=True))
@@ -126,7 +126,7 @@ def check_rows(name: str, rows: TableSource, constraints: Constraints, catalog: 
     if not rows.rows or not (tested or constraints.checks):
         return
     conditions: list[exp.Expr] = [exp.Is(this=_column(n), expression=exp.Null()) for n in tested]
-    conditions += [exp.Not(this=_truth(_parsed(c.text, "CHECK"))) for c in constraints.checks]
+    conditions += [exp.Not(this=_truth(parsed(c.text, "CHECK"))) for c in constraints.checks]
     found = [exp.Anonymous(this="count_if", expressions=[c]) for c in conditions]
     try:
         counts = _asked(exp.Select(expressions=found), name, rows, constraints, catalog)

@@ -16,10 +16,6 @@ from gquery.sql.lexer import QUOTED, SYMBOL, WORD
 
 DEFAULT = "default"  # marks the word where it is a value
 CHANGES = frozenset(("insert", "update", "delete", "truncate"))
-_REFUSED = {
-    "on": "ON CONFLICT; tables have no keys",
-    "or": "INSERT OR; tables have no keys",
-}  # fmt: skip
 
 
 def is_main(schema: Sequence[str]) -> bool:
@@ -42,7 +38,6 @@ class ChangeReader(ConstraintReader):
             case _:
                 self._truncate()
                 return
-        self._refuse("on")
         if self.peek(0) == "returning":
             self._returning()
 
@@ -101,7 +96,7 @@ class ChangeReader(ConstraintReader):
 
     def _insert(self, start: int | None) -> None:
         self.blank()
-        self._refuse("or")
+        conflict = self.insert_or()
         self._blank("into")
         name, names, by_name = self._blank_table(), [], False
         if self.word == "(" and not self.starts_query():
@@ -126,7 +121,11 @@ class ChangeReader(ConstraintReader):
             self._rows_of_insert(start)
         if by_name and names:
             raise ParseError("INSERT BY NAME takes the names of its query, and no list of columns")
-        options = (("by_name", by_name), ("default", is_default), ("marked", is_marked))
+        if self.peek(0) == "on":
+            if conflict is not None:
+                raise ParseError("INSERT OR has no ON CONFLICT besides")
+            conflict = self.on_conflict()
+        options = (("by_name", by_name), ("default", is_default), ("marked", is_marked), ("conflict", conflict))
         self.reading.form = Form("insert", name, names=tuple(names), options=options)
 
     def _rows_of_insert(self, start: int | None) -> None:
@@ -276,10 +275,6 @@ class ChangeReader(ConstraintReader):
         else:
             self.blank()
         return name
-
-    def _refuse(self, *words: str) -> None:
-        if self.word in words:
-            raise self.not_supported(_REFUSED[self.word])
 
     def refuse_json(self) -> None:
         """NotSupportedError where an operator of JSON is next."""

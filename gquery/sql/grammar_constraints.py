@@ -8,6 +8,7 @@ from __future__ import annotations
 from gquery.errors import NotSupportedError, point_at
 from gquery.sql.grammar_from import FromReader
 from gquery.sql.grammar_nodes import OTHER
+from gquery.sql.statement import Conflict
 
 Said = tuple[str, tuple[str, ...], str]
 """What a table asks: the kind ("not", "default", "check", "primary", "unique"), the columns, and the text of the expression."""
@@ -80,15 +81,55 @@ class ConstraintReader(FromReader):
         names = []
         while self.word in ("(", ","):
             self.blank()
-            if not self.is_column_name():
-                raise self.unexpected("the name of a column")
-            text = self.sql[self.starts[self.at] : self.ends[self.at] + 1]
-            names.append(text[1:-1].replace('""', '"') if text[:1] == '"' else text)
-            self.blank()
+            names.append(self.hidden_name())
         if self.word != ")":
             raise self.unexpected(")")
         self.blank()
         return names
+
+    def insert_or(self) -> Conflict | None:
+        """``OR REPLACE`` or ``OR IGNORE``."""
+        if self.word != "or":
+            return None
+        self.blank()
+        kind = self.word
+        if kind not in ("replace", "ignore"):
+            raise self.unexpected("REPLACE or IGNORE")
+        self.blank()
+        return Conflict("nothing" if kind == "ignore" else "replace")
+
+    def on_conflict(self) -> Conflict:
+        """``ON CONFLICT (columns) DO NOTHING``, or ``DO UPDATE SET column = value, ... WHERE condition``."""
+        self._hide_words("on", "conflict")
+        target = tuple(self.hidden_names()) if self.word == "(" else ()
+        self._hide_words("do")
+        if self.word == "nothing":
+            self.blank()
+            return Conflict("nothing", target)
+        self._hide_words("update", "set")
+        sets: list[tuple[str, str | None]] = []
+        while True:
+            name = self.hidden_name()
+            self._hide_words("=")
+            if self.word == "default":
+                self.blank()
+                sets.append((name, None))
+            else:
+                sets.append((name, self.hidden_expression()))
+            if self.word != ",":
+                break
+            self.blank()
+        where = ""
+        if self.word == "where":
+            self.blank()
+            where = self.hidden_expression()
+        return Conflict("update", target, tuple(sets), where)
+
+    def _hide_words(self, *words: str) -> None:
+        for word in words:
+            if self.word != word:
+                raise self.unexpected(word.upper())
+            self.blank()
 
     def _check(self) -> str:
         """``CHECK (expression)``."""
@@ -101,6 +142,14 @@ class ConstraintReader(FromReader):
             raise self.unexpected(")")
         self.blank()
         return text
+
+    def hidden_name(self) -> str:
+        """The name of a column that sqlglot does not see."""
+        if not self.is_column_name():
+            raise self.unexpected("the name of a column")
+        text = self.sql[self.starts[self.at] : self.ends[self.at] + 1]
+        self.blank()
+        return text[1:-1].replace('""', '"') if text[:1] == '"' else text
 
     def hidden_expression(self, least: int | None = None) -> str:
         """An expression that sqlglot does not see here: its text."""

@@ -10,7 +10,7 @@ from gquery.expression.types import DType
 from gquery.planner.logical.nodes import Query
 from gquery.runtime.records import dataclass
 from gquery.sql.catalog import Columns
-from gquery.sql.constraints import NONE, Constraints
+from gquery.sql.constraints import NONE, Constraints, Key
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,18 @@ class Transaction:
 
 
 @dataclass(frozen=True)
+class Conflict:
+    """What an INSERT does with a row whose key the table has: the ``kind`` is "nothing", "update" or "replace". ``target``: the
+    columns of the key as they were written; ``sets``: columns with their new values as texts, None for their defaults."""
+
+    kind: str
+    target: tuple[str, ...] = ()
+    sets: tuple[tuple[str, str | None], ...] = ()
+    where: str = ""
+    key: Key | None = None
+
+
+@dataclass(frozen=True)
 class AppendRows:
     """INSERT: a query of the rows that go behind those of a table, which has these columns. If they are VALUES of constants,
     ``values`` has an expression for each row and column, of the ``types`` of the query; ``parameters`` then has the name of the
@@ -96,6 +108,7 @@ class AppendRows:
     values: tuple[tuple[Expr, ...], ...] | None = None
     parameters: tuple[tuple[str | None, ...], ...] | None = None
     returning: Returning | None = None
+    conflict: Conflict | None = None
 
     @property
     def types(self) -> tuple[DType, ...]:

@@ -30,6 +30,7 @@ class Changes:
         self.columns: tuple[str, ...] = ()
         self.asked: list[str] = []
         self.prepared = 0
+        self.is_primary = False  # whether (i32, i64) is a primary key
 
     def script(self) -> tuple[str, ...]:
         """Statements, of which the last asks for the whole table."""
@@ -58,7 +59,9 @@ class Changes:
         both = ", CHECK (i32 <= i64)" if tape.chance(10) else ""
         if tape.chance(35):
             keys = ("UNIQUE (i64)", "UNIQUE (str, i32)", "PRIMARY KEY (i32, i64)", "UNIQUE (i32), UNIQUE (i64, str)")
-            both += f", {tape.one(keys)}"
+            key = tape.one(keys)
+            self.is_primary = key.startswith("PRIMARY")
+            both += f", {key}"
             rows += f" QUALIFY row_number() OVER (PARTITION BY {tape.one(('i32', 'i64'))}) = 1" if tape.chance(70) else ""
         return [f"CREATE OR REPLACE TABLE z ({columns}{both})", f"INSERT INTO z {rows}", "DESCRIBE z"]
 
@@ -116,6 +119,15 @@ class Changes:
         ]
 
     def _insert(self) -> list[str]:
+        """Rows; of a key that the table has now and then in place of those. (Of keys with NULL DuckDB takes the first alone.)"""
+        text = self._plain_insert()
+        if not self.is_primary or self.tape.chance(40):
+            return [text]
+        value = self.tape.one(("excluded.str", "z.str || excluded.str", "DEFAULT"))
+        where = self.tape.one(("", "", " WHERE excluded.str <> z.str"))
+        return [text + self.tape.one((" ON CONFLICT DO NOTHING", f" ON CONFLICT (i64, i32) DO UPDATE SET str = {value}{where}"))]
+
+    def _plain_insert(self) -> str:
         tape, g = self.tape, self.g
         shape = tape.below(4)
         if shape == 0:
@@ -124,15 +136,15 @@ class Changes:
                 ", ".join(tape.one(("NULL", "DEFAULT")) if tape.chance(20) else self._fitting(c) for c in some)
                 for _ in range(tape.count(1, 3))
             ]
-            return [f"INSERT INTO z ({', '.join(some)}) VALUES {', '.join(f'({row})' for row in rows)}"]
+            return f"INSERT INTO z ({', '.join(some)}) VALUES {', '.join(f'({row})' for row in rows)}"
         if shape == 1:
             where = f" WHERE {g.predicate(self._names(), (), 1, 1)}"
-            return [f"INSERT INTO z SELECT * FROM z{where if tape.chance(80) else ''} ORDER BY ALL LIMIT 30"]
+            return f"INSERT INTO z SELECT * FROM z{where if tape.chance(80) else ''} ORDER BY ALL LIMIT 30"
         table, where = tape.one(TABLES), f" WHERE i8 <= {tape.count(-3, 6)}" if tape.chance(60) else ""
         if shape == 2:
             some = [c for c in self.columns if tape.chance(50)] or ["str"]
-            return [f"INSERT INTO z BY NAME SELECT {', '.join(reversed(some))} FROM {table}{where}"]
-        return [f"INSERT INTO z SELECT {', '.join(self.columns)} FROM {table}{where}"]
+            return f"INSERT INTO z BY NAME SELECT {', '.join(reversed(some))} FROM {table}{where}"
+        return f"INSERT INTO z SELECT {', '.join(self.columns)} FROM {table}{where}"
 
     def _fitting(self, column: str) -> str:
         kind = COLUMNS[column][0]

@@ -116,7 +116,7 @@ def _tables(query: Queries) -> list[_Row]:
 def _sized(query: Queries, name: str) -> _Row:
     table = query.catalog.table(name)
     asked = query.catalog.constraints(name)
-    has = {"temporary": False, "has_primary_key": any(k.is_primary for k in asked.keys)}
+    has: _Row = {"temporary": False, "has_primary_key": any(k.is_primary for k in asked.keys)}
     has |= {"index_count": len(asked.keys), "check_constraint_count": len(asked.checks)}
     return _named(name) | has | {"estimated_size": table.rows, "column_count": len(table.schema.fields)}
 

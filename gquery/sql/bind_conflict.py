@@ -41,7 +41,7 @@ def conflict_of(said: Conflict, names: Sequence[str], table: str, own: Constrain
     key = keys[0]
     others = [n for n in names if n.lower() not in key.columns]
     sets = tuple((n, f"{EXCLUDED}.{_quoted(n)}") for n in others) if said.kind == "replace" else said.sets
-    return replace(said, kind="nothing" if said.kind == "replace" and not sets else said.kind, sets=sets, key=key)
+    return replace(said, sets=sets, key=key)
 
 
 def first_rows(rows: TableSource, key: Key, catalog: Catalog) -> Query:

@@ -52,8 +52,10 @@ class Constraints:
         return replace(self, defaults=others if text is None else (*others, (column.lower(), text)))
 
     def with_not_null(self, column: str, is_asked: bool) -> Constraints:
-        """With a column that may be NULL, or may not."""
+        """With a column that may be NULL, or may not. One of a primary key never is."""
         own = frozenset((column.lower(),))
+        if not is_asked and self.is_primary(column):
+            return self
         return replace(self, not_null=self.not_null | own if is_asked else self.not_null - own)
 
     def with_key(self, key: Key) -> Constraints:

@@ -201,7 +201,8 @@ def _script(rng: random.Random) -> list[str]:
     """A table with random constraints, and statements that meet them."""
 
     def value(column: str) -> str:
-        return rng.choice(("NULL", "DEFAULT", *(("'x'", "'y'", "'zz'") if column == "s" else "12345")))
+        values = ("'x'", "'y'", "'zz'") if column == "s" else ("1", "2", "3", "4", "5")
+        return str(rng.choice(("NULL", "DEFAULT", *values)))
 
     def asked(column: str) -> str:
         default = f" DEFAULT {rng.choice(('2', '3')) if column != 's' else repr(rng.choice('xy'))}"

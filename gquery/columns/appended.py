@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 from gquery import tuning
 from gquery.columns.arrow import arrow_type
-from gquery.columns.import_arrow import import_columns
 from gquery.columns.store import TableStore
 from gquery.columns.table import Table, TableSource
 from gquery.errors import OutOfMemoryError
@@ -106,6 +105,8 @@ class Appended:
         if not self._arrays:
             return
         import pyarrow as pa
+
+        from gquery.columns.import_arrow import import_columns
 
         columns = [pa.chunked_array(chunks) for chunks in zip(*self._arrays, strict=True)]
         named = zip(self._names, self._types, columns, strict=True)

@@ -5,13 +5,13 @@ Arrow's own conversion to NumPy imports pandas where that is installed, which ta
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from gquery.device.buffer import Buffer
+from gquery.runtime.digests import blake2b
 
 
 def offsets_of(array: pa.Array) -> Any:
@@ -27,7 +27,7 @@ def text_digest(array: pa.Array) -> bytes:
     """What tells the strings of an array from others: 16 bytes, the same for offsets of 32 and 64 bits. None is NULL."""
     offsets = offsets_of(array)
     first, last = int(offsets[0]), int(offsets[-1])
-    digest = hashlib.blake2b((offsets.astype(np.int64) - first).tobytes(), digest_size=16)
+    digest = blake2b((offsets.astype(np.int64) - first).tobytes(), digest_size=16)
     characters = array.buffers()[2]
     if characters is not None:
         digest.update(memoryview(characters)[first:last])

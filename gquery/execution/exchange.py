@@ -16,7 +16,6 @@ from gquery.distributed.movable import movable, together
 from gquery.distributed.stage_placement import Rows
 from gquery.execution.state import Rank, Run
 from gquery.operators.base import Frame
-from gquery.operators.breakers import run_breaker
 from gquery.operators.cut_keys import GroupParts
 from gquery.operators.merge_groups import Exchange, bytes_of, merge_arrays
 from gquery.planner.physical import (
@@ -210,6 +209,8 @@ def breaker_frames(state: Run, stage: Stage, work: PipelineBreaker) -> Mapping[i
 
 def _needed(state: Run, work: PipelineBreaker, number: int) -> Frame:
     """The rows of a rank's part that may be among those that a pipeline breaker takes, in their order."""
+    from gquery.operators.breakers import run_breaker  # of ranks alone
+
     device, frame = state.context.device, state.frames[number]
     stored = stored_columns(state, number, frame)
     match work:

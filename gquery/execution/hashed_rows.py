@@ -18,7 +18,6 @@ import numpy as np
 from gquery.device.array import Array
 from gquery.device.peer import in_step
 from gquery.distributed.movable import movable, together
-from gquery.execution.direct_exchange import sent_directly
 from gquery.execution.exchange import breaker_frames, handed_over, handed_to_each, stored_columns
 from gquery.execution.state import Rank, Run, StageReport
 from gquery.kernels.builtin.key_hashes import OwnPart
@@ -90,6 +89,8 @@ def exchanged(
     state: Run, rank: Rank, frame: Frame, how: HashPartitioning, stored: Sequence[Stored], what: str
 ) -> Frame:
     """The rows of all ranks that belong to this one, in rank order; no key is heavy. All ranks call it."""
+    from gquery.execution.direct_exchange import sent_directly  # of ranks alone
+
     direct = sent_directly(state, rank, frame, how, stored, what)
     if direct is not None:
         return direct

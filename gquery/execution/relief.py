@@ -14,7 +14,6 @@ from gquery.execution import held
 from gquery.execution.part_runs import can_have_parts, run_counted, spill_idle
 from gquery.execution.state import Run, StageReport
 from gquery.operators.base import Frame
-from gquery.operators.breakers import run_breaker
 from gquery.planner.partition_keys import partition_keys
 from gquery.planner.physical import OrderedGroups, Pipeline, PipelineBreaker, Stage, WindowRows
 
@@ -45,6 +44,8 @@ def break_within_memory(
     state: Run, stage: Stage, work: PipelineBreaker, frames: Mapping[int, Frame], at: Device, report: StageReport
 ) -> Frame:
     """Run a pipeline breaker on a device, in parts if need be (`execution.sort_parts`)."""
+    from gquery.operators.breakers import run_breaker  # many queries have none
+
     device, workers = state.context.device, state.context.settings.worker_count
     try:
         size = held.scratch_of(work, frames) if device.is_counted else 0

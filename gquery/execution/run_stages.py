@@ -31,7 +31,6 @@ from gquery.kernels.readback import scalar_readback
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.base import AbortableTarget
 from gquery.operators.base import Frame, JoinIndex
-from gquery.operators.host_rows import run_host_rows
 from gquery.planner.later import pattern_of
 from gquery.planner.physical import (
     HostRows,
@@ -223,6 +222,8 @@ def _host_rows(state: Run, stage: Stage, work: HostRows, report: StageReport) ->
         if joins_text(work):
             report.target = device.name
             return run_joined_text(work, frame, device)
+    from gquery.operators.host_rows import run_host_rows
+
     state.speculation.validate()
     report.target = "host"
     return run_host_rows(work, frame, device if device.is_cpu else cpu_device(), workers, stage.label)

@@ -7,7 +7,6 @@ from typing import assert_never
 
 from gquery.columns.table import ColumnData, TableSource
 from gquery.distributed.cuts import even
-from gquery.distributed.parts import part_of
 from gquery.distributed.stage_placement import Rows
 from gquery.execution.state import Rank, Run
 from gquery.execution.verify_frame import verify_loaded
@@ -46,6 +45,8 @@ def _of_table(state: Run, source: ReadTable, rows: Rows) -> Frame:
     of_field = {s.column.id: loaded[f] for s, f in zip(source.columns, fields, strict=True)}
     if state.rank is None or rows == "whole":
         return Frame(of_field, loaded[fields[0]].length if fields else table.rows)
+    from gquery.distributed.parts import part_of
+
     low, high = state.rank.cuts[id(table)].rows(state.rank.comm.rank)
     return Frame({i: part_of(c, low, high) for i, c in of_field.items()}, high - low)
 

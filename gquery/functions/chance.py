@@ -9,7 +9,7 @@ with chance in it serves one run, as one that reads the clock does.
 from __future__ import annotations
 
 import itertools
-import secrets
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -55,7 +55,7 @@ class Seeds:
     """The seeds of a connection's runs, one after another."""
 
     def __init__(self) -> None:
-        self._first = secrets.randbits(64)
+        self._first = int.from_bytes(os.urandom(8), "little")
         self._count = 0
 
     def begin(self, value: float) -> None:

@@ -7,7 +7,6 @@ of texts, too, and ``=`` one of everything); where none is, as in ``list_value(1
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -24,6 +23,7 @@ from gquery.functions.registry import (
     RESOLVERS,
     SIGNATURES,
     ScalarFunction,
+    arguments_of,
     declare,
     make,
 )
@@ -45,7 +45,7 @@ def list_function(
     """Declares the decorated function over Arrow arrays under these names. ``strict`` and ``nullable`` as in `host_scalar`."""
 
     def declare_function(f: F) -> F:
-        name, doc = names.split()[0], inspect.getdoc(f) or ""
+        name, doc = names.split()[0], f.__doc__ or ""
         declare(ScalarFunction(name, host=f, strict=strict, nullable=nullable, doc=doc, example=example))
         resolve = _resolver(name, rule)
         for alias in names.split():
@@ -69,7 +69,7 @@ def list_overload(
     """The same under names that are those of other functions, or of operators, where no argument is a list."""
 
     def declare_function(f: F) -> F:
-        name, doc = f"_list_{names.split()[0].lstrip('_')}", inspect.getdoc(f) or ""
+        name, doc = f"_list_{names.split()[0].lstrip('_')}", f.__doc__ or ""
         declare(ScalarFunction(name, host=f, strict=strict, nullable=nullable, doc=doc))
         if example is not None:
             EXAMPLES.append((names.split()[0], *example))
@@ -91,9 +91,7 @@ def _document(name: str, signature: str, module: str, doc: str) -> None:
 
 
 def _resolver(name: str, rule: Rule) -> Callable[[tuple[Expr, ...]], Expr | None]:
-    parameters = inspect.signature(rule).parameters.values()
-    least = sum(p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters)
-    most = 10**9 if any(p.kind is p.VAR_POSITIONAL for p in parameters) else len(parameters)
+    least, most = arguments_of(rule)
 
     def resolve(args: tuple[Expr, ...]) -> Expr | None:
         if not least <= len(args) <= most:

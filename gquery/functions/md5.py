@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from typing import Any
 
@@ -20,6 +19,8 @@ _LONG = 64  # blocks from which on Python's own is faster: it lets go of the int
 
 def md5_digests(texts: pa.Array) -> Any:
     """The digests of strings, 16 bytes a row."""
+    import hashlib  # loads OpenSSL
+
     offsets, data = offsets_of(texts), characters_of(texts)
     lengths = offsets[1:] - offsets[:-1]
     blocks = (lengths + 8) // 64 + 1

@@ -5,9 +5,7 @@ They run over the entries of a dictionary where a column has one. Likeness is co
 
 from __future__ import annotations
 
-import hashlib
 import re
-import unicodedata
 from typing import Any
 from urllib.parse import quote, unquote_to_bytes
 
@@ -87,12 +85,16 @@ def translate(s: Vector, old: Vector, new: Vector) -> Vector:
 @host_scalar("sha256", (_S, VARCHAR), example=("left(sha256('a'), 8)", "ca978112"))
 def sha256(s: Vector) -> Vector:
     """The SHA-256 of the bytes, in hexadecimal digits."""
+    import hashlib  # loads OpenSSL
+
     return each_row(lambda s: hashlib.sha256(s.encode()).hexdigest(), pa.string(), s)
 
 
 @host_scalar("sha1", (_S, VARCHAR), example=("left(sha1('a'), 8)", "86f7e437"))
 def sha1(s: Vector) -> Vector:
     """The SHA-1 of the bytes, in hexadecimal digits."""
+    import hashlib
+
     return each_row(lambda s: hashlib.sha1(s.encode(), usedforsecurity=False).hexdigest(), pa.string(), s)
 
 
@@ -125,6 +127,7 @@ def regexp_escape(s: Vector) -> Vector:
 @host_scalar("strip_accents", (_S, VARCHAR), example=("strip_accents('mühleisen')", "muhleisen"))
 def strip_accents(s: Vector) -> Vector:
     """Letters without their accents."""
+    import unicodedata
 
     def stripped(s: str) -> str:
         return "".join([c for c in unicodedata.normalize("NFD", s) if unicodedata.category(c) != "Mn"])
@@ -135,6 +138,8 @@ def strip_accents(s: Vector) -> Vector:
 @host_scalar("nfc_normalize", (_S, VARCHAR), example=("strlen(nfc_normalize('e' || chr(769)))", "2"))
 def nfc_normalize(s: Vector) -> Vector:
     """Letters and their accents as one code point each, where there is one."""
+    import unicodedata
+
     return each_row(lambda s: unicodedata.normalize("NFC", s), pa.string(), s)
 
 

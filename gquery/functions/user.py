@@ -19,7 +19,6 @@ annotated type.
 from __future__ import annotations
 
 import datetime
-import hashlib
 import linecache
 import re
 import threading
@@ -35,6 +34,7 @@ from gquery.expression.types import BIGINT, BOOLEAN, DATE, DOUBLE, TIMESTAMP, DT
 from gquery.functions.casts import cast, implicit_cost
 from gquery.functions.registry import FUNCTIONS, USER_FILE, ScalarFunction, declare, no_match
 from gquery.functions.user_source import Rewritten, rewrite
+from gquery.runtime.digests import hex_digest
 
 _TYPES: dict[Any, DType] = {
     int: BIGINT, float: DOUBLE, bool: BOOLEAN, datetime.date: DATE, datetime.datetime: TIMESTAMP,
@@ -98,7 +98,7 @@ class UserFunction:
     def _declare(self) -> _Name:
         """The name of the declaration: one for each text, so that what was compiled for it is found again."""
         text = self.rewritten.text
-        digest = hashlib.sha256(f"{self.signature}\n{self.takes_null}\n{text}".encode()).hexdigest()[:12]
+        digest = hex_digest(f"{self.signature}\n{self.takes_null}\n{text}", 6)
         name = f"{re.sub(r'[^a-z0-9]', '_', self.name.lower())}_{digest}"
         with _lock:
             found = _names.get(name)

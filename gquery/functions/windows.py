@@ -17,7 +17,6 @@ from gquery.functions.aggregate_parts import Parts
 from gquery.functions.aggregate_record import Accumulate, Accumulated, AtEnd, By, JoinedText, Listed, MostFrequent
 from gquery.functions.aggregates import AGGREGATES, ALIASES, aggregate, declaration, is_aggregate
 from gquery.functions.casts import cast
-from gquery.functions.frame_parts import over_frame
 from gquery.functions.opaque import refuse_opaque
 from gquery.functions.registry import RESOLVERS, no_match
 from gquery.runtime.records import dataclass, replace
@@ -165,6 +164,8 @@ def over_parts(
     parts = declaration(made).parts
     if parts is None:
         return None
+    from gquery.functions.frame_parts import over_frame
+
     result, calls = over_frame(made, parts, name)
     found = {}
     for a, column in calls.items():

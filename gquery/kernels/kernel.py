@@ -7,7 +7,6 @@ only in constants share a kernel. No user text enters it: names are ids.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import field
 from functools import cached_property, lru_cache
@@ -18,6 +17,7 @@ from gquery.expression.frozen import frozen, frozen_open
 from gquery.kernels import ir
 from gquery.kernels.ir.walk import statements
 from gquery.kernels.unroll import UnrolledLoop
+from gquery.runtime.digests import hex_digest
 
 ElementType = Literal["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64"]
 
@@ -124,7 +124,7 @@ class Kernel:
         if self.unrolled is not None:
             parts += [*self.unrolled.text, *ir.printed(self.unrolled.single)]
         parts += [f"{name}\n{function_source(f)}" for name, f in self.functions]
-        return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+        return hex_digest("\0".join(parts), 16)
 
 
 def function_source(function: Callable[..., Any]) -> str:

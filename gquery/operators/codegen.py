@@ -19,10 +19,8 @@ from gquery.expression.slots import SlotValues
 from gquery.kernels import ir
 from gquery.kernels.bindings import Binding, Constant, ErrorSite, SlotConstant, StatePart
 from gquery.kernels.code import Code
-from gquery.kernels.interleave import interleaved
 from gquery.kernels.kernel import Kernel, Parameter
 from gquery.kernels.marks import filters
-from gquery.kernels.prefetch import lookup
 from gquery.kernels.render import condition, described, render
 from gquery.kernels.targets.capabilities import capabilities
 from gquery.kernels.unroll import unrolled
@@ -200,6 +198,8 @@ def _unit(pipeline: Pipeline, target: str, role: str, counted: bool = False, row
     kernel = code.kernel()
     steps = None
     if not counted and _gains_from_stages(pipeline, target, kernel):
+        from gquery.kernels.interleave import interleaved
+
         steps = interleaved(kernel.body, tuning.loops.unrolled_rows, code.hoisted, kernel.prologue)
     if steps is not None:
         kernel = replace(kernel, unrolled=steps)
@@ -282,6 +282,8 @@ def _prefetches(pipeline: Pipeline, target: str, kernel: Kernel) -> bool:
     """Whether rows are looked up in a table of row numbers a block at a time: where there are rows enough for a larger kernel."""
     if not capabilities(target).marks_rows or pipeline.rows < tuning.loops.lookup_least_rows:
         return False
+    from gquery.kernels.prefetch import lookup
+
     return isinstance(pipeline.sink, Group | Build) and lookup(kernel.written) is not None
 
 

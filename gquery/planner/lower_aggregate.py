@@ -30,7 +30,6 @@ from gquery.planner.layouts import in_bits, is_raw_key, key_encoding_of
 from gquery.planner.logical.nodes import Aggregate
 from gquery.planner.logical.tree import used_columns
 from gquery.planner.lower_distinct import distinct
-from gquery.planner.lower_ordered import ordered_groups
 from gquery.planner.lower_segments import aggregate_segments
 from gquery.planner.lower_stream import Stream
 from gquery.planner.lowering import Lowering
@@ -62,6 +61,8 @@ def aggregate(lowering: Lowering, plan: Aggregate, wanted: frozenset[int]) -> St
     stream = lowering.plan(plan.source, below)
     stream, keys, aggregates = _computable(lowering, stream, plan.keys, aggregates)
     if any(is_ordered(a) for _, a in aggregates):
+        from gquery.planner.lower_ordered import ordered_groups
+
         return ordered_groups(lowering, stream, keys, aggregates, max(lowering.estimator.rows(plan), 1.0))
     if (segments := aggregate_segments(lowering, plan, stream, keys, aggregates)) is not None:
         return segments

@@ -15,7 +15,7 @@ import pytest
 import gquery
 from gquery.errors import BindError, ConversionError, OutOfRangeError
 from gquery.functions import AGGREGATES, EXAMPLES, FUNCTIONS, RESOLVERS, call
-from gquery.functions.registry import LIST_RESOLVERS, SIGNATURES
+from gquery.functions.registry import LIST_RESOLVERS, SIGNATURES, arguments_of
 from gquery.functions.windows import WINDOWS
 from gquery.sql.types import python_literal
 from tests.support.paths import TESTS
@@ -168,3 +168,10 @@ def test_refused(engine: gquery.Connection, sql: str, error: type[Exception]) ->
 def test_what_takes_lists_is_found_by_its_name() -> None:
     """`call` looks for a name first, whatever its arguments are."""
     assert [name for name in LIST_RESOLVERS if name not in RESOLVERS] == []
+
+
+def test_a_resolver_s_arguments_are_those_of_its_signature() -> None:
+    assert arguments_of(lambda: None) == (0, 0)
+    assert arguments_of(lambda a, b=1: None) == (1, 2)
+    assert arguments_of(lambda *rest: None) == (0, 10**9)
+    assert arguments_of(lambda a, b, c=2, *rest: None) == (2, 10**9)

@@ -11,8 +11,6 @@ Where the folder cannot be used, kernels are kept in memory alone, and one warni
 from __future__ import annotations
 
 import fcntl
-import hashlib
-import hmac
 import os
 import re
 import sys
@@ -28,6 +26,7 @@ from types import ModuleType
 from gquery import kernels, tuning
 from gquery.errors import InternalError
 from gquery.kernels.targets.folder import has_file, open_folder, read_file, write_file
+from gquery.runtime.digests import blake2b, hex_digest, is_same
 from gquery.runtime.interrupt import holding
 from gquery.runtime.syntax import compiled
 from gquery.runtime.versions import installed_versions
@@ -81,8 +80,7 @@ class KernelCache:
         if found is None or not found.startswith(_MAGIC):
             return None
         content = found[_HEADER_BYTES:]
-        is_ours = hmac.compare_digest(found[len(_MAGIC) : _HEADER_BYTES], self._seal(name, content))
-        return content if is_ours else None
+        return content if is_same(found[len(_MAGIC) : _HEADER_BYTES], self._seal(name, content)) else None
 
     def write(self, name: str, content: bytes) -> None:
         """Keep an entry, in place of one of that name; where that fails, entries are kept no more. None is kept once the
@@ -101,7 +99,7 @@ class KernelCache:
             self._give_up(error)
 
     def _seal(self, name: str, content: bytes) -> bytes:
-        seal = hashlib.blake2b(name.encode() + b"\0", key=self._key, digest_size=_SEAL_BYTES)
+        seal = blake2b(name.encode() + b"\0", key=self._key, digest_size=_SEAL_BYTES)
         seal.update(content)
         return seal.digest()
 
@@ -177,7 +175,7 @@ def build_hash() -> str:
     parts.append(_hash_of_sources())
     if is_replaced():  # what is read now is not what runs: entries of this process are for nobody else
         parts.append(os.urandom(_KEY_BYTES).hex())
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+    return hex_digest("\0".join(parts))
 
 
 def _hash_of_sources() -> str:
@@ -187,7 +185,7 @@ def _hash_of_sources() -> str:
     known = kernel_cache().read(stamp)
     if known is not None:
         return known.decode()
-    made = hashlib.sha256()
+    made = blake2b(digest_size=32)
     for source in _sources():
         with open(source, "rb") as file:
             made.update(file.read() + b"\0")
@@ -200,7 +198,7 @@ def _stamp() -> str:
     """The name in the cache of where the sources lie, and of their sizes and times."""
     files = [(file.path, file.stat()) for file in _sources()]
     told = [(path, s.st_size, s.st_mtime_ns, s.st_ctime_ns, s.st_ino, s.st_dev) for path, s in files]
-    return f"b{hashlib.sha256(repr(told).encode()).hexdigest()[:32]}"
+    return f"b{hex_digest(repr(told), 16)}"
 
 
 def _sources() -> list[os.DirEntry[str]]:
@@ -230,7 +228,7 @@ def kernel_source(text: str, *key: str) -> KernelSource:
 
 def source_name(*key: str) -> str:
     """The name in the cache of what is made of a kernel, which ``key`` tells from all others."""
-    return f"k{hashlib.sha256(chr(0).join([build_hash(), *key]).encode()).hexdigest()[:32]}"
+    return f"k{hex_digest(chr(0).join([build_hash(), *key]), 16)}"
 
 
 @holding()  # Numba would stay broken where an interrupt ends its import

@@ -46,7 +46,6 @@ from gquery.planner.logical.nodes import (
 )
 from gquery.planner.logical.properties import key_pair
 from gquery.planner.logical.tree import column_ids, expressions, free_columns, transform_up, used_columns
-from gquery.planner.rules.decorrelate_domain import by_domain, empty_group, inner_column
 from gquery.runtime.records import dataclass, replace
 
 _LEFT_ONLY = (JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI, JoinKind.MARK, JoinKind.SINGLE, JoinKind.ASOF)
@@ -85,6 +84,8 @@ def _apply(plan: Apply) -> Plan:
         if plan.kind is JoinKind.MARK:
             terms = tuple(t for term in terms for t in _two_valued(term))
         return Join(left, lifted.plan, plan.kind, conjunction((*conjuncts(plan.condition), *terms)), plan.mark)
+    from gquery.planner.rules.decorrelate_domain import by_domain
+
     return by_domain(plan, right, outer)
 
 
@@ -233,6 +234,8 @@ def _scalar_aggregate(plan: Apply, outer: frozenset[int]) -> Plan | None:
     lifted = _lift_through_aggregate(node, outer)
     if lifted is None or not isinstance(lifted.plan, Aggregate):
         return None
+    from gquery.planner.rules.decorrelate_domain import empty_group, inner_column
+
     aggregates = lifted.plan.aggregates
     grouped = Aggregate(lifted.plan.source, lifted.plan.keys, tuple((inner_column(c, a), a) for c, a in aggregates))
     top: Plan = Join(plan.left, grouped, JoinKind.LEFT, conjunction(lifted.terms))

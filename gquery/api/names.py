@@ -31,7 +31,7 @@ def value(name: str) -> Any:
     collector is kept from it."""
     if name not in _OF_ENGINE and name not in COLUMN_FUNCTIONS:
         return getattr(import_module("gquery.api.dbapi"), name)
-    with collector.permanent():
+    with collector.permanent(), import_module("gquery.runtime.libraries").opened_ahead():
         if name in COLUMN_FUNCTIONS:
             return import_module("gquery.api.dataframe.columns").FUNCTIONS[name]
         found = getattr(import_module(_OF_ENGINE[name]), name)

@@ -10,7 +10,7 @@ try:
     from _operator import _compare_digest as is_same
 except ImportError:  # an interpreter that was built without them
     from hashlib import blake2b as blake2b
-    from hmac import compare_digest as is_same
+    from hmac import compare_digest as is_same  # type: ignore[no-redef]
 
 __all__ = ["blake2b", "hex_digest", "is_same"]
 

@@ -6,11 +6,12 @@ import os
 import sys
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from gquery import tuning
 from gquery.errors import InterfaceError
 from gquery.runtime import collector
+from gquery.runtime.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from types import ModuleType

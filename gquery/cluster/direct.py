@@ -17,7 +17,7 @@ from concurrent.futures import TimeoutError as NotYetError
 from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from gquery import tuning
 from gquery.cluster.inbox import Inbox, Inboxes, Message
@@ -26,6 +26,7 @@ from gquery.cluster.worker import Plan, Request, end_run, known_session, run_ran
 from gquery.distributed.transport import RankAbortedError
 from gquery.errors import InternalError
 from gquery.runtime import interrupt
+from gquery.runtime.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from distributed import Worker

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from typing import NamedTuple
 
 from gquery import tuning
 from gquery.errors import OperationalError
+from gquery.runtime.tuples import NamedTuple
 from gquery.runtime.versions import installed_versions
 from gquery.tuning.record import Record
 

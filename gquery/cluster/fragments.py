@@ -13,12 +13,13 @@ from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from functools import partial
 from queue import SimpleQueue
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from gquery.cluster.moving import Packed, packed, unpacked
 from gquery.distributed.transport import RankAbortedError
 from gquery.errors import InternalError
 from gquery.runtime import interrupt
+from gquery.runtime.tuples import NamedTuple
 
 T = TypeVar("T")
 

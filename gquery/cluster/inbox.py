@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from gquery import tuning
 from gquery.runtime import interrupt
 from gquery.runtime.recent import Recent
+from gquery.runtime.tuples import NamedTuple
 
 Run = str
 

@@ -14,7 +14,7 @@ import io
 import pickle
 import threading
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 import cloudpickle
@@ -24,6 +24,7 @@ from gquery import tuning
 from gquery.columns.table import Dictionary
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device, cpu_device
+from gquery.runtime.tuples import NamedTuple
 
 if TYPE_CHECKING:
     import pyarrow as pa

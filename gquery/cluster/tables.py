@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import NamedTuple, Protocol, cast
+from typing import Protocol, cast
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from gquery.io.files import File
 from gquery.io.parquet import ParquetSource
 from gquery.io.watched import Asked
 from gquery.runtime.threads import run_phases
+from gquery.runtime.tuples import NamedTuple
 
 
 @frozen_open

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 from weakref import WeakValueDictionary
 
 from gquery import tuning
@@ -33,6 +33,7 @@ from gquery.execution.state import ExecutionContext, Rank, Run, StageReport
 from gquery.expression.frozen import frozen_open
 from gquery.planner.physical import Program
 from gquery.runtime.recent import Recent
+from gquery.runtime.tuples import NamedTuple
 from gquery.settings import Settings
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from gquery.columns.table import ColumnData, ColumnStatistics, Dictionary
 from gquery.device.array import Array
 from gquery.device.buffer import Buffer
 from gquery.expression.types import Bounds, Field, Kind, PhysicalType, physical_type_for
+from gquery.runtime.tuples import NamedTuple
 
 
 class Rising(NamedTuple):

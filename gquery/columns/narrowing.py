@@ -7,12 +7,13 @@ here: until a loop is ready, NumPy does its work.
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, Protocol
 
 import pyarrow as pa
 
 from gquery.columns.arrow_buffers import values_of
 from gquery.device.array import Array
+from gquery.runtime.tuples import NamedTuple
 
 Words = Literal["pairs", "i64", "i32", "i16"]
 """How the integers lie; pairs are those of 128 bits, the lower word first."""

@@ -13,12 +13,13 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from gquery.device.array import READ_AHEAD, Array, on_gpu
 from gquery.device.graph import RecordedGraph
+from gquery.runtime.tuples import NamedTuple
 
 _ALIGNMENT = 16  # of what is sent together: the largest that a load asks for
 

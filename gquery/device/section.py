@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from gquery.runtime.tuples import NamedTuple
 
 if TYPE_CHECKING:  # the interpreter comes before NumPy
     from gquery.device.array import Array

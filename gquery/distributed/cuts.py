@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -40,6 +40,7 @@ from gquery.planner.physical import (
     ReadTable,
     Source,
 )
+from gquery.runtime.tuples import NamedTuple
 
 
 class Field(NamedTuple):

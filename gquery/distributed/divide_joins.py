@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple, assert_never
+from typing import assert_never
 
 from gquery.distributed.cuts import Cuts
 from gquery.distributed.division import Division
@@ -42,6 +42,7 @@ from gquery.planner.physical import (
     Step,
 )
 from gquery.planner.stage_inputs import stage_inputs
+from gquery.runtime.tuples import NamedTuple
 
 _DIVIDED = (JoinKind.INNER, JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI)
 

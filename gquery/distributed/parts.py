@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import field, replace
 from threading import Lock
-from typing import NamedTuple
 from weakref import ReferenceType, WeakKeyDictionary, ref
 
 from gquery import tuning
@@ -17,6 +16,7 @@ from gquery.columns.table import ColumnData
 from gquery.device.buffer import Buffer
 from gquery.expression.types import PhysicalType
 from gquery.runtime.records import dataclass
+from gquery.runtime.tuples import NamedTuple
 
 _TEXTS = (PhysicalType.STRING32, PhysicalType.STRING64)
 

@@ -6,10 +6,9 @@ devices come here as stages of their own.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from gquery.device.device import Device
 from gquery.distributed.partitioning import row_ranges
+from gquery.runtime.tuples import NamedTuple
 
 
 class Placed(NamedTuple):

@@ -13,11 +13,12 @@ from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 from gquery import tuning
 from gquery.errors import InternalError, InterruptError
 from gquery.runtime import interrupt, stopwatch
+from gquery.runtime.tuples import NamedTuple
 
 T = TypeVar("T")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import NamedTuple
 
 from gquery import tuning
 from gquery.execution.stage_feedback import StageFeedback
@@ -13,6 +12,7 @@ from gquery.kernels.targets.capabilities import Capabilities, capabilities
 from gquery.operators.codegen import Unit
 from gquery.operators.specialize import ProbedTable
 from gquery.planner.physical import Pipeline
+from gquery.runtime.tuples import NamedTuple
 from gquery.settings import Settings
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import traceback
 from collections.abc import Iterator
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
@@ -29,6 +28,7 @@ from gquery.planner.logical.nodes import JoinKind
 from gquery.planner.physical import Probe
 from gquery.runtime.interrupt import check
 from gquery.runtime.records import replace
+from gquery.runtime.tuples import NamedTuple
 
 
 class Stages(NamedTuple):

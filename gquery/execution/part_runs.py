@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
@@ -39,6 +38,7 @@ from gquery.operators.partition_rows import (
 )
 from gquery.planner.physical import Compute, Pipeline, Program, Stage, Stored
 from gquery.runtime.records import replace
+from gquery.runtime.tuples import NamedTuple
 
 
 def can_have_parts(state: Run) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from itertools import combinations
-from typing import NamedTuple, cast
+from typing import cast
 
 from gquery import tuning
 from gquery.columns.table import Table
@@ -35,6 +35,7 @@ from gquery.kernels.targets import get_target
 from gquery.kernels.targets.base import AbortableTarget
 from gquery.planner.physical import Program
 from gquery.runtime.records import replace
+from gquery.runtime.tuples import NamedTuple
 
 
 def ranked(program: Program, ranks: int, feedback: RunFeedback) -> RankedFeedback:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from typing import NamedTuple, cast
+from typing import cast
 
 from gquery.columns.table import Table
 from gquery.device.arena import Arena, arena_of
@@ -30,6 +30,7 @@ from gquery.kernels.kernel import Kernel
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.base import AbortableTarget
 from gquery.runtime.records import replace
+from gquery.runtime.tuples import NamedTuple
 
 
 class _Part(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple, TypeVar, cast
+from typing import TypeVar, cast
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from gquery.kernels.targets.base import AbortableTarget, Launched
 from gquery.planner.physical import Pipeline, Program, ReadTable
 from gquery.runtime.interrupt import beside
 from gquery.runtime.records import dataclass
+from gquery.runtime.tuples import NamedTuple
 
 T = TypeVar("T")
 

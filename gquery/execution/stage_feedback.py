@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 from gquery.expression.frozen import frozen_open
+from gquery.runtime.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gquery.operators.accumulate import StateLocation

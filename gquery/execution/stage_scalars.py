@@ -11,13 +11,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Hashable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gquery import tuning
 from gquery.execution.stage_feedback import ScalarSite
 from gquery.expression.frozen import frozen_open
 from gquery.runtime.nesting import with_room
 from gquery.runtime.recent import Recent
+from gquery.runtime.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from gquery.expression.slots import SlotValues

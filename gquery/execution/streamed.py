@@ -12,7 +12,6 @@ Not streamed is what kernels read at other rows than the one at hand, and text t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -32,6 +31,7 @@ from gquery.operators.scan_ranges import Ranges
 from gquery.planner.physical import Build, Group, Materialize, Pipeline, Reduce, Sink
 from gquery.planner.segments import finds_heads
 from gquery.runtime.records import replace
+from gquery.runtime.tuples import NamedTuple
 
 Launch = Callable[[Attempt, Ranges], None]
 """Run a kernel over ranges of rows, of the source or of the selection."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, cast
+from typing import cast
 
 import numpy as np
 
@@ -40,6 +40,7 @@ from gquery.operators.base import Frame, JoinIndex, words_a_row
 from gquery.operators.sort_keys import sort_keys
 from gquery.planner.physical import Program, SortRows
 from gquery.runtime.records import dataclass, replace
+from gquery.runtime.tuples import NamedTuple
 
 
 class Place(NamedTuple):

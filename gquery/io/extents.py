@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import datetime
 from decimal import Context, Decimal
-from typing import Any, NamedTuple
+from typing import Any
 
 from gquery.columns.domain import Domain, Value, at_most
 from gquery.expression.types import INTEGER_BOUNDS, DType, Kind
+from gquery.runtime.tuples import NamedTuple
 
 _DIGITS = Context(prec=80)  # of a decimal, whose own arithmetic rounds to 28
 _LONG_TEXT = 16  # bytes of a greatest text from which on a writer may have cut it short without making it greater

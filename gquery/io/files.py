@@ -17,7 +17,7 @@ import stat
 from collections.abc import Sequence
 from dataclasses import field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -25,6 +25,7 @@ import pyarrow as pa
 from gquery.errors import BindError, FileError, InterfaceError
 from gquery.expression.frozen import frozen_open
 from gquery.runtime.records import dataclass
+from gquery.runtime.tuples import NamedTuple
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 SUFFIXES: dict[str, tuple[str, ...]] = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 
@@ -24,6 +24,7 @@ from gquery.io.parquet_opened import OpenedParquet, random_access
 from gquery.io.watched import Asked
 from gquery.runtime.interrupt import check
 from gquery.runtime.records import dataclass
+from gquery.runtime.tuples import NamedTuple
 
 
 class RowGroup(NamedTuple):

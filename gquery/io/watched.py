@@ -7,10 +7,11 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 from gquery.io.files import File, Item, PathColumn, Paths, items_of, path_columns, resolve
 from gquery.runtime.records import dataclass
+from gquery.runtime.tuples import NamedTuple
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from gquery.device.array import Array
+from gquery.runtime.tuples import NamedTuple
 
 _local = threading.local()
 

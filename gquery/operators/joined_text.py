@@ -8,7 +8,6 @@ calls of HostRows make text that only the host can make; see `operators.host_row
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from gquery.kernels.builtin.define import address, builtin_kernel, launch
 from gquery.kernels.dictionaries import text_of
 from gquery.operators.base import Frame
 from gquery.planner.physical import HostRows, Stored
+from gquery.runtime.tuples import NamedTuple
 
 _KEEPS_NULLS, _PASSES_NULLS = "_joined", "_concatenated"
 _AT = "at = mul_i64(add_i64(mul_i64(i64(i), pieces), piece), 2)"  # of the piece among those of all rows

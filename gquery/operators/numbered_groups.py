@@ -7,7 +7,6 @@ places in use, numbered in their order, are the groups.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from gquery.kernels.builtin import gathers, scans
 from gquery.kernels.builtin.define import builtin_kernel, launch
 from gquery.kernels.builtin.order import bounds_of
 from gquery.operators.leading_rows import slots_of
+from gquery.runtime.tuples import NamedTuple
 
 _NO_ADDRESSES = (PhysicalType.F32, PhysicalType.F64, PhysicalType.I128)
 _COUNT = builtin_kernel(

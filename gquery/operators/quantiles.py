@@ -6,7 +6,6 @@ A fraction is a constant: of a decimal the position is exact. A negative one cou
 from __future__ import annotations
 
 from types import ModuleType
-from typing import NamedTuple
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from gquery.kernels.builtin import gathers, wide_arrays
 from gquery.kernels.builtin.define import builtin_kernel, launch, namespace
 from gquery.operators.base import narrow
 from gquery.planner.physical import Stored
+from gquery.runtime.tuples import NamedTuple
 
 
 def positions_of(fraction: Literal, sizes: Array) -> Array:

@@ -11,7 +11,6 @@ table as it was built. `execution.specialize` applies all of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -26,6 +25,7 @@ from gquery.planner.late_materialization import limits_groups
 from gquery.planner.logical.nodes import JoinKind
 from gquery.planner.physical import Build, Group, JoinTable, Pipeline, Probe, Reduce
 from gquery.runtime.records import replace
+from gquery.runtime.tuples import NamedTuple
 
 
 class ProbedTable(NamedTuple):

@@ -1,7 +1,7 @@
 """Arrow's shared libraries are opened on another thread while this one imports modules of Python.
 
-Python opens what an extension needs under the interpreter's lock, which takes 11 ms for Arrow's libraries. Called as a function of
-C, the same `dlopen` lets go of the lock, so that a second processor does it meanwhile, and PyArrow's import finds them open. They
+Python opens what an extension needs under the interpreter's lock, which takes 11 ms for Arrow's libraries. Called as a function
+of C, the same `dlopen` lets go of the lock, so that a second processor does it meanwhile, and PyArrow finds them open. They
 know nothing of Python: what runs as they are opened needs no lock.
 """
 

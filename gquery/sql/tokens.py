@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cache
-from typing import NamedTuple
 
 from sqlglot import tokenizer_core
 from sqlglot.tokenizer_core import Token, TokenType
 
+from gquery.runtime.tuples import NamedTuple
 from gquery.sql.dialect import dialect
 from gquery.sql.lexer import END, NUMBER, QUOTED, STRING, SYMBOL, WORD, Lexed
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import takewhile
-from typing import NamedTuple
 
 import numpy as np
 
@@ -27,6 +26,7 @@ from gquery.kernels.builtin.scans import check_rows, counted_compact, pad
 from gquery.kernels.builtin.sort_room import room_to_sort
 from gquery.kernels.builtin.text_keys import text_words
 from gquery.kernels.readback import Count, read_most
+from gquery.runtime.tuples import NamedTuple
 
 
 def counted_order(keys: Sequence[OrderKey], count: Count, rows: Array | None = None) -> Array | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from gquery.device.device import Device
 from gquery.expression.types import PhysicalType
 from gquery.kernels.bindings import Argument
 from gquery.kernels.builtin.define import BuiltinKernel, address, builtin_kernel, launch
+from gquery.runtime.tuples import NamedTuple
 
 _SAME = {
     "integer": "eq_i64(i64(c{n}[this]), i64(c{n}[last]))",

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import Literal
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -30,6 +30,7 @@ from gquery.kernels.builtin.define import BuiltinKernel, address, builtin_kernel
 from gquery.kernels.kernel import Kernel
 from gquery.kernels.primitives.python.integers import hash_i64
 from gquery.runtime.records import dataclass
+from gquery.runtime.tuples import NamedTuple
 
 KeyKind = Literal["integer", "float", "i128", "string32", "string64", "view", "dictionary"]
 Stored = Literal["hash", "u8", "u16", "u8 or own", "u16 or own"]

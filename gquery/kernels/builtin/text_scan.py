@@ -21,8 +21,6 @@ recorded.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from gquery import tuning
 from gquery.columns.table import ColumnData
 from gquery.device.array import Array
@@ -32,6 +30,7 @@ from gquery.expression.types import PhysicalType
 from gquery.kernels.builtin.define import BuiltinKernel, address, builtin_kernel, launch
 from gquery.kernels.kernel import Kernel
 from gquery.kernels.patterns import KEY_WORDS, PackedPattern, ScannedPattern
+from gquery.runtime.tuples import NamedTuple
 
 _THREADS = 32  # that take a tile together
 _WORD = 8  # bytes that a thread reads at once

@@ -7,11 +7,12 @@ writes what it gives to places that it is given. What calls it in the kernel is 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from gquery.kernels.lowering.function import LoweredFunction
 from gquery.kernels.lowering.intrinsics import INLINED
 from gquery.kernels.lowering.values import Type, items_of, llvm_type
+from gquery.runtime.tuples import NamedTuple
 
 
 class UserModule(NamedTuple):

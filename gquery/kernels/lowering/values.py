@@ -8,7 +8,8 @@ A tuple of names is the type of several values. Signed and unsigned integers are
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
+
+from gquery.runtime.tuples import NamedTuple
 
 Type = str | tuple[str, ...]
 

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -45,6 +45,7 @@ from gquery.kernels.targets.workers import Request, workers
 from gquery.runtime.interrupt import beside
 from gquery.runtime.once import once
 from gquery.runtime.recent import Recent
+from gquery.runtime.tuples import NamedTuple
 
 
 class CudaTarget:

@@ -13,7 +13,9 @@ import struct
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
+
+from gquery.runtime.tuples import NamedTuple
 
 _ELF = b"\x7fELF\x02\x01\x01"  # 64 bits, little-endian
 _RELOCATABLE, _X86_64 = 1, 62

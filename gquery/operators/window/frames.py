@@ -8,7 +8,6 @@ takes rows out of is up to three ranges, one behind another: before what is left
 from __future__ import annotations
 
 from functools import cache
-from typing import NamedTuple
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from gquery.expression.windows import FrameBound, WindowFrame
 from gquery.kernels.builtin import scans
 from gquery.operators.window.positions import PARTITION, PositionKernel, Work, constant_of, position_kernel
 from gquery.operators.window.range_bounds import range_bound
+from gquery.runtime.tuples import NamedTuple
 
 _PARAMETERS = "partitions:*u32 begins:*u32 peers:*u32 peer_begins:*u32"
 

@@ -8,7 +8,7 @@ that no value spoils a frame that it is not in.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from gquery.runtime.tuples import NamedTuple
 
 
 class Shape(NamedTuple):

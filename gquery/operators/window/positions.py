@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from gquery.kernels.builtin.order import signed
 from gquery.operators.base import Frame
 from gquery.operators.ordered import OrderedFrame
 from gquery.runtime.records import dataclass
+from gquery.runtime.tuples import NamedTuple
 
 PARTITION = (
     "begin = i64(begins[row_index(i64(partitions[i]))])",

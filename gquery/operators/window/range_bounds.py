@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
@@ -37,6 +37,7 @@ from gquery.operators.window.positions import (
     tile_kernel,
     values_by_position,
 )
+from gquery.runtime.tuples import NamedTuple
 
 Form = Literal["i64", "f64", "i128", "days", "micros"]
 

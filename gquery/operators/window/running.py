@@ -9,7 +9,6 @@ writes it for all, those of tiles before among them.
 from __future__ import annotations
 
 from functools import cache
-from typing import NamedTuple
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from gquery.operators.window.positions import Work
 from gquery.operators.window.results import Form, value_lines
 from gquery.operators.window.segment_scans import Op, identity, segment_scan, word_of
 from gquery.planner.physical import Stored
+from gquery.runtime.tuples import NamedTuple
 
 
 class _Shape(NamedTuple):

@@ -16,7 +16,6 @@ which stays in the cache for most.
 from __future__ import annotations
 
 from functools import cache
-from typing import NamedTuple
 
 import numpy as np
 
@@ -38,6 +37,7 @@ from gquery.operators.window.positions import (
 from gquery.operators.window.results import Form, value_lines
 from gquery.operators.window.segment_scans import Op, identity, word_of
 from gquery.planner.physical import Stored
+from gquery.runtime.tuples import NamedTuple
 
 
 class _Shape(NamedTuple):

@@ -14,7 +14,6 @@ a bit a row of the whole column.
 from __future__ import annotations
 
 from functools import cache
-from typing import NamedTuple
 
 import numpy as np
 
@@ -36,6 +35,7 @@ from gquery.operators.window.positions import (
     tile_kernel,
 )
 from gquery.operators.window.tile_orders import TileOrders, tile_orders
+from gquery.runtime.tuples import NamedTuple
 
 
 class Chosen(NamedTuple):

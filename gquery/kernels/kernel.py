@@ -124,7 +124,7 @@ class Kernel:
         if self.unrolled is not None:
             parts += [*self.unrolled.text, *ir.printed(self.unrolled.single)]
         parts += [f"{name}\n{function_source(f)}" for name, f in self.functions]
-        return hex_digest("\0".join(parts), 16)
+        return hex_digest("\0".join(parts))
 
 
 def function_source(function: Callable[..., Any]) -> str:

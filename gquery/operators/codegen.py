@@ -199,7 +199,6 @@ def _unit(pipeline: Pipeline, target: str, role: str, counted: bool = False, row
     steps = None
     if not counted and _gains_from_stages(pipeline, target, kernel):
         from gquery.kernels.interleave import interleaved
-
         steps = interleaved(kernel.body, tuning.loops.unrolled_rows, code.hoisted, kernel.prologue)
     if steps is not None:
         kernel = replace(kernel, unrolled=steps)

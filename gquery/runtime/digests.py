@@ -15,6 +15,6 @@ except ImportError:  # an interpreter that was built without them
 __all__ = ["blake2b", "hex_digest", "is_same"]
 
 
-def hex_digest(text: str, size: int = 32) -> str:
+def hex_digest(text: str, size: int = 16) -> str:
     """``size`` bytes of a text's digest as twice so many hexadecimal digits."""
     return blake2b(text.encode(), digest_size=size).hexdigest()

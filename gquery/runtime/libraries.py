@@ -59,7 +59,7 @@ def _dlopen() -> Callable[..., Any]:
 
     dlopen = ctypes.CDLL(None).dlopen
     dlopen.argtypes, dlopen.restype = (ctypes.c_char_p, ctypes.c_int), ctypes.c_void_p
-    return dlopen  # type: ignore[no-any-return]
+    return dlopen
 
 
 def _wait() -> None:

@@ -19,7 +19,7 @@ WITHOUT = (
 @pytest.mark.parametrize("text", ["", "a", "ä\0" * 1000])
 def test_they_are_hashlib_s(text: str) -> None:
     data = text.encode()
-    assert hex_digest(text) == hashlib.blake2b(data, digest_size=32).hexdigest()
+    assert hex_digest(text) == hashlib.blake2b(data, digest_size=16).hexdigest()
     assert hex_digest(text, 6) == hashlib.blake2b(data, digest_size=6).hexdigest()
     made = blake2b(b"x", key=b"k", digest_size=32)
     made.update(data)

@@ -198,7 +198,7 @@ def _stamp() -> str:
     """The name in the cache of where the sources lie, and of their sizes and times."""
     files = [(file.path, file.stat()) for file in _sources()]
     told = [(path, s.st_size, s.st_mtime_ns, s.st_ctime_ns, s.st_ino, s.st_dev) for path, s in files]
-    return f"b{hex_digest(repr(told), 16)}"
+    return f"b{hex_digest(repr(told))}"
 
 
 def _sources() -> list[os.DirEntry[str]]:
@@ -228,7 +228,7 @@ def kernel_source(text: str, *key: str) -> KernelSource:
 
 def source_name(*key: str) -> str:
     """The name in the cache of what is made of a kernel, which ``key`` tells from all others."""
-    return f"k{hex_digest(chr(0).join([build_hash(), *key]), 16)}"
+    return f"k{hex_digest(chr(0).join([build_hash(), *key]))}"
 
 
 @holding()  # Numba would stay broken where an interrupt ends its import

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,7 @@ from gquery.device.array import Array
 from gquery.device.host import address_of
 from gquery.runtime.interrupt import check
 from gquery.runtime.records import dataclass
+from gquery.runtime.tuples import NamedTuple
 
 # Words of the state, and outcomes, as `kernels.primitives.pages` has them.
 DICTIONARY, ENTRIES = 48, 49

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 
@@ -39,6 +39,7 @@ from gquery.io.parquet_opened import OpenedParquet, random_access
 from gquery.io.selected_rows import SelectedRows, Selecting, Selection
 from gquery.runtime.records import dataclass
 from gquery.runtime.threads import Phases, Task
+from gquery.runtime.tuples import NamedTuple
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
 import typing
 from typing import Any
 
 import pytest
 
 from gquery.runtime.tuples import NamedTuple
+from tests.support.paths import ROOT
 
 BODY = '''
 from __future__ import annotations
@@ -93,3 +95,9 @@ def test_another_base_is_refused() -> None:
     base: Any = NamedTuple
     with pytest.raises(TypeError, match="another base"):
         type(base)("Two", (base, int), {"__annotations__": {}})
+
+
+def test_the_engine_s_tuples_are_these() -> None:
+    """Those of tuning, which is loaded below, are left to `typing`."""
+    found = [p for p in (ROOT / "gquery").rglob("*.py") if re.search(r"^from typing import .*NamedTuple", p.read_text(), re.M)]
+    assert [p.name for p in found] == ["record.py"]

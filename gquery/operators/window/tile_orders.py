@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import NamedTuple
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from gquery.kernels.targets.morsels import run_parts
 from gquery.operators.window.frames import Ranges, RowEnds
 from gquery.operators.window.own_order import own_keys
 from gquery.operators.window.positions import Work
+from gquery.runtime.tuples import NamedTuple
 
 
 class TileOrders(NamedTuple):

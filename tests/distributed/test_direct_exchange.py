@@ -79,7 +79,7 @@ def went(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> lis
         partition_kernels.run_here(monkeypatch)
         monkeypatch.setattr(direct_exchange, "may_write", lambda device: True)
         monkeypatch.setattr(direct_exchange, "reach_each_other", lambda devices: True)
-    monkeypatch.setattr("gquery.execution.hashed_rows.sent_directly", sent)
+    monkeypatch.setattr(direct_exchange, "sent_directly", sent)
     return made
 
 

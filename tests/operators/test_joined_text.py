@@ -10,7 +10,7 @@ import pytest
 import gquery
 from gquery.columns.arrow import export_column
 from gquery.device.device import Device
-from gquery.execution import run_stages
+from gquery.operators import host_rows
 from gquery.operators.base import Frame
 from gquery.operators.host_rows import run_host_rows
 from gquery.operators.joined_text import joins_text, run_joined_text
@@ -59,7 +59,7 @@ def test_the_texts_are_those_that_the_host_makes(sql: str, monkeypatch: pytest.M
             assert _texts(work, run_joined_text(work, frame, device)) == _texts(work, made)
         return made
 
-    monkeypatch.setattr(run_stages, "run_host_rows", both)
+    monkeypatch.setattr(host_rows, "run_host_rows", both)
     with gquery.connect("cpu", threads=1) as connection:
         connection.register("t", _table())
         connection.sql(sql).fetchall()
@@ -73,7 +73,7 @@ def test_other_calls_are_left_to_the_host(monkeypatch: pytest.MonkeyPatch) -> No
         seen.append(joins_text(work))
         return run_host_rows(work, *rest)
 
-    monkeypatch.setattr(run_stages, "run_host_rows", noting)
+    monkeypatch.setattr(host_rows, "run_host_rows", noting)
     with gquery.connect("cpu", threads=1) as connection:
         connection.register("t", _table())
         connection.sql("SELECT upper(a || b) FROM t").fetchall()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from gquery.api.plan_cache import Parameters, PreparedPlan
 from gquery.api.planning import Plans
 from gquery.errors import CatalogError, Error, IntegrityError
 from gquery.runtime.recent import Recent
 from gquery.runtime.records import replace
+from gquery.runtime.tuples import NamedTuple
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -24,6 +24,7 @@ from gquery.cluster.tables import ClusterTable, Described, FileTable, Sent, Sent
 from gquery.columns.table import Table, TableSource
 from gquery.distributed.cuts import Cuts, cut_tables, located_by
 from gquery.distributed.placement import place
+from gquery.distributed.rank_cost import rank_cost
 from gquery.distributed.ranks import Ranks
 from gquery.errors import NotSupportedError, OperationalError
 from gquery.execution.feedback import RankedFeedback, RunFeedback
@@ -135,7 +136,14 @@ class Cluster:
         return all_divided(program, self._ranks, self._cuts(program))
 
     def _cuts(self, program: Program) -> Cuts:
-        return cut_tables(program, self._divisions, tuning.cluster.whole_bytes, alone_bytes=0)
+        """Where its tables are cut. Small ones that are joined with a large one on sorted columns are, if that is cheaper."""
+        limits = tuning.cluster
+        few = cut_tables(program, self._divisions, limits.whole_bytes, 0)
+        more = cut_tables(program, self._divisions, limits.whole_bytes, 0, limits.joined_bytes) if few else few
+        return more if len(more) > len(few) and self._cost(program, more) < self._cost(program, few) else few
+
+    def _cost(self, program: Program, cuts: Cuts) -> float:
+        return rank_cost(program, place(program, lambda read: located_by(cuts, read), self._ranks), self._ranks)
 
     @property
     def _ranks(self) -> Ranks:

@@ -5,7 +5,8 @@ the host. Of dictionaries a process has one for each digest, so that columns whi
 
 What large arrays hold stands beside the pickled bytes, since Dask sends arrays as they lie and copies bytes at each step. It is
 copied when a value is packed, where whoever packs goes on and may write to its arrays while they wait to be sent, and again when
-it is unpacked, where a value can be unpacked more than once.
+it is unpacked, where a value can be unpacked more than once. Large arrays of integers go as their distance from the least one,
+in as few bytes as that takes: words of aggregates and encoded keys have 64 bits whatever their values are.
 """
 
 from __future__ import annotations
@@ -63,6 +64,8 @@ class _Packing(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
                 return _dictionary, (value.digest, value.values)
             case Device():
                 return cpu_device, ()
+            case np.ndarray() if (found := _narrowed(value)) is not None:
+                return _widened, found
             case _:
                 return super().reducer_override(value)
 
@@ -97,6 +100,24 @@ def unpacked(data: Packed, table: Callable[[str], object] = str, copies: bool = 
     """The value; ``table`` gives what is put in the place of a table of that key. Without ``copies`` its large arrays are those
     of the data: it is unpacked once."""
     return _Unpacking(data, table, copies).load()
+
+
+def _narrowed(array: np.ndarray) -> tuple[np.ndarray, int, np.dtype[Any]] | None:
+    """The values of a large array of integers less the least of them, that one, and the array's type; None where they take no
+    fewer bytes so."""
+    if array.dtype.kind not in "iu" or array.itemsize == 1 or array.ndim != 1 or array.nbytes < tuning.cluster.beside_bytes:
+        return None
+    low, high = int(array.min()), int(array.max())
+    kind = np.min_scalar_type(high - low)
+    if kind.itemsize >= array.itemsize:
+        return None
+    return np.subtract(array, array.dtype.type(low)).astype(kind), low, array.dtype
+
+
+def _widened(narrow: np.ndarray, low: int, dtype: np.dtype[Any]) -> np.ndarray:
+    made = narrow.astype(dtype)
+    made += dtype.type(low)
+    return made
 
 
 def _buffer(array: Any) -> Buffer:

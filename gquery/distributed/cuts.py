@@ -137,9 +137,12 @@ class LoadedPlaces:
         return [int(np.searchsorted(values, np.array(b).astype(np.int64), "left")) for b in bounds]
 
 
-def cut_tables(program: Program, places: Places, least_bytes: int, alone_bytes: int) -> Cuts:
+def cut_tables(
+    program: Program, places: Places, least_bytes: int, alone_bytes: int, joined_bytes: int | None = None
+) -> Cuts:
     """How the tables of a program are cut of which it reads at least so many bytes; none where it reads fewer of all than
-    ``alone_bytes``. Their columns are loaded."""
+    ``alone_bytes``. ``joined_bytes``: those of which it reads as many are, too, if they are joined with one of these on sorted
+    columns of both. Columns are loaded."""
     fields: dict[int, set[int]] = {}
     for read in table_reads(program):
         fields.setdefault(id(read.source), set()).update(read.fields)
@@ -148,9 +151,12 @@ def cut_tables(program: Program, places: Places, least_bytes: int, alone_bytes: 
     sizes = {n: size for n, size in asked.items() if size is not None}
     if sum(sizes.values()) < alone_bytes:
         return {}
-    sources = {n: every[n] for n, size in sizes.items() if size >= least_bytes}
+    large = {n for n, size in sizes.items() if size >= least_bytes}
+    least = least_bytes if joined_bytes is None or not large else min(joined_bytes, least_bytes)
+    sources = {n: every[n] for n, size in sizes.items() if size >= least}
     sorted_fields = {Field(n, f) for n, source in sources.items() for f in fields[n] if places.is_sorted(source, f)}
     joined = [(a, b) for a, b in _joined(program) if a in sorted_fields and b in sorted_fields and a.source != b.source]
+    joined = [(a, b) for a, b in joined if a.source in large or b.source in large]
     joined.sort(key=lambda pair: -min(sources[f.source].rows for f in pair))  # what saves most first
     groups: dict[int, list[Field]] = {}
     for pair in joined:
@@ -158,7 +164,7 @@ def cut_tables(program: Program, places: Places, least_bytes: int, alone_bytes: 
     cuts: dict[int, TableCut] = {}
     for group in {id(g): g for g in groups.values()}.values():
         cuts |= _cut_together(group, sources, places)
-    for number, source in sources.items():
+    for number, source in [(n, every[n]) for n in sources if n in large]:
         for field in sorted([f for f in sorted_fields if f.source == number], key=lambda f: f.field):
             if number not in cuts:
                 cuts |= _cut_together([field], sources, places)

@@ -193,6 +193,12 @@ class Clusters(Record):
         "of the columns that a query reads of a table of files, below which every worker has all of them: a thread reads them in "
         "5 ms, as long as an exchange takes",
     )
+    joined_bytes: int = number(
+        2**20,
+        "bytes",
+        "of the columns that a query reads of a table, from which on it is cut as a larger one is that it is joined with on "
+        "sorted columns of both, if all of the query gets cheaper by that",
+    )
     sorted_fields: int = number(
         4, "fields", "that may be sorted, by their footers, and are looked at for a cut of a table"
     )

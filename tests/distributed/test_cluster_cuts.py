@@ -259,6 +259,30 @@ def test_answers(ranks: int, every: int, client: Any, tmp_path: Path, tune: Tune
                 assert found is None, (text, found)
 
 
+def test_small_tables_are_cut_with_the_large_ones_that_they_are_joined_with(
+    client: Any, tmp_path: Path, tune: Tune
+) -> None:
+    """Unless it is cheaper for each rank to have them whole, as where another join needs that."""
+    tune(tuning.cluster, whole_bytes=900, joined_bytes=1)
+    tune(tuning.distribution, uneven_rows=5)
+    tune(tuning.worker_distribution, cut_frame_rows=16)
+    duck = duckdb.connect()
+    with gquery.connect(device="python", cluster=client, workers=3, threads=1) as db:
+        for name in ("one", "many"):
+            table, rows, _ = tables(3)[name]
+            pq.write_table(table, tmp_path / f"{name}.parquet", row_group_size=rows)
+            for each in (duck, db):
+                each.sql(f"CREATE VIEW {name} AS SELECT * FROM '{tmp_path}/{name}.parquet'")
+        built = "SELECT sum(c + v) FROM many JOIN one USING (k) WHERE c > 0"
+        both = "SELECT sum(a.c + b.c + v) FROM many JOIN one a USING (k) JOIN one b ON v = b.k"
+        parts = {sql: db.explain(sql, "physical").count("a part of the rows") for sql in (built, both)}
+        assert parts == {built: 2, both: 1}
+        for text in [built, both, *[sql.format("one", "many") for sql in QUERIES]]:
+            want = duck.sql(text)
+            found = compare(db.sql(text).fetchall(), want.fetchall(), "ORDER BY" in text, [str(t) for t in want.types])
+            assert found is None, (text, found)
+
+
 @pytest.fixture
 def handed_over(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Bytes that ranks hand over, one number an exchange and rank."""

@@ -11,7 +11,7 @@ import pytest
 
 import gquery
 from gquery import tuning
-from gquery.distributed.cuts import LoadedPlaces, cut_tables, located_by
+from gquery.distributed.cuts import LoadedPlaces, cut_tables, located_by, table_reads
 from gquery.distributed.placement import place
 from gquery.distributed.ranks import Ranks
 from gquery.distributed.stage_placement import Placement
@@ -192,3 +192,18 @@ def test_a_table_with_few_values_is_cut_by_its_next_sorted_column(tune: Tune) ->
 
 def test_small_tables_are_not_cut() -> None:
     assert not cut_tables(connection().program("SELECT sum(v) FROM lines"), LoadedPlaces(4), 10_000, 0)
+
+
+def test_a_small_table_is_cut_as_a_large_one_is_that_it_is_joined_with() -> None:
+    """On sorted columns of both; what is joined with it on others needs it whole."""
+    sql = "SELECT sum(c + v) FROM lines JOIN orders ON lines.o = orders.o"
+    places, program = LoadedPlaces(3), connection().program(sql)
+    small, large = sorted(places.bytes_of(r.source, r.fields) or 0 for r in table_reads(program))
+    assert len(cut_tables(program, places, large, 0)) == len(cut_tables(program, places, large, 0, small + 1)) == 1
+    one, two = cut_tables(program, places, large, 0, small).values()
+    assert one.keys is two.keys is not None
+    assert not cut_tables(program, places, large + 1, 0, small)
+    for other in ("SELECT sum(w + v) FROM lines JOIN other ON v = k", "SELECT sum(c + v) FROM lines JOIN orders ON v = c"):
+        program = connection().program(other)
+        large = max(places.bytes_of(r.source, r.fields) or 0 for r in table_reads(program))
+        assert len(cut_tables(program, places, large, 0, 1)) == 1

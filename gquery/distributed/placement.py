@@ -285,7 +285,7 @@ class _Placing:
 
     def _lies_together(self, table: JoinTable, located: Located, number: int) -> bool:
         """Whether a join table of a rank's rows is taken to have all matches of rows of that rank."""
-        return number in self.together and (number in self.hashed or any(is_located(located, k.id) for k in table.keys))
+        return number in self.together and (number in self.hashed or lie_together(located, [k.id for k in table.keys]))
 
     def _sink(self, work: Pipeline, reads: Rows, located: Located, number: int) -> tuple[Rows, bool, Located]:
         """What the sink makes, whether its states are merged, and the located columns of its frame."""

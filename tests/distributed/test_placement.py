@@ -93,6 +93,16 @@ def test_groups_are_parted_where_the_table_is_cut_that_they_are_joined_with() ->
     assert parts.cut is not None and all(p.reads == "part" and not p.gathers for p in placed), placed
 
 
+@pytest.mark.parametrize("kind", ["JOIN", "LEFT JOIN"])
+def test_groups_by_several_keys_are_parted_where_one_of_them_is_cut(kind: str) -> None:
+    both = "SELECT n % 50 AS k, v AS w, count(*) AS m FROM lines GROUP BY ALL"
+    placed = placement(f"SELECT n, m FROM lines {kind} ({both}) ON o = k AND v = w", parted_bytes=0)
+    (parts,) = [p.parts for p in placed if p.parts is not None]
+    assert parts.cut is not None and all(p.reads == "part" and not p.gathers for p in placed), placed
+    placed = placement(f"SELECT n, m FROM lines {kind} ({both}) ON n = k AND v = w", parted_bytes=0)
+    assert [p.parts.cut for p in placed if p.parts is not None] == [None]
+
+
 def test_one_of_several_keys_says_not_where_a_group_lies() -> None:
     both = "SELECT n % 50 AS k, v, count(*) AS m FROM lines GROUP BY ALL"
     placed = placement(f"SELECT k, sum(m) FROM ({both}) GROUP BY k", parted_bytes=0)

@@ -17,7 +17,7 @@ INTEGERS = [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int6
 
 def _bytes(value: object) -> int:
     data = packed(value)
-    return len(data.head) + sum(b.nbytes for b in data.buffers)
+    return len(data.head) + sum([int(b.nbytes) for b in data.buffers])
 
 
 @pytest.mark.parametrize("kind", INTEGERS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -16,6 +17,7 @@ from gquery.runtime.amounts import format_bytes
 from gquery.shell.progress import seconds_text
 
 _WIDTH = 120
+_ALONE = re.compile(r"-?[\w.]+|'(?:[^']|'')*'|\([^()]*\)")  # a default that needs no parentheses
 
 
 def create_text(connection: Connection, name: str) -> str:
@@ -24,10 +26,17 @@ def create_text(connection: Connection, name: str) -> str:
     if view is not None:
         columns = f" ({', '.join(map(quoted, view.columns))})" if view.columns else ""
         return f"CREATE VIEW {quoted(name)}{columns} AS {view.sql};"
-    fields = [
-        f"  {quoted(f.name)} {f.dtype}{'' if f.nullable else ' NOT NULL'}"
-        for f in connection.catalog.table(name).schema
-    ]
+    asked = connection.catalog.constraints(name)
+    names = {f.name.lower(): f.name for f in connection.catalog.table(name).schema}
+    fields = []
+    for f in connection.catalog.table(name).schema:
+        default = asked.default(f.name)
+        if default is not None:
+            default = f" DEFAULT {default if _ALONE.fullmatch(default) else f'({default})'}"
+        not_null = " NOT NULL" if f.name.lower() in asked.not_null else ""
+        fields.append(f"  {quoted(f.name)} {f.dtype}{not_null}{default or ''}")
+    fields += [f"  {k.kind} ({', '.join(quoted(names[c]) for c in k.columns)})" for k in asked.keys]
+    fields += [f"  CHECK ({c.text})" for c in asked.checks]
     return f"CREATE TABLE {quoted(name)} (\n" + ",\n".join(fields) + "\n);"
 
 

@@ -230,10 +230,20 @@ def test_tables_and_schema(shell: Shell) -> None:
     assert written(shell, ".tables") == "t\nv\n"
     assert written(shell, ".tables T%") == "t\n"
     schema = written(shell, ".schema")
-    assert schema.startswith('CREATE TABLE t (\n  a INTEGER NOT NULL,\n  "B c" VARCHAR')
+    assert schema.startswith('CREATE TABLE t (\n  a INTEGER,\n  "B c" VARCHAR')
     assert "CREATE VIEW v AS SELECT a FROM t;" in schema
     assert not shell.run_text(".schema tt")
     assert 'Did you mean "t"?' in complaints(shell)
+
+
+def test_the_schema_of_a_table_makes_it_again(shell: Shell) -> None:
+    columns = """a INTEGER DEFAULT (1 + 1) CHECK (a > 0), "B" VARCHAR UNIQUE DEFAULT 'it''s', PRIMARY KEY (a, "B")"""
+    shell.run_text(f"CREATE TABLE w({columns});")
+    schema, described = written(shell, ".schema w"), written(shell, "DESCRIBE w;")
+    shell.run_text(f"DROP TABLE w; {schema}")
+    assert written(shell, ".schema w") == schema
+    assert written(shell, "DESCRIBE w;") == described
+    assert not shell.run_text("INSERT INTO w VALUES (0, 'x');")
 
 
 def test_commands_are_checked(shell: Shell) -> None:

@@ -61,8 +61,10 @@ class Changes:
             keys = ("UNIQUE (i64)", "UNIQUE (str, i32)", "PRIMARY KEY (i32, i64)", "UNIQUE (i32), UNIQUE (i64, str)")
             key = tape.one(keys)
             self.is_primary = key.startswith("PRIMARY")
+            order = ", ".join(self.columns)  # no other row may be the first in another engine
             both += f", {key}"
-            rows += f" QUALIFY row_number() OVER (PARTITION BY {tape.one(('i32', 'i64'))}) = 1" if tape.chance(70) else ""
+            first = f"row_number() OVER (PARTITION BY {tape.one(('i32', 'i64'))} ORDER BY {order}) = 1"
+            rows += f" QUALIFY {first}" if tape.chance(70) else ""
         return [f"CREATE OR REPLACE TABLE z ({columns}{both})", f"INSERT INTO z {rows}", "DESCRIBE z"]
 
     def _asked(self, column: str) -> str:

@@ -189,6 +189,8 @@ def _statements(case: Case, db: gquery.Connection, theirs: duckdb.DuckDBPyConnec
         except gquery.IntegrityError as raised:
             if isinstance(error, DATA_ERRORS):  # of a value that is not looked at here
                 return Outcome("both fail")
+            if isinstance(error, duckdb.BinderException):  # ON CONFLICT behind BY NAME without the key
+                return Outcome("invalid", str(error))
             if not isinstance(error, duckdb.ConstraintException):
                 return Outcome("different", f"we fail: {raised}\n{text}")
             if case.sql[n - 1] == "BEGIN":  # DuckDB gives a transaction up

@@ -127,22 +127,21 @@ def test_more_than_the_card_has(partitions: int) -> None:
 @alone
 @pytest.mark.cuda
 def test_a_full_card() -> None:
-    """The column fits, what a sort of it takes does not."""
+    """The column fits, of which a copy is kept; what a sort of it takes does not."""
     import cupy
 
     gc.collect()
-    pool = cupy.get_default_memory_pool()
+    pool, memory = cupy.get_default_memory_pool(), cupy.cuda.runtime.memGetInfo
     pool.free_all_blocks()
-    free = cupy.cuda.runtime.memGetInfo()[0]
-    rows = min(int(free * 0.5) // 8, 2**32 - 2**20)
-    keys = cupy.zeros(rows, cupy.int64)
-    ballast = cupy.empty(int(free * 0.97) - rows * 8, cupy.uint8)
+    rows = int(memory()[0] * 0.3) // 8
+    connection = gquery.connect(device="cuda").register("t", {"a": cupy.zeros(rows, cupy.int64)})
+    pool.free_all_blocks()
+    ballast = cupy.empty(int(memory()[0] * 0.9), cupy.uint8)
     try:
-        connection = gquery.connect(device="cuda").register("t", {"a": keys})
         with pytest.raises(errors.OutOfMemoryError, match="Remedies"):
             connection.sql("SELECT a FROM t ORDER BY a + 1").to_arrow_table()
         assert connection.sql("SELECT count(*) FROM range(1000000)").fetchall() == [(1000000,)]
         assert connection.sql("SELECT count(*), sum(a) FROM t").fetchall() == [(rows, 0)]
     finally:
-        del keys, ballast, connection
+        del ballast, connection
         pool.free_all_blocks()

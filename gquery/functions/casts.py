@@ -170,6 +170,7 @@ def rescale(value: int, scale: int, to: int) -> int:
 def from_text(text: str, dtype: DType) -> Any:
     """The physical value that a string stands for; ConversionError where it stands for none.
 
+    >>> from gquery.expression.types import DATE
     >>> from_text("1995-01-02", DATE), from_text(" 12.5 ", decimal(5, 2)), from_text("12.7", BIGINT)
     (9132, 1250, 13)
     """

@@ -10,20 +10,18 @@ from gquery.kernels.kernel import Kernel
 
 MODULES = ("scans", "grouping", "gathers", "define", "order", "counted_order", "partition", "row_partition", "text_keys",
            "text_scan", "parquet_pages")  # fmt: skip
-OF_FILES = ("parquet_pages",)
+ON_CPUS = {"gathers._APPEND", "parquet_pages.READ"}  # they have memory fetched early, and read files
 
 
 @cache
 def builtin_kernels(on_gpus: bool = False) -> dict[str, Kernel]:
-    """Each by the name it has in its module; of a table of kernels with its key behind it. Those that read files are not for
-    GPUs."""
+    """Each by the name it has in its module; of a table of kernels with its key behind it. ``on_gpus``: without
+    those that are for CPUs alone."""
     found: dict[str, Kernel] = {}
     for module in MODULES:
-        if on_gpus and module in OF_FILES:
-            continue
         for name, value in vars(importlib.import_module(f"gquery.kernels.builtin.{module}")).items():
             if isinstance(value, BuiltinKernel):
                 found[f"{module}.{name}"] = value.kernel
             elif isinstance(value, dict):
                 found |= {f"{module}.{name}[{k}]": v.kernel for k, v in value.items() if isinstance(v, BuiltinKernel)}
-    return found
+    return {name: kernel for name, kernel in found.items() if not (on_gpus and name in ON_CPUS)}

@@ -9,14 +9,22 @@ from __future__ import annotations
 
 from gquery.planner.logical.everywhere import map_subqueries
 from gquery.planner.logical.nodes import Plan
-from gquery.planner.logical.tree import fresh_copy, own_subqueries, with_sources
+from gquery.planner.logical.tree import fresh_copy, made_columns, own_subqueries, walk, with_sources
 
 
 def separate(plan: Plan, seen: set[int] | None = None) -> Plan:
-    """The plan with each subquery's plan in one node only; the same object where that is so already."""
+    """The plan with each subquery's plan in one node only; the same object where that is so already. ``seen``: the ids of the
+    columns that subqueries make already. They tell one from another, not the object: what has rewritten the nodes of a plan one
+    by one has made several objects of one."""
     met = set[int]() if seen is None else seen
-    if own := [e.plan for e in own_subqueries(plan)]:
-        again = {id(p) for p in own} & met
-        met.update(map(id, own))  # before what is within them, which may be one of them too
-        plan = map_subqueries(plan, lambda p: separate(fresh_copy(p)[0] if id(p) in again else p, met))
+    apart: dict[int, Plan] = {}
+    for p in {id(e.plan): e.plan for e in own_subqueries(plan)}.values():
+        apart[id(p)] = fresh_copy(p)[0] if met & _made(p) else p
+        met |= _made(p)  # before what is within it, which may be one of them too
+    if apart:
+        plan = map_subqueries(plan, lambda p: separate(apart[id(p)], met))
     return with_sources(plan, tuple([separate(s, met) for s in plan.sources])) if plan.sources else plan
+
+
+def _made(plan: Plan) -> set[int]:
+    return {c.id for node in walk(plan) for c in made_columns(node)}

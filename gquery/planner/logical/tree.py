@@ -369,7 +369,7 @@ def fresh_copy(plan: Plan) -> tuple[Plan, dict[int, Column]]:
     outer join inside has made it so."""
     columns: dict[int, Column] = {}
     _mint(plan, columns)
-    made = _remap_all(plan, columns)
+    made = _remap_all(plan, columns, {})
     given = {c.id: columns[c.id] for c in plan.columns if c.nullable and c.id in columns}
     return made, columns | {i: Column(c.id, c.name, c.dtype, True) for i, c in given.items()}
 
@@ -383,13 +383,14 @@ def _mint(plan: Plan, columns: dict[int, Column]) -> None:
                 _mint(sub.plan, columns)
 
 
-def _remap_all(plan: Plan, columns: dict[int, Column]) -> Plan:
-    """`remap`, but inside subqueries too where they make columns of their own."""
-    plans: dict[int, Plan] = {}  # new ones of subqueries, by identity
+def _remap_all(plan: Plan, columns: dict[int, Column], plans: dict[int, Plan]) -> Plan:
+    """`remap`, but inside subqueries too where they make columns of their own. ``plans``: new ones of subqueries, by identity,
+    so that one which stands in several nodes stays one."""
 
     def inside(x: Expr) -> Expr:
         if isinstance(x, Subquery):
-            return replace(x, plan=plans.get(id(x.plan)) or plans.setdefault(id(x.plan), _remap_all(x.plan, columns)))
+            made = plans.get(id(x.plan)) or plans.setdefault(id(x.plan), _remap_all(x.plan, columns, plans))
+            return replace(x, plan=made)
         return x
 
     return remap(transform_up(plan, lambda n: map_expressions(n, lambda e: transform_expr(e, inside))), columns)

@@ -7,6 +7,7 @@ over arrays, which casts to text are, take intervals as they lie here: their phy
 from __future__ import annotations
 
 import datetime
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,13 @@ def packed(array: pa.Array) -> pa.Array:
     words[:, 0] = micros
     words[:, 1] = (found["months"].astype(np.int64) << 32) + found["days"] + (micros >> 63)
     return _array(AS_DECIMALS, words.reshape(-1), array)
+
+
+def of_physical(values: Sequence[int | None]) -> pa.Array:
+    """Physical values in Python as decimals; not checked, as more months than have 38 digits are intervals too."""
+    words = b"".join([(v or 0).to_bytes(16, "little", signed=True) for v in values])
+    ok = pa.array([v is not None for v in values], pa.bool_()).buffers()[1]
+    return pa.Array.from_buffers(AS_DECIMALS, len(values), [ok, pa.py_buffer(words)])
 
 
 def _array(type_: pa.DataType, words: Any, like: pa.Array) -> pa.Array:

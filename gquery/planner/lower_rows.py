@@ -139,15 +139,19 @@ def _constant_table(plan: Values) -> TableStore:
     import pyarrow as pa
 
     from gquery.columns.arrow import arrow_type, dtype_of
+    from gquery.columns.arrow_intervals import of_physical
     from gquery.columns.import_arrow import import_columns
-    from gquery.expression.types import python_value
+    from gquery.expression.types import INTERVAL, python_value
     from gquery.kernels.host import evaluate_or_raise
 
     arrays: list[pa.ChunkedArray] = []
+    fields: list[Field] = []
     for n, column in enumerate(plan.columns):
-        values = []
-        for row in plan.rows:
-            values.append(python_value(column.dtype, evaluate_or_raise(row[n]).value))
-        arrays.append(pa.chunked_array([pa.array(values, arrow_type(column.dtype))]))
-    fields = [Field(f"column{n}", dtype_of(a.type), a.null_count > 0) for n, a in enumerate(arrays)]
+        values, dtype = [evaluate_or_raise(row[n]).value for row in plan.rows], column.dtype
+        if dtype == INTERVAL:  # Python's have no months, and days below zero for what is less than one
+            array = of_physical(values)
+        else:
+            array = pa.array([python_value(dtype, v) for v in values], arrow_type(dtype))
+        arrays.append(pa.chunked_array([array]))
+        fields.append(Field(f"column{n}", dtype if dtype == INTERVAL else dtype_of(array.type), array.null_count > 0))
     return TableStore("values", Table(Schema(tuple(fields)), tuple(import_columns(arrays, fields)), len(plan.rows)))

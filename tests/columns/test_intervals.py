@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import random
 from pathlib import Path
 from typing import Any
 
@@ -210,3 +211,28 @@ def test_lists_are_refused(sql: str) -> None:
         connection.register("t", intervals()["t"])
         with pytest.raises(NotSupportedError, match="lists of INTERVAL"):
             connection.sql(sql).fetchall()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_of_constants_keep_their_parts(seed: int) -> None:
+    """Months are no days, and two hours less than nothing no day less and 22 hours more: they compare differently."""
+    rng = random.Random(seed)
+
+    def text() -> str:
+        months, days, hours = (rng.choice((0, 0, 1, -1, top)) for top in (-14, 30, -50))
+        return "NULL" if rng.random() < 0.2 else f"INTERVAL '{months} months {days} days {hours} hours'"
+
+    rows = ", ".join(f"({n}, {text()})" for n in range(seed + 2))
+    others = "(1, INTERVAL '-2 hours'), (2, INTERVAL '-24 hours'), (3, INTERVAL '2000000000 months')"
+    ours = connect("python", 1, {})
+    ours.sql("CREATE OR REPLACE TABLE z (n INTEGER, i INTERVAL)")
+    with duckdb.connect() as theirs:
+        theirs.execute("CREATE TABLE z (n INTEGER, i INTERVAL)")
+        for sql in (
+            f"SELECT n, i::VARCHAR FROM (VALUES {rows}) v(n, i) ORDER BY n",
+            f"SELECT count(DISTINCT i), max(i)::VARCHAR FROM (VALUES {rows}, {others}) v(n, i)",
+            f"SELECT a.n, b.n FROM (VALUES {rows}) a(n, i) JOIN (VALUES {others}) b(n, i) ON a.i < b.i ORDER BY ALL",
+            f"INSERT INTO z VALUES {rows}, {others}",
+            "SELECT n, i::VARCHAR FROM z ORDER BY ALL",
+        ):
+            assert ours.sql(sql).fetchall() == theirs.execute(sql).fetchall()

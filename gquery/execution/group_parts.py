@@ -18,7 +18,7 @@ from gquery.execution.state import Run, StageReport
 from gquery.execution.tiers import joined_below, put_below
 from gquery.expression.expr import Column, new_column
 from gquery.expression.facts import INT64_BYTES
-from gquery.expression.types import Bounds
+from gquery.expression.types import Bounds, PhysicalType
 from gquery.kernels.values import value_properties
 from gquery.operators.base import Frame
 from gquery.operators.partition_rows import HashPartitioning, RangePartitioning, shifted
@@ -58,13 +58,17 @@ def groups_by_parts(state: Run, stage: Stage, pipeline: Pipeline, report: StageR
 
 
 def _cut(pipeline: Pipeline, sink: Group, stage: int) -> tuple[Pipeline, Pipeline]:
-    """The rows that groups are made of, with their keys as columns, and the groups."""
+    """The rows that groups are made of, with their keys as columns, and the groups. Keys that are gathered from the source frame
+    stay in its physical types, which later stages read."""
     behind, columns = with_keys(pipeline, [e for _, e, _ in sink.keys])
     keys = tuple([(name, c, what) for (name, _, what), c in zip(sink.keys, columns, strict=True)])
     layout: GroupLayout = "hash" if sink.layout == "direct-address" else sink.layout
     some = max(1, sink.groups // tuning.spilling.least_parts)
     groups = replace(sink, keys=keys, layout=layout, clustered_key=None, groups=some)
-    return cut(replace(behind, sink=groups), len(behind.steps), stage)
+    types: dict[int, PhysicalType] = {}
+    if layout == "row-id hash" and isinstance(pipeline.source, ReadStage):
+        types = {s.column.id: s.physical_type for s in pipeline.source.columns}
+    return cut(replace(behind, sink=groups), len(behind.steps), stage, types)
 
 
 def groups_by_ranges(state: Run, stage: Stage, pipeline: Pipeline, report: StageReport) -> Frame:

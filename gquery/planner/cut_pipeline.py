@@ -7,11 +7,11 @@ What a state does not fit memory for is made of the rows in parts; for that they
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import assert_never
 
 from gquery.expression.expr import Column
-from gquery.expression.types import BOOLEAN
+from gquery.expression.types import BOOLEAN, PhysicalType
 from gquery.kernels.render import describe
 from gquery.kernels.values import ValueProperties, value_properties
 from gquery.planner.layouts import nullable
@@ -58,13 +58,15 @@ from gquery.planner.step_columns import accumulated, columns_read
 from gquery.runtime.records import replace
 
 
-def cut(pipeline: Pipeline, at: int, stage: int) -> tuple[Pipeline, Pipeline]:
+def cut(
+    pipeline: Pipeline, at: int, stage: int, types: Mapping[int, PhysicalType] | None = None
+) -> tuple[Pipeline, Pipeline]:
     """The pipeline up to step ``at``, whose rows are the frame of ``stage``, and the rest of it. Not between the steps of a
-    segment."""
+    segment. ``types``: the physical types of columns, by id, that do not have the narrowest one there."""
     known = columns_behind(pipeline.source, pipeline.steps[:at])
     wanted = sink_reads(pipeline.sink) | columns_read(pipeline.steps[at:])
     kept = [known[i] for i in sorted(wanted) if i in known]
-    stored = tuple([Stored(c, what, what.physical_type) for c, what in kept])
+    stored = tuple([Stored(c, what, (types or {}).get(c.id, what.physical_type)) for c, what in kept])
     first = replace(pipeline, steps=pipeline.steps[:at], sink=Materialize(stored, ordered=True), selection_steps=0)
     made = stage_columns(first)
     source = ReadStage(stage, made, tuple([s.column.id for s in made]))

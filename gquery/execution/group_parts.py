@@ -67,7 +67,7 @@ def _cut(pipeline: Pipeline, sink: Group, stage: int) -> tuple[Pipeline, Pipelin
     groups = replace(sink, keys=keys, layout=layout, clustered_key=None, groups=some)
     types: dict[int, PhysicalType] = {}
     if layout == "row-id hash" and isinstance(pipeline.source, ReadStage):
-        types = {s.column.id: s.physical_type for s in pipeline.source.columns}
+        types = {s.column.id: s.physical_type for s in pipeline.source.columns if not s.physical_type.is_string}
     return cut(replace(behind, sink=groups), len(behind.steps), stage, types)
 
 

@@ -25,8 +25,10 @@ def test_keys_of_parts_lie_as_those_of_the_whole(seed: int) -> None:
         "yes": pa.array([rng.choice((None, True, False)) for _ in range(size)], pa.bool_()),
     }
     data = {"t": pa.table(values)}
+    struct = "{'a': i, 'b': CAST(txt AS VARCHAR)}"  # has a text without a dictionary as a key
     keys = "f::VARCHAR AS g, txt, i, yes, day"
     for sql in (
+        f"SELECT DISTINCT CASE WHEN x.st = x.st THEN x.st ELSE x.st END AS c FROM (SELECT {struct} AS st FROM t) AS x",
         f"SELECT g, txt, i, yes, count(*) AS n FROM (SELECT DISTINCT {keys} FROM t) GROUP BY ALL",
         f"SELECT txt, min(day), max(i), count(g), bool_or(yes) FROM (SELECT DISTINCT {keys} FROM t) GROUP BY 1",
         f"SELECT a.txt, a.g, b.day FROM (SELECT DISTINCT {keys} FROM t) AS a JOIN t AS b ON a.i = b.i AND a.txt = b.txt",

@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
+from _operator import _compare_digest as is_same
+
 try:
     from _blake2 import blake2b as blake2b
-    from _operator import _compare_digest as is_same
-except ImportError:  # an interpreter that was built without them
+except ImportError:  # an interpreter that was built without it
     from hashlib import blake2b as blake2b
-    from hmac import compare_digest as is_same  # type: ignore[no-redef]
 
 __all__ = ["blake2b", "hex_digest", "is_same"]
 

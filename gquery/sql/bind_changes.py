@@ -96,7 +96,9 @@ def _constraints(form: Form, query: Query, binder: QueryScopes) -> Constraints:
 
     types = {n.lower(): c.dtype for n, c in zip(form.names, query.outputs, strict=True)}
     made = Constraints(form.name)
-    for kind, columns, text in dict(form.options).get("constraints", ()):  # type: ignore[attr-defined]
+    said = dict(form.options).get("constraints", ())
+    assert isinstance(said, tuple)
+    for kind, columns, text in said:
         match kind:
             case "not":
                 made = made.with_not_null(columns[0], True)
@@ -133,7 +135,8 @@ def _inserted(form: Form, tree: exp.Expr, binder: QueryScopes, table: TableSourc
         raise BindError(f"INSERT into {len(names)} columns of {form.name!r} has rows of {len(new.outputs)} values")
     returning = _returning(form, form.name, binder, table)
     conflict = options["conflict"]
-    if isinstance(conflict, Conflict):
+    assert conflict is None or isinstance(conflict, Conflict)
+    if conflict is not None:
         from gquery.sql.bind_conflict import conflict_of
 
         conflict = conflict_of(conflict, names, form.name, own)
@@ -145,7 +148,7 @@ def _inserted(form: Form, tree: exp.Expr, binder: QueryScopes, table: TableSourc
     made = tuple((new_column(f.name, e.dtype, True), e) for f, e in zip(fields, values, strict=True))
     rows = Query(Project(new.plan, made), tuple(c for c, _ in made), tuple(f.name for f in fields), asked=new.asked)
     parameters = None if constants is None else parameters_of(written, places, len(fields))
-    return AppendRows(form.name, columns_of(table), rows, own, constants, parameters, returning, conflict)  # type: ignore[arg-type]
+    return AppendRows(form.name, columns_of(table), rows, own, constants, parameters, returning, conflict)
 
 
 def _row(given: dict[int, Expr], table: TableSource, own: Constraints, binder: QueryScopes) -> tuple[Expr, ...]:

@@ -5,7 +5,7 @@ Of several new rows of one key the first counts, as in DuckDB. A row with NULL i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from sqlglot import exp
 
@@ -99,11 +99,11 @@ def _added(name: str, rows: TableSource, key: Key) -> exp.Select:
     return query.where(exp.Not(this=exp.Exists(this=found)))
 
 
-def _over(node: exp.Expr, table: str, columns: object) -> exp.Expr:
+def _over(node: exp.Expr, table: str, columns: Container[str]) -> exp.Expr:
     """An expression in which names alone are columns of the table, and not of the new rows."""
     node = node.unalias().copy()
     for c in list(node.find_all(exp.Column)):
-        if not c.table and c.name.lower() in columns:  # type: ignore[operator]
+        if not c.table and c.name.lower() in columns:
             c.set("table", _name(table))
     return node
 

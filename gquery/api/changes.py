@@ -15,6 +15,7 @@ from gquery.runtime.tuples import NamedTuple
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from gquery.api.inserted_rows import Inserts
     from gquery.columns.table import Table, TableSource
     from gquery.io.column_cache import ColumnCache
     from gquery.io.made_table import MadeTable
@@ -35,12 +36,11 @@ class Creation(NamedTuple):
 
 
 class Changes(Plans):
-    """See above. ``_inserts`` has the INSERTs of constants and parameters that ran last, by text, with their rows as values;
-    ``_creations`` has the last tables of queries that were created, by text."""
+    """See above. ``_creations`` has the last tables of queries that were created, by text."""
 
     _cache: ColumnCache
     _creations: Recent[str, Creation]
-    _inserts: Recent[str, tuple[AppendRows, list[tuple[Any, ...]], frozenset[str]]]
+    _inserts: Inserts
 
     def _stored(self, name: str, table: Table) -> MadeTable:
         """A query's rows, as a table that queries read."""
@@ -160,7 +160,7 @@ class Changes(Plans):
         from gquery.api.inserted_rows import python_rows
 
         values = None if statement.values is None else python_rows(statement.values, statement.types)
-        if values is None:
+        if values is None or not self._add(statement, values):
             rows = self.run_plan(self._plan(statement.query))
             made = self._stored(statement.name, rows)
             if statement.conflict is not None:
@@ -179,14 +179,10 @@ class Changes(Plans):
             result = None if statement.returning is None else self._returned(statement.returning, made)
             self._catalog.append(statement.name, statement.columns, statement.constraints, made, before)
             return rows.rows if result is None else result
-        kept = None
         if text is not None and statement.parameters is not None:
             from gquery.sql.types import parameter_names
 
-            kept = statement, values, parameter_names(params)
-        self._add(statement, values)
-        if text is not None and kept is not None:
-            self._inserts[text] = kept
+            self._inserts.by_text[text] = statement, values, parameter_names(params)
         return len(values)
 
     def _merge(self, statement: AppendRows, rows: TableSource) -> int | Returned:
@@ -204,7 +200,7 @@ class Changes(Plans):
     def _append_again(self, text: str, params: Parameters) -> int | None:
         """How many rows an INSERT whose text ran before puts behind its table; None where there is none such, and where its
         values need the whole way."""
-        kept = self._inserts.get(text)
+        kept = self._inserts.by_text.get(text)
         if kept is None:
             return None
         from gquery.api.inserted_rows import with_parameters
@@ -221,16 +217,18 @@ class Changes(Plans):
         rows = with_parameters(before, statement.parameters, statement.types, given)
         if rows is None or not self._catalog.has_columns(statement.name, statement.columns, statement.constraints):
             return None
-        self._add(statement, rows)
-        return len(rows)
+        return len(rows) if self._add(statement, rows) else None
 
-    def _add(self, statement: AppendRows, rows: list[tuple[Any, ...]]) -> None:
-        """Puts rows of values behind those of a table, of which it asks that they are not NULL at most."""
+    def _add(self, statement: AppendRows, rows: list[tuple[Any, ...]]) -> bool:
+        """Puts rows of values behind those of a table, if they are known to be what it asks of its rows. Where they are not, or
+        nobody knows, a query has to find out."""
         for n, (name, _) in enumerate(statement.columns):
             if name.lower() in statement.constraints.not_null and any(row[n] is None for row in rows):
                 text = f"NOT NULL constraint failed: {statement.name}.{name}; this statement has changed nothing"
                 raise IntegrityError(text)
-        self._catalog.append(statement.name, statement.columns, statement.constraints, rows)
+        if not self._inserts.keeps(statement, rows, self._catalog):
+            return False
+        return self._catalog.append(statement.name, statement.columns, statement.constraints, rows)
 
     def _unite(self, name: str, tables: Sequence[TableSource]) -> TableSource:
         """One table that has the rows of several, which have the same types."""
@@ -241,6 +239,14 @@ class Changes(Plans):
         if len(filled) == 1 and (filled[0] is tables[0] or isinstance(filled[0], MadeTable)):
             return filled[0]
         return self._stored(name, self.run_plan(self._plan(appended(filled))))
+
+    def _values(self, table: TableSource, fields: Sequence[int]) -> dict[int, list[Any]]:
+        """The Python values of some columns of a table, by their places."""
+        from gquery.columns.arrow import export_column
+        from gquery.columns.python_values import python_values
+
+        columns = table.load(fields).columns
+        return {f: python_values(export_column(c)) for f, c in zip(fields, columns, strict=True)}
 
     def _count_rows(self, made: pa.Array | Table, label: str) -> None:
         """Count rows that wait to be a table's in the account of the connection's memory."""

@@ -90,18 +90,18 @@ class Connection(Transactions, Frames, Files, Explains, Exceptions):
         self.target, self._ranks = choose_devices(device, devices, self.settings)
         self.device: Device = self._ranks[0]
 
+        from gquery.api.inserted_rows import Inserts
         from gquery.columns.appended import Storage
         from gquery.functions.chance import Seeds
         from gquery.io.column_cache import ColumnCache
         from gquery.sql.catalog import Catalog
 
-        workers = self.settings.worker_count
-        self._cache = ColumnCache(self.settings.memory_limit, self.device, workers, len(self._ranks))
+        self._cache = ColumnCache(self.settings.memory_limit, self.device, self.settings.worker_count, len(self._ranks))
         self.device.evict = self._cache.evict_bytes
         self._files: Recent[Any, TableSource] = Recent(tuning.memory.files)
-        storage = Storage(self._unite, self._count_rows)
+        storage = Storage(self._unite, self._count_rows, self._values)
         self._plans = PlanCache()
-        self._inserts = Recent(tuning.memory.plans)
+        self._inserts = Inserts()
         self._creations = Recent(tuning.memory.creations)
         self._seeds = Seeds()
         self._templates = Templates()

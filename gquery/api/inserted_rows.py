@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from gquery import tuning
 from gquery.expression.expr import Expr, Literal
 from gquery.expression.facts import EXACT_FLOAT
+from gquery.expression.traverse import columns_of
 from gquery.expression.types import DType, Kind, python_value, type_bounds
+from gquery.runtime.recent import Recent
+
+if TYPE_CHECKING:
+    from gquery.sql.bind_constraints import Conditions
+    from gquery.sql.catalog import Catalog, Columns
+    from gquery.sql.constraints import Constraints
+    from gquery.sql.statement import AppendRows
 
 
 def python_rows(rows: Sequence[Sequence[Expr]], types: Sequence[DType]) -> list[tuple[Any, ...]] | None:
@@ -35,6 +44,50 @@ def with_parameters(
         ]  # fmt: skip
     except (_NoValueError, KeyError):
         return None
+
+
+def are_allowed(rows: Sequence[Sequence[Any]], conditions: Conditions) -> bool:
+    """Whether no condition is false of one of the rows, and none raises."""
+    import pyarrow as pa
+
+    from gquery.columns.arrow import arrow_type
+    from gquery.kernels.host import evaluate_over_rows
+
+    for e in conditions.exprs:
+        used = columns_of(e)
+        given = {
+            c: pa.array([row[n] for row in rows], arrow_type(c.dtype))
+            for n, c in enumerate(conditions.columns)
+            if c.id in used
+        }
+        results = evaluate_over_rows(e, given, len(rows))
+        if results is None or not all(r is None or r for r in results):
+            return False
+    return True
+
+
+class Inserts:
+    """What is kept of INSERTs of constants and parameters: those that ran last, by text, with their rows as values and the names
+    of their parameters; and the conditions of their tables, by columns and constraints."""
+
+    def __init__(self) -> None:
+        self.by_text: Recent[str, tuple[AppendRows, list[tuple[Any, ...]], frozenset[str]]] = Recent(tuning.memory.plans)
+        self._conditions: Recent[tuple[Columns, Constraints], Conditions] = Recent(tuning.memory.plans)
+
+    def keeps(self, statement: AppendRows, rows: Sequence[Sequence[Any]], catalog: Catalog) -> bool:
+        """Whether it is known of rows that none is against a condition of their table."""
+        from gquery.sql.bind_constraints import conditions_of
+
+        asked = statement.constraints
+        if not asked.checks:
+            return True
+        conditions = self._conditions.get((statement.columns, asked))
+        if conditions is None:
+            conditions = conditions_of(statement.name, statement.columns, asked, catalog)
+            if conditions is None:
+                return False
+            self._conditions[statement.columns, asked] = conditions
+        return are_allowed(rows, conditions)
 
 
 class _NoValueError(Exception):

@@ -11,7 +11,7 @@ does not fit any more is refused, and those before it stay.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Sized
+from collections.abc import Callable, Mapping, Sequence, Sized
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -31,10 +31,12 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Storage:
     """How a connection keeps rows: makes one table of several, which gets a name, and counts what an array of Arrow or a table
-    takes until it goes (OutOfMemoryError where it does not fit, what it is for in the error)."""
+    takes until it goes (OutOfMemoryError where it does not fit, what it is for in the error). ``values`` gives the Python
+    values of columns of a table, by their places."""
 
     unite: Callable[[str, Sequence[TableSource]], TableSource]
     count: Callable[[pa.Array | Table, str], None]
+    values: Callable[[TableSource, Sequence[int]], Mapping[int, Sequence[Any]]]
 
 
 class Appended:
@@ -50,8 +52,16 @@ class Appended:
         self._arrays: list[list[pa.Array]] = []  # of each column, behind the pieces
         self._rows = 0  # of the arrays
 
-    def add_values(self, rows: Sequence[Sequence[Any]]) -> None:
-        """Appends rows of what `python_value` gives, of the columns' types."""
+    def add(self, rows: TableSource | Sequence[Sequence[Any]]) -> None:
+        """Appends the rows of a table with these columns, or rows of what `python_value` gives, of the columns' types."""
+        if isinstance(rows, Sequence):
+            self._add_values(rows)
+        else:
+            self._store_values()
+            self._store_arrays()
+            self._push(rows)
+
+    def _add_values(self, rows: Sequence[Sequence[Any]]) -> None:
         size = _bytes_of(rows)
         limits = tuning.memory
         if len(self._values) >= limits.appended_values or self._bytes + size > limits.appended_bytes:
@@ -64,12 +74,6 @@ class Appended:
             except BaseException:
                 self._values, self._bytes = [], 0
                 raise
-
-    def add_table(self, table: TableSource) -> None:
-        """Appends the rows of a table with these columns."""
-        self._store_values()
-        self._store_arrays()
-        self._push(table)
 
     def pieces(self) -> list[TableSource]:
         """The rows as tables, in their order."""

@@ -161,13 +161,13 @@ class _Evaluation:
         for one in rounds:
             for column, x in one.computed:
                 results, known = self.interpreted(x)
-                self._add(column, array_of_registers(results, known.dtype))
+                self.add(column, array_of_registers(results, known.dtype))
             for column, x in one.made:
                 failures: list[Failure] = []
                 made = vectorised(x, self.arrays, failures)
                 for f in failures:
                     self._note(np.broadcast_to(f.rows, self.rows), (f.error, f.message))
-                self._add(column, array_of(made, self.rows))
+                self.add(column, array_of(made, self.rows))
         return left[0]
 
     def interpreted(self, e: Expr) -> tuple[list[Any], ValueProperties]:
@@ -183,7 +183,8 @@ class _Evaluation:
         self.errors |= rows
         self.failure = self.failure or failure
 
-    def _add(self, column: Column, array: pa.Array) -> None:
+    def add(self, column: Column, array: pa.Array) -> None:
+        """Has expressions read an array as a column."""
         stored = _stored(array, column)
         self.arrays[column.id] = array
         self.columns[column.id] = (
@@ -218,6 +219,19 @@ def evaluate_or_raise(e: Expr) -> Literal:
     if isinstance(made, Literal):
         return made
     raise made
+
+
+def evaluate_over_rows(e: Expr, columns: Mapping[Column, pa.Array], rows: int) -> list[Any] | None:
+    """The registers of an expression over rows, of which each column has an array; None where it raises in one of them."""
+    evaluation = _Evaluation(rows, {}, {})
+    for column, array in columns.items():
+        evaluation.add(column, array)
+    try:
+        left = evaluation.prepared(e)
+        results, _ = evaluation.interpreted(left)
+    except (ArithmeticError, ValueError):
+        return None
+    return None if evaluation.failure is not None else results
 
 
 def _constant(e: Expr) -> Literal | DatabaseError:

@@ -142,7 +142,7 @@ def _inserted(form: Form, tree: exp.Expr, binder: QueryScopes, table: TableSourc
         conflict = conflict_of(conflict, names, form.name, own)
     given: dict[int, Expr] = {} if options["default"] else dict(zip(places, new.outputs, strict=True))
     values = _row(given, table, own, binder)
-    can_wait = bool(written) and returning is None and not (own.checks or own.keys or conflict)
+    can_wait = bool(written) and returning is None and conflict is None
     constants = constant_rows(new.plan, places, values) if can_wait else None
     new = replace(new, plan=separate(new.plan), asked=tuple(binder.asked))
     made = tuple((new_column(f.name, e.dtype, True), e) for f, e in zip(fields, values, strict=True))

@@ -15,15 +15,18 @@ from gquery.errors import (
     OutOfRangeError,
     did_you_mean,
 )
-from gquery.expression.expr import Expr
+from gquery.expression.expr import Call, Column, Expr, new_column
+from gquery.expression.traverse import walk
 from gquery.expression.types import DType
-from gquery.functions import cast
-from gquery.planner.logical.nodes import Project, Query
+from gquery.functions import FUNCTIONS, cast
+from gquery.planner.logical.nodes import Project, Query, Shared, Values
+from gquery.planner.rules.draw_random import draws
+from gquery.planner.rules.fix_moment import reads_clock
 from gquery.runtime.records import dataclass
 from gquery.sql.bind_forms import result_of
 from gquery.sql.bind_query import QueryScopes
 from gquery.sql.bind_returning import RowsOf, check_row
-from gquery.sql.catalog import Catalog
+from gquery.sql.catalog import Bound, Catalog, Columns
 from gquery.sql.check import check
 from gquery.sql.constraints import Check, Constraints, Key
 from gquery.sql.ctes import Ctes
@@ -119,6 +122,35 @@ def is_default(value: exp.Expr) -> bool:
     return isinstance(value, exp.Column) and mark_of(value.name) == DEFAULT
 
 
+@dataclass(frozen=True)
+class Conditions:
+    """The conditions of a table, none of which is false of a row, over columns that stand for the table's."""
+
+    columns: tuple[Column, ...]
+    exprs: tuple[Expr, ...]
+
+
+def conditions_of(name: str, columns: Columns, constraints: Constraints, catalog: Catalog) -> Conditions | None:
+    """The conditions of a table with these columns, for rows whose values are at hand; None where they may be others tomorrow:
+    they draw, read the clock, or call a function that was created."""
+    made = tuple(new_column(n, dtype) for n, dtype in columns)
+    if not constraints.checks:
+        return Conditions(made, ())
+    over = Query(Values(made, ()), made, tuple(n for n, _ in columns))
+    tests: list[exp.Expr] = [_truth(parsed(c.text, "CHECK")) for c in constraints.checks]
+    query = _bound_over(exp.Select(expressions=tests), constraints.table or name, _Table(over), catalog)
+    plan = query.plan
+    if not isinstance(plan, Project) or not isinstance(plan.source, Shared) or reads_clock(plan) or draws(plan):
+        return None
+    assert plan.source.fields == tuple(range(len(made)))
+    by_output: dict[Column, Expr] = dict(plan.exprs)
+    exprs = tuple(by_output.get(c, c) for c in query.outputs)
+    called = (x for e in exprs for x in walk(e) if isinstance(x, Call))
+    if any(FUNCTIONS[x.function].unproved for x in called if x.function in FUNCTIONS):
+        return None
+    return Conditions(plan.source.columns, exprs)
+
+
 def check_rows(name: str, rows: TableSource, constraints: Constraints, catalog: Catalog) -> None:
     """IntegrityError where new rows of a table are not what it asks of its rows."""
     fields = rows.schema.fields
@@ -179,12 +211,16 @@ def _asked(
     query: exp.Select, name: str, rows: TableSource, constraints: Constraints, catalog: Catalog
 ) -> tuple[object, ...]:
     """The one row of a query over rows that are called as the table is."""
-    called = constraints.table or name
-    over = catalog.stored().over({called: RowsOf(rows, None)})
-    table = exp.Table(this=exp.to_identifier(called, quoted=True))
-    bound: Query = result_of(QueryScopes("", over, None), query.from_(table, copy=False))
+    bound = _bound_over(query, constraints.table or name, RowsOf(rows, None), catalog)
     assert catalog.rows is not None
     return catalog.rows(bound)[0]
+
+
+def _bound_over(query: exp.Select, called: str, rows: Bound, catalog: Catalog) -> Query:
+    """A query over rows that are called so."""
+    table = exp.Table(this=exp.to_identifier(called, quoted=True))
+    over = catalog.stored().over({called: rows})
+    return result_of(QueryScopes("", over, None), query.from_(table, copy=False))
 
 
 def _column(name: str) -> exp.Expr:

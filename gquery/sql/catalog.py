@@ -17,6 +17,7 @@ from dataclasses import field
 from typing import Any, Protocol, runtime_checkable
 
 from gquery.columns.appended import Appended, Storage
+from gquery.columns.seen_keys import SeenKeys, list_keys
 from gquery.columns.table import TableSource
 from gquery.errors import CatalogError, OperationalError, did_you_mean
 from gquery.expression.types import DType
@@ -102,6 +103,7 @@ class Catalog:
     _functions: dict[str, UserFunction] = field(default_factory=dict)
     _constraints: dict[str, Constraints] = field(default_factory=dict)  # of tables that have some
     _appended: dict[str, Appended] = field(default_factory=dict)
+    _seen_keys: dict[str, SeenKeys] = field(default_factory=dict)  # of tables to which rows were appended alone
     _changing: threading.RLock = field(default_factory=threading.RLock)  # of those who append, and put rows in place
     _snapshot: _Snapshot | None = None  # while there is a transaction
     _given: Mapping[str, Any] = field(default_factory=dict)
@@ -193,23 +195,48 @@ class Catalog:
         constraints: Constraints,
         rows: TableSource | list[tuple[Any, ...]],
         before: TableSource | None = None,
-    ) -> None:
-        """Appends rows to a table: those of another, or rows of Python values. CatalogError where the table has no longer these
-        columns, asks for something else, or is another than the one that they were held against."""
+    ) -> bool:
+        """Appends rows to a table: those of another, which agree on no key with those of ``before``, or rows of Python values;
+        False, and nothing is done, where it is not known of these that they agree on none. CatalogError where the table has no
+        longer these columns, asks for something else, or is another than the one that they were held against."""
         key = name.lower()
         with self._changing:
             is_other = before is not None and self.lookup(name) is not before
             if is_other or not self.has_columns(name, columns, constraints):
                 raise CatalogError(f"table {name!r} was changed meanwhile; this statement has changed nothing")
-            if key not in self._appended:
-                table = self._entries[key]
-                assert self.storage is not None and not isinstance(table, View)
-                self._appended[key] = Appended(name, table.schema, self.storage)
-            if isinstance(rows, list):
-                self._appended[key].add_values(rows)
-            else:
-                self._appended[key].add_table(rows)
+            fresh: list[set[tuple[Any, ...]]] = []
+            if isinstance(rows, list) and constraints.keys:
+                seen = self._keys_of(name, columns, constraints)
+                given = None if seen is None else seen.fresh(dict(enumerate(zip(*rows, strict=True))))
+                if given is None:
+                    return False
+                fresh = given
+            self._behind(name).add(rows)
+            if key in self._seen_keys and not (fresh and self._seen_keys[key].add(fresh)):
+                del self._seen_keys[key]
             self._count_up()
+        return True
+
+    def _behind(self, name: str) -> Appended:
+        """What is appended to a table."""
+        key = name.lower()
+        if key not in self._appended:
+            table = self._entries[key]
+            assert self.storage is not None and not isinstance(table, View)
+            self._appended[key] = Appended(name, table.schema, self.storage)
+        return self._appended[key]
+
+    def _keys_of(self, name: str, columns: Columns, constraints: Constraints) -> SeenKeys | None:
+        """The keys of a table; None where they are not listed."""
+        if name.lower() not in self._seen_keys:
+            at = {column.lower(): n for n, (column, _) in enumerate(columns)}
+            places = [[at[c] for c in key.columns] for key in constraints.keys]
+            assert self.storage is not None
+            made = list_keys(self.table(name), places, [t for _, t in columns], self.storage.values)
+            if made is None:
+                return None
+            self._seen_keys[name.lower()] = made
+        return self._seen_keys[name.lower()]
 
     def count_again(self) -> None:
         """Count the rows that wait under a new memory limit."""
@@ -261,6 +288,7 @@ class Catalog:
             if constraints != NONE:
                 self._constraints[name.lower()] = constraints
             self._appended.pop(name.lower(), None)
+            self._seen_keys.pop(name.lower(), None)
             self._count_up()
 
     def drop(self, name: str, if_exists: bool = False) -> bool:
@@ -273,6 +301,7 @@ class Catalog:
             del self._entries[name.lower()], self._names[name.lower()]
             self._constraints.pop(name.lower(), None)
             self._appended.pop(name.lower(), None)
+            self._seen_keys.pop(name.lower(), None)
             self._count_up()
         return True
 
@@ -335,6 +364,7 @@ class Catalog:
         with self._changing:
             before = self._end("ROLLBACK")
             self._appended.clear()
+            self._seen_keys.clear()
             _refill(self._entries, before.entries)
             _refill(self._names, before.names)
             _refill(self._functions, before.functions)

@@ -17,6 +17,7 @@ _PAGES = "2026-11-24: pages of Parquet read by kernels"
 _SELECTED = "2026-11-24: rows that a filter keeps are all that is read under a memory limit"
 _LIMITS = "2026-11-23: a memory limit of 100 MB at SF1 from Parquet"
 _INSERTS = "2026-11-24: 10,000 INSERTs of one row each"
+_KEYS = "2026-11-27: an INSERT of one row into a table with conditions and keys"
 _KEPT = "2026-11-27: memory of large arrays is kept for some seconds"
 _CREATED = "2026-11-27: CREATE OR REPLACE TABLE AS keeps its plan"
 _BEING_RIGHT = "2026-11-22: what being right costs"
@@ -203,6 +204,12 @@ class Memory(Record):
     )
     python_value: int = number(64, "bytes", "that a Python value takes in a row, its characters aside", _INSERTS)
     appended_rows: int = number(1_000_000, "rows", "of such arrays before they become a table", _INSERTS)
+    seen_keys: int = number(
+        1_000_000, "rows", "of a table whose keys INSERT keeps as sets of Python values, which no memory limit counts", _KEYS
+    )
+    listed_keys: int = number(
+        100_000, "rows", "of a table of which such sets are made: to make them takes about as long as to ask a query", _KEYS
+    )
     least_spilled: int = number(1 << 16, "bytes", "of an array that is worth a file", _LIMITS)
     shared_file: int = number(1 << 20, "bytes", "of a file that small arrays share", _LIMITS)
     returned_bytes: int = number(

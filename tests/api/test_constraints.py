@@ -338,3 +338,85 @@ def test_rows_of_a_key_are_held_against_those_of_other_threads() -> None:
         t.join()
     assert len(failed) >= 40
     assert db.sql("SELECT count(*), count(DISTINCT a) FROM t").fetchall() == [(60 - len(failed),) * 2]
+
+
+def test_rows_of_values_are_held_against_conditions_and_keys_without_a_query(monkeypatch: pytest.MonkeyPatch) -> None:
+    db = gquery.connect("python")
+    columns = "a INTEGER, s VARCHAR CHECK (s LIKE 'k%'), d DECIMAL(6, 2), CHECK (a < d)"
+    db.sql(f"CREATE TABLE t({columns}, PRIMARY KEY (a, s), UNIQUE (d))")
+    db.sql("INSERT INTO t SELECT range, 'k', 100 + range FROM range(50)")
+    insert = "INSERT INTO t VALUES (?, ?, ?)"
+    rows: list[list[object]] = [[60, "k", None], [60, "kk", None], [1, "kk", 7.5], [2, "kk", 7.25]]
+    with monkeypatch.context() as patched:
+        patched.setattr(db, "_plan", lambda *_: pytest.fail("a query was planned"))
+        for row in rows:
+            db.sql(insert, row)
+        db.sql("INSERT INTO t VALUES (3, 'ka', 20), (3, 'kb', 21)")
+    for row in [*rows, [70, "x", None], [70, "k", 70], [70, "k", 7.5], [None, "k", None]]:
+        with pytest.raises(errors.IntegrityError):
+            db.sql(insert, row)
+    assert db.sql("SELECT count(*) FROM t").fetchall() == [(56,)]
+
+
+def test_keys_that_came_without_being_inserted() -> None:
+    """By UPDATE, by ROLLBACK of what took them away, and in a table that takes another's place."""
+    db = gquery.connect("python")
+    db.sql("CREATE TABLE t(a INTEGER PRIMARY KEY)")
+    insert = "INSERT INTO t VALUES (?)"
+    db.sql(insert, [1])
+    db.sql("UPDATE t SET a = 2")
+    with pytest.raises(errors.IntegrityError):
+        db.sql(insert, [2])
+    for sql in ("BEGIN", "DELETE FROM t", "INSERT INTO t VALUES (3)", "ROLLBACK"):
+        db.sql(sql)
+    with pytest.raises(errors.IntegrityError):
+        db.sql(insert, [2])
+    db.sql(insert, [3])
+    db.sql("CREATE OR REPLACE TABLE t(a INTEGER, b INTEGER DEFAULT 5 UNIQUE)")
+    db.sql("INSERT INTO t(a) VALUES (?)", [3])
+    with pytest.raises(errors.IntegrityError):
+        db.sql("INSERT INTO t(a) VALUES (?)", [4])
+    assert db.sql("FROM t").fetchall() == [(3, 5)]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_keys_are_those_of_the_rows_that_there_are(seed: int) -> None:
+    """Values that are inserted one by one, between all that changes rows otherwise."""
+    rng = random.Random(seed)
+    kind, values = rng.choice((
+        ("INTEGER", (1, 2, 3, -5)), ("DECIMAL(5, 2)", (1, 1.5, 2.25, -1)), ("VARCHAR", ("", "a", "A", "é")),
+        ("DATE", ("1969-12-31", "2024-02-29", "1970-01-01")), ("DOUBLE", (0.0, -0.0, 1e300, float("nan"))),
+    ))  # fmt: skip
+    ours, theirs = gquery.connect("python"), duckdb.connect()
+    in_transaction = False
+    for sql in (f"CREATE TABLE t(k {kind}, b INTEGER CHECK (b % 5 <> 4), UNIQUE (k, b))", "CREATE TABLE u AS FROM t"):
+        ours.sql(sql)
+        theirs.execute(sql)
+    for n in range(60):
+        b = rng.randrange(5)
+        params: list[object] = []
+        sql = rng.choice((
+            f"DELETE FROM t WHERE b = {b}", f"INSERT INTO t SELECT k, {b + 5} FROM t WHERE b = {b - 1}",
+            f"INSERT INTO u SELECT * FROM t WHERE b = {b}", "DELETE FROM t", "SELECT count(*) FROM t",
+            "ROLLBACK" if in_transaction else "BEGIN",
+        ))  # fmt: skip
+        if n % 6:
+            sql, params = "INSERT INTO t VALUES (?, ?)", [rng.choice((None, *values)), b]
+        if sql in ("BEGIN", "ROLLBACK"):
+            in_transaction = not in_transaction
+        try:
+            wanted = theirs.execute(sql, params).fetchall()
+        except duckdb.ConstraintException:
+            if in_transaction:  # which goes on here, and ends there
+                theirs.execute("ROLLBACK")
+                ours.sql("ROLLBACK")
+                in_transaction = False
+                continue
+            with pytest.raises(errors.IntegrityError):
+                ours.sql(sql, params)
+        else:
+            got = ours.sql(sql, params).fetchall()
+            assert sql in ("BEGIN", "ROLLBACK") or got == wanted, sql
+        rows = "SELECT k::VARCHAR, b FROM t ORDER BY ALL"
+        if n % 4 == 0:
+            assert ours.sql(rows).fetchall() == theirs.execute(rows).fetchall(), sql

@@ -352,7 +352,8 @@ def test_rows_of_values_are_held_against_conditions_and_keys_without_a_query(mon
         for row in rows:
             db.sql(insert, row)
         db.sql("INSERT INTO t VALUES (3, 'ka', 20), (3, 'kb', 21)")
-    for row in [*rows, [70, "x", None], [70, "k", 70], [70, "k", 7.5], [None, "k", None]]:
+    rows += [[70, "x", None], [70, "k", 70], [70, "k", 7.5], [None, "k", None]]
+    for row in rows:
         with pytest.raises(errors.IntegrityError):
             db.sql(insert, row)
     assert db.sql("SELECT count(*) FROM t").fetchall() == [(56,)]

@@ -209,11 +209,10 @@ class Connection(Transactions, Frames, Files, Explains, Exceptions):
                 return self._told(self._change(statement))
             case st.AlterTable() | st.RenameTable() | st.Transaction():
                 self._altered(statement)
+            case st.CreateView() | st.CreateMacro() | st.DropMacro():
+                self._named(statement)
             case st.AppendRows():
                 return self._told(self._append(statement, text, params))
-            case st.CreateView(name, sql, columns, or_replace, if_not_exists):
-                if not (if_not_exists and self._catalog.lookup(name) is not None):
-                    self._catalog.register(name, View(name, sql, columns), replace=or_replace)
             case st.DropTable(name, if_exists) | st.DropView(name, if_exists):
                 found = self._catalog.lookup(name)
                 kind = "view" if isinstance(statement, st.DropView) else "table"

@@ -7,13 +7,13 @@ nothing, and the transaction goes on.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from gquery.api.changes import Changes
 from gquery.runtime.boundary import boundary
 
 if TYPE_CHECKING:
-    from gquery.sql.statement import AlterTable, RenameTable, Transaction
+    from gquery.sql.statement import AlterTable, CreateMacro, CreateView, DropMacro, RenameTable, Transaction
 
 
 class Transactions(Changes):
@@ -35,6 +35,24 @@ class Transactions(Changes):
                 self._catalog.commit()
             case _:
                 self._catalog.rollback()
+
+    def _named(self, statement: CreateView | CreateMacro | DropMacro) -> None:
+        """Gives a name to a text, or takes that of a macro away."""
+        from gquery.sql import statement as st
+        from gquery.sql.catalog import View
+
+        match statement:
+            case st.CreateView(name, sql, columns, or_replace, if_not_exists):
+                if not (if_not_exists and self._catalog.lookup(name) is not None):
+                    self._catalog.register(name, View(name, sql, columns), replace=or_replace)
+            case st.CreateMacro(name, bodies, or_replace, if_not_exists):
+                known = self._catalog.macros().get(name.lower(), ())
+                if not (if_not_exists and any(m.is_table == bodies[0].is_table for m in known)):
+                    self._catalog.create_macro(name, bodies, or_replace)
+            case st.DropMacro(name, if_exists):
+                self._catalog.drop_macro(name, if_exists)
+            case _:
+                assert_never(statement)
 
     @boundary
     def begin(self) -> None:

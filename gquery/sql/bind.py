@@ -21,6 +21,7 @@ from gquery.sql.check import check, check_used
 from gquery.sql.cut import TextSlots
 from gquery.sql.grammar_changes import is_main
 from gquery.sql.grammar_tokens import Reading
+from gquery.sql.macros import expand
 from gquery.sql.names import unique_names
 from gquery.sql.parse import Parsed, located, parse_one
 from gquery.sql.statement import (
@@ -47,6 +48,7 @@ def bind(
     parsed = parse_one(sql) if isinstance(sql, str) else sql
     check_used(parsed, parameters)
     with_room(lambda: check(parsed))
+    with_room(lambda: expand(parsed, catalog))
     if slots is not None:
         slots.cut(parsed)
     statement = with_room(lambda: _statement(parsed, catalog, parameters, slots))

@@ -6,7 +6,6 @@ SELECT list that may be used. Errors get the line and a caret of the innermost n
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
@@ -31,7 +30,7 @@ from gquery.functions import RESOLVERS, aggregate, call, case, cast, is_aggregat
 from gquery.functions.casts import is_integer_literal, unify
 from gquery.functions.certain import never_null
 from gquery.runtime.interrupt import check
-from gquery.sql.bind_columns import column_of
+from gquery.sql.bind_columns import check_schema, column_of
 from gquery.sql.bind_lambda import LAMBDAS, over_elements
 from gquery.sql.bind_lists import of_list
 from gquery.sql.bind_quantiles import at_fractions
@@ -44,10 +43,11 @@ from gquery.sql.call_parts import call_parts
 from gquery.sql.calls import GROUPINGS, VALUES, function_call, is_call, names_aggregate
 from gquery.sql.collation import collated
 from gquery.sql.grammar_tokens import ARRAY, marked
+from gquery.sql.macro import ARGUMENT, CALL
 from gquery.sql.order_keys import sort_key
 from gquery.sql.parse import located
 from gquery.sql.scope import Scope, ScopeRelation
-from gquery.sql.types import integer_literal, interval, is_cut, number, parameter, sql_type
+from gquery.sql.types import integer_literal, interval, is_cut, number_at, parameter, sql_type
 
 BINARY: dict[type[exp.Expr], str] = {
     exp.Add: "add", exp.Sub: "subtract", exp.Mul: "multiply", exp.Div: "divide", exp.IntDiv: "int_divide",
@@ -56,7 +56,6 @@ BINARY: dict[type[exp.Expr], str] = {
     exp.Pow: "pow", exp.BitwiseAnd: "_bit_and", exp.BitwiseOr: "_bit_or", exp.BitwiseXor: "xor", exp.Glob: "_glob",
     exp.BitwiseLeftShift: "_shift_left", exp.BitwiseRightShift: "_shift_right", exp.StartsWith: "starts_with",
 }  # fmt: skip
-_DECIMAL = re.compile(r"\.\d+(?:[eE][+-]?\d+)?")
 _NAMES = {"divide": "int_divide"}  # divide(7, 2) is 3, and no other name of /
 
 
@@ -120,9 +119,9 @@ class ExprBinder(SubqueryBinder):
             case exp.Column():
                 return self._column(node)
             case exp.Paren():
-                return self.bind(node.this)
+                return self.bind(self.entered(node).this)
             case exp.Literal():
-                return Literal(node.name, VARCHAR) if node.is_string else self._number(node)
+                return Literal(node.name, VARCHAR) if node.is_string else number_at(node, self.query.sql)
             case exp.Boolean():
                 return TRUE if node.this else FALSE
             case exp.Null():
@@ -226,7 +225,19 @@ class ExprBinder(SubqueryBinder):
 
     # ---- names and constants -----------------------------------------------------------------------------------------
 
+    def entered(self, node: exp.Expr) -> exp.Expr:
+        """The node. If it is the expansion of a macro, the names of the call's arguments mean what they mean here."""
+        if node._meta is not None and (call := node._meta.get(CALL)) is not None:
+            self.query.calls[call] = self.scope, {**self.aliases}
+        return node
+
     def _column(self, node: exp.Column) -> Expr:
+        if node._meta is not None and (call := node._meta.get(ARGUMENT)) is not None:
+            scope, aliases = self.query.calls[call]
+            return ExprBinder(self.query, Scope(scope), self.clause, None, aliases)._plain_column(node)
+        return self._plain_column(node)
+
+    def _plain_column(self, node: exp.Column) -> Expr:
         this, of = node.args["this"], node.args.get("table")
         if (chosen := column_of(node)) is not None:
             return chosen
@@ -240,7 +251,7 @@ class ExprBinder(SubqueryBinder):
             if found is not None or (found := of_column(node, self.scope)) is not None:
                 return found
         if has_schema:
-            self._check_schema(node)
+            check_schema(node, self.query.is_table)
         if table is None:
             found = self.scope.find(name, None)
             if found is not None:
@@ -255,14 +266,6 @@ class ExprBinder(SubqueryBinder):
                 return call(low)
         return self.scope.resolve(name, table)
 
-    def _check_schema(self, node: exp.Column) -> None:
-        """``main.t.a`` and ``memory.main.t.a`` are columns of a table of the catalog."""
-        before = [str(p.name) for p in node.parts[:-2]]
-        if [p.lower() for p in before] not in (["main"], ["memory"], ["memory", "main"]) or not self.query.is_table(
-            node.table
-        ):
-            raise BindError(f"table {'.'.join([*before, node.table])!r} is not in the FROM clause")
-
     def _parameter(self, node: exp.Expr) -> Expr:
         value, slots = parameter(node, self.query.parameters), self.query.slots
         return slots.parameter(node.name or "1", value) if slots is not None and isinstance(value, Literal) else value
@@ -270,12 +273,6 @@ class ExprBinder(SubqueryBinder):
     def _slot(self, node: exp.Expr) -> Literal:
         assert self.query.slots is not None
         return self.query.slots.literal(node.args["this"])
-
-    def _number(self, node: exp.Literal) -> Literal:
-        # sqlglot writes ".5" as "0.5", and the 0 would count as a digit: look at the text
-        start = node.meta.get("start")
-        written = _DECIMAL.match(self.query.sql, start) if start is not None else None
-        return number(written[0] if written is not None and written[0].startswith(".") else node.name)
 
     def _negative(self, node: exp.Expr) -> Expr:
         e = self.bind(node)

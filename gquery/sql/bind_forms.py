@@ -14,7 +14,7 @@ from gquery.sql.bind_sets import retyped
 from gquery.sql.ctes import Ctes
 from gquery.sql.grammar_tokens import Form
 from gquery.sql.parse import located
-from gquery.sql.statement import CopyTo, Deallocate, Execute, Prepare, SetOption, Statement, Transaction
+from gquery.sql.statement import CopyTo, Deallocate, DropMacro, Execute, Prepare, SetOption, Statement, Transaction
 
 
 def formed(form: Form, tree: exp.Expr, binder: QueryScopes) -> Statement:
@@ -29,6 +29,12 @@ def formed(form: Form, tree: exp.Expr, binder: QueryScopes) -> Statement:
             return Deallocate(form.name)
         case "begin" | "commit" | "rollback":
             return Transaction(form.kind)
+        case "macro":
+            from gquery.sql.macros import macro_of
+
+            return macro_of(form, binder.sql, binder.catalog)
+        case "drop_macro":
+            return DropMacro(form.name, bool(dict(form.options)["exists"]))
         case "reset":
             return SetOption(form.name.lower(), None)
         case _:

@@ -24,6 +24,7 @@ from gquery.sql.bind_unnest import list_to_unnest, unnest_table
 from gquery.sql.catalog import Bound, View
 from gquery.sql.check import check
 from gquery.sql.ctes import Ctes, Queries
+from gquery.sql.macros import expand_in
 from gquery.sql.parse import Parsed, located, parse_one
 from gquery.sql.scope import Merged, Scope, ScopeRelation
 
@@ -97,6 +98,8 @@ class FromBinder:
                     raise NotSupportedError("not supported: an alias of a join in parentheses")
                 return self._item(node.this, around)  # (a JOIN b)
             case exp.Subquery() | exp.Query():
+                if node._meta is not None:
+                    ExprBinder(self.query, around or Scope(), "the arguments of a macro").entered(node)
                 return self._named(self.query.query(node, around, self.ctes), alias, columns)
             case exp.Values():
                 return self._named(self.query.values(node, around), alias, columns)
@@ -170,7 +173,10 @@ class FromBinder:
         return scan, Scope(self.parent, [ScopeRelation(alias, names, made)])
 
     def _view(self, view: View, alias: str, columns: tuple[str, ...]) -> tuple[Plan, Scope]:
-        query = self.query.view(view, _parsed_view(view.sql).tree)
+        tree = _parsed_view(view.sql).tree
+        if self.query.catalog.macros():
+            expand_in(tree := tree.copy(), view.sql, self.query.catalog)
+        query = self.query.view(view, tree)
         names = _renamed(query.names, view.columns, view.name)
         return self._named(Query(query.plan, query.outputs, names), alias, columns)
 

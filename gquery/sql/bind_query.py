@@ -33,7 +33,7 @@ from gquery.sql.cut import TextSlots
 from gquery.sql.order_keys import ordinal, sort_key
 from gquery.sql.parse import located
 from gquery.sql.reshaped_rows import value_rows
-from gquery.sql.scope import Scope
+from gquery.sql.scope import Calls, Scope
 from gquery.sql.types import Parameters
 
 _OF_TEXTS = (ProgrammingError, NotSupportedError, DataError, FileError)  # errors of what a query says
@@ -53,6 +53,7 @@ class QueryScopes:
         """``slots``: where constants were cut out of the text. ``around``: what binds the query in which this one is a view."""
         self.sql, self.catalog, self.parameters, self.slots = sql, catalog, parameters, slots
         self.has_columns = True  # whether COLUMNS may stand in the statement
+        self.calls: Calls = {}
         self._visible: list[Ctes] = [Ctes()]
         self.asked: list[Query] = [] if around is None else around.asked
         self._views: dict[View, Named] = around._views if around is not None else {}

@@ -33,7 +33,7 @@ from gquery.functions.user import UserFunction
 from gquery.planner.logical.nodes import Aggregate, Plan, Project, Query, Sort
 from gquery.sql.bind_lambda import in_one_list
 from gquery.sql.cut import TextSlots
-from gquery.sql.scope import Scope
+from gquery.sql.scope import Calls, Scope
 from gquery.sql.types import Parameters, integer_literal
 
 QUANTIFIED: dict[type[exp.Expr], str] = {
@@ -66,11 +66,13 @@ def listed(node: exp.Expr | None) -> list[exp.Expr] | None:
 
 
 class QueryBinder(Protocol):
-    """What an expression needs of the query around it: to bind a subquery, the text, the parameters, the slots."""
+    """What an expression needs of the query around it: to bind a subquery, the text, the parameters, the slots, and
+    the scopes of calls of macros."""
 
     sql: str
     parameters: Parameters
     slots: TextSlots | None
+    calls: Calls
 
     def subquery(self, node: exp.Expr, scope: Scope) -> Query: ...
 

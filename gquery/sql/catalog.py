@@ -27,6 +27,7 @@ from gquery.functions.windows import WINDOWS
 from gquery.planner.logical.nodes import Query
 from gquery.runtime.records import dataclass
 from gquery.sql.constraints import NONE, Constraints
+from gquery.sql.macro import Macro, Macros
 
 Noted = dict[tuple[str, str], object]
 """What names meant while something was bound: by kind and name in lower case, `_ALL` for what depends on more than names."""
@@ -59,6 +60,7 @@ class _Snapshot:
     names: dict[str, str]
     functions: dict[str, UserFunction]
     constraints: dict[str, Constraints]
+    macros: dict[str, tuple[Macro, ...]]
 
 
 @contextmanager
@@ -102,6 +104,7 @@ class Catalog:
     _names: dict[str, str] = field(default_factory=dict)
     _functions: dict[str, UserFunction] = field(default_factory=dict)
     _constraints: dict[str, Constraints] = field(default_factory=dict)  # of tables that have some
+    _macros: Macros = field(default_factory=Macros)
     _appended: dict[str, Appended] = field(default_factory=dict)
     _seen_keys: dict[str, SeenKeys] = field(default_factory=dict)  # of tables to which rows were appended alone
     _changing: threading.RLock = field(default_factory=threading.RLock)  # of those who append, and put rows in place
@@ -154,6 +157,21 @@ class Catalog:
         self._functions[name.lower()] = function
         self._count_up()
 
+    def macros(self) -> Mapping[str, tuple[Macro, ...]]:
+        """All macros, by name in lower case: a statement without a call of one is another when there is one of that name."""
+        _note(("macros", ""), self._macros.entries)
+        return self._macros.entries
+
+    def create_macro(self, name: str, bodies: tuple[Macro, ...], replace: bool) -> None:
+        """Adds a macro; see `Macros.create`."""
+        self._macros.create(name, bodies, replace)
+        self._count_up()
+
+    def drop_macro(self, name: str, if_exists: bool) -> None:
+        """Removes a macro; see `Macros.drop`."""
+        if self._macros.drop(name, if_exists):
+            self._count_up()
+
     def lookup(self, name: str) -> TableSource | View | None:
         """The table or view of that name, or None. A table has all rows that were appended to it."""
         key = name.lower()
@@ -165,9 +183,12 @@ class Catalog:
 
     def still_has(self, noted: Noted) -> bool:
         """Whether all names mean what they meant then. Rows that wait beside a table make it another one."""
+        if noted.get(("macros", ""), self._macros.entries) is not self._macros.entries:
+            return False
         return all(
             (self._functions if kind == "function" else self._entries).get(name) is found and name not in self._appended
             for (kind, name), found in noted.items()
+            if kind != "macros"
         )
 
     def shape(self, name: str) -> TableSource:
@@ -351,7 +372,7 @@ class Catalog:
             for key in tuple(self._appended):
                 self._put_in_place(key)
             self._snapshot = _Snapshot(
-                {**self._entries}, {**self._names}, {**self._functions}, {**self._constraints}
+                {**self._entries}, {**self._names}, {**self._functions}, {**self._constraints}, self._macros.entries
             )
 
     def commit(self) -> None:
@@ -369,6 +390,7 @@ class Catalog:
             _refill(self._names, before.names)
             _refill(self._functions, before.functions)
             _refill(self._constraints, before.constraints)
+            self._macros.entries = before.macros
             self._count_up()
 
     def _end(self, statement: str) -> _Snapshot:

@@ -45,6 +45,10 @@ class Reader(StatementReader):
     def statement(self) -> None:
         """Any statement that gquery runs."""
         match self.word:
+            case "create" if self.names_macro():
+                self.create_macro()
+            case "drop" if self.names_macro():
+                self.drop_macro()
             case "create":
                 self._create()
             case "drop":

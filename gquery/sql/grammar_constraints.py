@@ -5,6 +5,9 @@ sqlglot sees nothing of them: a `Form` has what they say, their expressions as t
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from gquery.errors import NotSupportedError, point_at
 from gquery.sql.grammar_from import FromReader
 from gquery.sql.grammar_nodes import OTHER
@@ -153,8 +156,12 @@ class ConstraintReader(FromReader):
 
     def hidden_expression(self, least: int | None = None) -> str:
         """An expression that sqlglot does not see here: its text."""
+        return self.hidden(self.expression if least is None else partial(self.expression, least))
+
+    def hidden(self, rule: Callable[[], object]) -> str:
+        """What a rule reads, which sqlglot does not see here: its text."""
         first, leaves, spans, edits, made = self.mark()
-        self.expression() if least is None else self.expression(least)
+        rule()
         behind, r = self.at, self.reading
         del r.leaves[leaves:], r.spans[spans:], r.edits[edits:], r.made[made:]
         self.go(first)

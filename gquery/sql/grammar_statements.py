@@ -6,8 +6,9 @@ What is a query in them is left for sqlglot, the rest is put in a `Form`, which 
 from __future__ import annotations
 
 from gquery.errors import NotSupportedError, point_at
-from gquery.sql.grammar_alter import TRANSACTIONS, AlterReader
+from gquery.sql.grammar_alter import TRANSACTIONS
 from gquery.sql.grammar_changes import CHANGES
+from gquery.sql.grammar_macros import MacroReader
 from gquery.sql.grammar_tokens import Form, marked
 from gquery.sql.lexer import END, NUMBER, PARAMETER, QUOTED, STRING, WORD
 
@@ -25,7 +26,7 @@ REFUSED = {
 """Statements of DuckDB's, and some of others, by their first word: what is said of them."""
 
 
-class StatementReader(AlterReader):
+class StatementReader(MacroReader):
     """Reads such statements; `query` is for who reads queries."""
 
     def form(self) -> None:

@@ -25,6 +25,7 @@ _BINARY: dict[type[exp.Expr], str] = {
 _INVERSE: dict[type[exp.Expr], str] = {
     exp.EQ: "!=", exp.NEQ: "=", exp.LT: ">=", exp.LTE: ">", exp.GT: "<=", exp.GTE: "<",
 }  # fmt: skip
+MACRO = "gquery macro"  # with the name of a call, at the parentheses around what it stands for
 _FORMS = ("substring", "trim")  # of DuckDB's grammar, whose names have a schema then
 _QUOTED_TYPES = frozenset(("DATE", "DOUBLE", "TINYINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"))
 
@@ -39,7 +40,7 @@ def column_name(node: exp.Expr) -> str:
         case exp.Column() | exp.Identifier():
             return node.name
         case exp.Paren():
-            return column_name(node.this)
+            return str((node._meta or {}).get(MACRO) or column_name(node.this))
         case exp.Literal():
             return f"'{node.name}'" if node.is_string else _number(node.name)
         case exp.Null():
@@ -167,6 +168,11 @@ def _call(node: exp.Expr) -> str | None:
             return f"{column_name(node.expressions[0])}.{_quoted(node.name.lower())}({', '.join(names)})"
         case exp.Anonymous(this=name) if name == marked(ARRAY):
             return f"ARRAY({_query(node.expressions[0])})"
+        case exp.Lambda():
+            given = ", ".join(_identifier(p.name) for p in node.expressions)
+            return f"(lambda {given}: {column_name(node.this)})"  # also of ``x -> x + 1``, which the tree does not tell apart
+        case exp.PropertyEQ() | exp.Kwarg():
+            return f"{_identifier(node.this.name)} := {column_name(node.expression)}"
         case exp.Anonymous():
             return _called(node.name.lower().lstrip("_"), node.expressions)  # a form of the DataFrame API
         case exp.Trim() | exp.Substring():
@@ -286,5 +292,8 @@ def unique_names(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _written(node: exp.Expr, **options: Any) -> str:
-    """As sqlglot writes it, without its word on stderr of what it leaves out: a name may be short."""
+    """As sqlglot writes it, without its word on stderr of what it leaves out: a name may be short. What a macro gives is
+    written as its call."""
+    if any(MACRO in (n._meta or ()) for n in node.walk()):
+        node = node.transform(lambda n: exp.Var(this=shown) if (shown := (n._meta or {}).get(MACRO)) else n)
     return str(node.sql("duckdb", unsupported_level=ErrorLevel.IGNORE, **options))

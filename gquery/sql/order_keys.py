@@ -9,6 +9,7 @@ from sqlglot import exp
 from gquery.errors import BindError, NotSupportedError
 from gquery.expression.expr import Expr, SortKey
 from gquery.functions.opaque import refuse_opaque
+from gquery.sql.names import MACRO
 from gquery.sql.parse import located
 
 
@@ -16,7 +17,7 @@ def ordinal(node: exp.Expr, count: int, clause: str, sql: str) -> int | None:
     """The position (from 0) of the result column that an integer in GROUP BY or ORDER BY stands for; else None. ORDER BY
     takes no other constant."""
     sign = ""
-    while isinstance(node, exp.Paren | exp.Neg):
+    while isinstance(node, exp.Paren | exp.Neg) and MACRO not in (node._meta or ()):  # what a macro gives is a value
         sign += "-" if isinstance(node, exp.Neg) else ""
         node = node.this
     if not isinstance(node, exp.Literal | exp.Null):

@@ -7,9 +7,11 @@ mapped to the groups' columns; a subquery inside one must see the groups at once
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 from functools import cached_property
+
+from sqlglot import exp
 
 from gquery.errors import BindError, did_you_mean
 from gquery.expression.expr import Column, Expr
@@ -156,3 +158,7 @@ class Scope:
     def own_ids(self) -> set[int]:
         """The ids of the columns of this scope's relations."""
         return {c.id for r in self.relations for c in r.columns}
+
+
+Calls = dict[int, tuple[Scope, Mapping[str, exp.Expr]]]
+"""By the number of a macro's call, what names mean where it stands: a scope, and the aliases of the SELECT list."""

@@ -11,6 +11,7 @@ from gquery.planner.logical.nodes import Query
 from gquery.runtime.records import dataclass
 from gquery.sql.catalog import Columns
 from gquery.sql.constraints import NONE, Constraints, Key
+from gquery.sql.macro import Macro
 
 
 @dataclass(frozen=True)
@@ -128,6 +129,24 @@ class CreateView:
 
 
 @dataclass(frozen=True)
+class CreateMacro:
+    """``CREATE [OR REPLACE] MACRO [IF NOT EXISTS] name(...) AS ...``: bodies whose names have been looked at."""
+
+    name: str
+    bodies: tuple[Macro, ...]
+    or_replace: bool = False
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True)
+class DropMacro:
+    """``DROP MACRO [IF EXISTS] name``."""
+
+    name: str
+    if_exists: bool = False
+
+
+@dataclass(frozen=True)
 class DropTable:
     """``DROP TABLE [IF EXISTS] name``."""
 
@@ -203,6 +222,8 @@ Statement = (
     | Transaction
     | AppendRows
     | CreateView
+    | CreateMacro
+    | DropMacro
     | DropTable
     | DropView
     | Explain

@@ -22,6 +22,7 @@ _NODES: dict[type[exp.Expr], str] = {
 _LOOKED_AT = (
     exp.Lambda, exp.Unnest, exp.Order, exp.Join, exp.CTE, exp.Create, exp.Drop,
 )  # fmt: skip
+_MADE = ("TABLE", "VIEW", "MACRO", "FUNCTION")  # with CREATE; the grammar says what is wrong with one
 _CALLS = (exp.Anonymous, exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
 
 
@@ -91,8 +92,8 @@ def _reason(node: exp.Expr) -> str | None:
             return "ORDER BY within a function that is no aggregate"
         case exp.CTE() if node.args.get("key_expressions"):
             return "USING KEY of a recursive query"
-        case exp.Create() if node.kind not in ("TABLE", "VIEW"):
+        case exp.Create() if node.kind not in _MADE:
             return f"CREATE {node.kind}"
-        case exp.Drop() if node.kind not in ("TABLE", "VIEW"):
+        case exp.Drop() if node.kind not in _MADE:
             return f"DROP {node.kind}"
     return _NODES.get(type(node))

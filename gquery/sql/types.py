@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
@@ -40,6 +41,7 @@ from gquery.functions.calendar import days_from_civil
 from gquery.functions.interval_texts import parse_interval
 from gquery.functions.intervals import of_unit
 
+_FRACTION = re.compile(r"\.\d+(?:[eE][+-]?\d+)?")
 Parameters = Sequence[Any] | Mapping[str, Any] | None
 
 _TYPES = {
@@ -131,6 +133,13 @@ def number(text: str) -> Literal:
     if width > 38:
         return Literal(float(text), DOUBLE)
     return Literal(int(whole + fraction or "0"), decimal(max(width, 1), len(fraction)))
+
+
+def number_at(node: exp.Literal, sql: str) -> Literal:
+    """The number that a node of a text is: sqlglot has ".5" as "0.5", and the 0 would count as a digit."""
+    start = (node._meta or {}).get("start")
+    written = _FRACTION.match(sql, start) if start is not None else None
+    return number(node.name if written is None else written[0])
 
 
 def integer_literal(value: int) -> Literal:

@@ -125,6 +125,7 @@ _EXPRESSIONS = {
     "CAST": r"(?<!TRY_)CAST\(",
     "TRY_CAST": r"TRY_CAST\(",
     "coalesce": r"coalesce\(",
+    "a macro": r"either\(",
     "nullif": r"nullif\(",
     "greatest, least": r"greatest\(|least\(",
     "LIKE": r" LIKE '",

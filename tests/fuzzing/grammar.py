@@ -411,6 +411,8 @@ class Grammar:
             case 6:
                 otherwise = f" ELSE {sub()}" if tape.chance(70) else ""
                 return f"CASE WHEN {self.predicate(names, outer, size - 1, 0)} THEN {sub()}{otherwise} END"
+            case 7 if tape.chance(25):
+                return f"either({sub()}, b := {sub()})" if tape.chance(70) else f"either({sub()})"
             case 7:
                 return f"coalesce({sub()}, {sub()})"
             case 8:

@@ -1,0 +1,88 @@
+"""CREATE MACRO and DROP MACRO: sqlglot sees nothing of them. A `Form` has their parameters, and their bodies as texts
+(`gquery.sql.macros`)."""
+
+from __future__ import annotations
+
+from gquery.errors import ParseError, point_at
+from gquery.sql.grammar_alter import AlterReader
+from gquery.sql.grammar_tokens import Form, marked
+
+WORDS = ("macro", "function")  # DuckDB's two names of one thing
+
+
+class MacroReader(AlterReader):
+    """Reads these statements; `query` is for who reads queries."""
+
+    def names_macro(self) -> bool:
+        """Whether the CREATE or DROP that begins here is of a macro."""
+        ahead = 1
+        while self.peek(ahead) in ("or", "replace", "temp", "temporary"):
+            ahead += 1
+        return self.peek(ahead) in WORDS
+
+    def create_macro(self) -> None:
+        """``CREATE [OR REPLACE] MACRO [IF NOT EXISTS] name(a, b := 1) AS body, (a) AS body``; a body of TABLE is a query."""
+        options: dict[str, object] = {}
+        self.say("select", marked("macro"))
+        while self.word not in WORDS:
+            options["replace"] = options.get("replace", False) or self.word == "or"
+            self.blank()
+        self.blank()
+        options["exists"] = self._blank_if("not", "exists")
+        name = self._blank_name()
+        bodies = [self._body_of_macro()]
+        while self.word == ",":
+            self.blank()
+            bodies.append(self._body_of_macro())
+        options["bodies"] = tuple(bodies)
+        self.reading.form = Form("macro", name, options=tuple(options.items()))
+
+    def drop_macro(self) -> None:
+        """``DROP MACRO [TABLE] [IF EXISTS] name``."""
+        self.say("select", marked("macro"))
+        self.blank()
+        if self.word == "table":
+            self.blank()
+        exists = self._blank_if("exists")
+        self.reading.form = Form("drop_macro", self._blank_name(), options=(("exists", exists),))
+
+    def _blank_name(self) -> str:
+        """Hides the name of a macro, in the schema that all are in or without it."""
+        if not self.is_function_name() and not self.is_column_name():
+            raise self.unexpected("the name of a macro")
+        name = self._name_of_table()
+        while self.peek(1) == ".":
+            self._hide(2)
+        self.blank()
+        return name
+
+    def _body_of_macro(self) -> tuple[object, ...]:
+        """Parameters with the texts of their defaults, whether the body is a query, and where that begins and ends."""
+        self._blank("(")
+        parameters: list[tuple[str, str | None]] = []
+        while self.word != ")":
+            name, start = self._column_name(is_read=False), self.starts[self.at - 1]
+            default = None
+            if self.word in (":=", "=>"):
+                self.blank()
+                default = self.hidden_expression()
+            elif self.word not in (",", ")"):
+                raise self.not_supported("types of the parameters of a macro")
+            elif parameters and parameters[-1][1] is not None:
+                raise self._wrong(f"parameter {name!r} has no default, and stands behind one that has", start)
+            if name.lower() in (n.lower() for n, _ in parameters):
+                raise self._wrong(f"a macro has the parameter {name!r} twice", start)
+            parameters.append((name, default))
+            if self.word != ")":
+                self._blank(",")
+        self.blank()
+        self._blank("as")
+        is_table = self.word == "table"
+        if is_table:
+            self.blank()
+        first = self.at
+        text = self.hidden(self.query) if is_table else self.hidden_expression()
+        return tuple(parameters), is_table, self.starts[first], self.starts[first] + len(text)
+
+    def _wrong(self, message: str, start: int) -> ParseError:
+        return ParseError(f"{message}\n{point_at(self.sql, start)}")

@@ -1,0 +1,160 @@
+"""CREATE MACRO and DROP MACRO: scripts that DuckDB and gquery both run, and what only one of them takes."""
+
+from __future__ import annotations
+
+import duckdb
+import pytest
+
+import gquery
+from gquery import errors
+from tests.support.harness import compare
+
+SCRIPT = """
+CREATE TABLE q AS SELECT * FROM (VALUES (1, 'a', 9), (2, 'b', 8), (3, 'a', NULL)) v(x, g, y)
+CREATE MACRO plus(a, b := 10) AS a + b
+SELECT plus(1), plus(1, 2), plus(1, b := 3), plus(a := 4), plus(b := 4, a := 1), plus(2 * 3) AS z, PLUS(plus(1, 1), plus(2))
+SELECT plus(b => 1, a => 5), x.plus() FROM q
+CREATE MACRO several(a) AS a * 2, (a, b) AS a || b
+SELECT several(3), several('x', 'y')
+CREATE MACRO typical(v) AS avg(v) FILTER (WHERE v > 1)
+SELECT g, typical(x) FROM q GROUP BY g ORDER BY g
+SELECT g, sum(plus(x)) FROM q GROUP BY g HAVING typical(x) IS NOT NULL ORDER BY typical(x)
+CREATE MACRO before(v) AS lag(v) OVER (ORDER BY v)
+SELECT x, before(x), plus(before(x), b := 1) FROM q ORDER BY x
+CREATE MACRO safe(a, b) AS CASE WHEN b = 0 THEN NULL ELSE a / b END
+SELECT safe(x, y), safe(x, 0), typeof(safe(1, 2)) FROM q ORDER BY x
+SELECT safe(x, 2) AS h, count(*) FROM q GROUP BY safe(x, 2) ORDER BY ALL
+CREATE MACRO rows_of(a) AS (SELECT count(*) FROM q WHERE q.x = a)
+SELECT x, rows_of(x), rows_of(x + 1), rows_of(4) FROM (VALUES (1), (3)) v(x) ORDER BY x
+SELECT x, rows_of(x) FROM (VALUES (1), (3)) v(x) GROUP BY x ORDER BY x
+SELECT x AS k, rows_of(k) FROM (VALUES (1), (7)) v(x) ORDER BY k
+CREATE MACRO nested(b) AS CASE WHEN EXISTS (SELECT 1 FROM q WHERE q.x = rows_of(b)) THEN b ELSE plus(b, 0) - 1 END
+SELECT x, nested(x) FROM (VALUES (1), (3), (7)) v(x) ORDER BY x
+CREATE MACRO added(l, n) AS list_transform(l, lambda e: e + n)
+SELECT added([1, 2], e), list_transform([1], lambda x: plus(x)) FROM (SELECT 5 AS e)
+CREATE MACRO field(s) AS s.a
+SELECT field({'a': 1}), field(r) FROM (SELECT {'a': x} AS r FROM q) ORDER BY 2
+CREATE MACRO parts(a, b) AS {'a': a, 'b': [b, b], 'c': DATE '2024-01-01' + INTERVAL (b) DAY}
+SELECT parts(x, 1 + 1) FROM q ORDER BY x
+CREATE MACRO seven() AS 7
+SELECT seven(), -seven(), x FROM q GROUP BY x ORDER BY seven(), x
+CREATE MACRO upper(a) AS lower(a) || '!'
+SELECT upper('X')
+DROP MACRO upper
+SELECT upper('x')
+CREATE MACRO few(n, least := 0) AS TABLE SELECT x, g FROM q WHERE x > least ORDER BY x LIMIT n
+FROM few(2)
+SELECT z.k, w.g FROM few(1) AS z(k), few(5, least := 2) w
+SELECT v.n, s.x FROM (VALUES (1), (2)) v(n), LATERAL (SELECT * FROM few(9, least := v.n)) s ORDER BY ALL
+CREATE MACRO by_place(n) AS TABLE SELECT x, y FROM q ORDER BY n
+FROM by_place(2)
+CREATE MACRO few(n) AS n || ' values'
+SELECT few(x), (SELECT count(*) FROM few(2)) AS n FROM (SELECT 2 AS x)
+CREATE OR REPLACE MACRO plus(a) AS a + 100
+SELECT plus(1)
+CREATE MACRO IF NOT EXISTS plus(a) AS 0
+SELECT plus(1)
+CREATE VIEW v AS SELECT plus(x) AS p FROM q
+SELECT * FROM v ORDER BY p
+CREATE OR REPLACE MACRO plus(a) AS a
+SELECT * FROM v ORDER BY p
+CREATE TABLE made AS SELECT plus(x), plus(1) FROM q
+UPDATE made SET "plus(x)" = plus(40) + "plus(x)" WHERE rows_of("plus(x)") = 1
+INSERT INTO made SELECT plus(5), plus(6)
+DELETE FROM made WHERE "plus(x)" = plus(5)
+SELECT * FROM made ORDER BY ALL
+DROP FUNCTION IF EXISTS plus
+DROP MACRO IF EXISTS plus
+DROP MACRO TABLE by_place
+BEGIN
+CREATE MACRO gone() AS 1
+ROLLBACK
+CREATE MACRO gone() AS 2
+SELECT gone()
+"""
+
+
+def test_as_in_duckdb() -> None:
+    ours, theirs = gquery.connect(device="python"), duckdb.connect()
+    for line in SCRIPT.strip().splitlines():
+        want = theirs.sql(line)
+        got = ours.sql(line)
+        if want is None:
+            continue
+        assert got.columns == want.columns, line
+        difference = compare(got.fetchall(), want.fetchall(), True, [str(t) for t in want.types])
+        assert difference is None, f"{line}: {difference}"
+
+
+FAULTS = [
+    ("CREATE MACRO f(a) AS a + b", errors.BindError, r"there is no parameter 'b' of macro f\(a\)\nLINE 1: .*\n {33}\^"),
+    ("CREATE MACRO f(a, A) AS a", errors.ParseError, "the parameter 'A' twice"),
+    ("CREATE MACRO f(a := 1, b) AS a", errors.ParseError, "'b' has no default"),
+    ("CREATE MACRO f(a := x) AS a", errors.BindError, "the default of parameter 'a'"),
+    ("CREATE MACRO f(a) AS ?", errors.BindError, "no parameters but its own"),
+    (
+        "CREATE MACRO f(x) AS (SELECT max(x) FROM q)",
+        errors.BindError,
+        "'x' of macro 'f' has the name of a column of 'q'",
+    ),
+    ("CREATE MACRO m(a) AS 1", errors.CatalogError, "macro 'm' already exists"),
+    ("CREATE MACRO f(a) AS 1, (b) AS 2", errors.BindError, "two bodies of as many parameters"),
+    ("CREATE MACRO f(a INTEGER) AS a", errors.NotSupportedError, "types of the parameters"),
+    (
+        "SELECT m()",
+        errors.BindError,
+        r"macro 'm' does not take these arguments; there is m\(a, b := ...\)\n.*\n {15}\^",
+    ),
+    ("SELECT m(1, a := 2)", errors.BindError, "does not take these arguments"),
+    ("SELECT m(1, z := 2)", errors.BindError, "does not take these arguments"),
+    ("SELECT m(DISTINCT 1)", errors.BindError, "no arguments of a macro"),
+    ("SELECT m(1) OVER ()", errors.NotSupportedError, "OVER and the like of macro 'm'"),
+    ("SELECT 1 + m('x')", errors.BindError, r"no function matches \+(.|\n)*\n {21}\^"),
+    ("SELECT * FROM m(1)", errors.NotSupportedError, "table function m"),
+    ("SELECT g(1)", errors.BindError, "macro 'g' calls itself"),
+    ("DROP MACRO nosuch", errors.CatalogError, "macro 'nosuch' does not exist"),
+]
+
+
+@pytest.mark.parametrize(("sql", "kind", "message"), FAULTS)
+def test_errors(sql: str, kind: type[Exception], message: str) -> None:
+    db = gquery.connect(device="python")
+    db.sql("CREATE TABLE q(x INTEGER); CREATE MACRO m(a, b := 1) AS a + b; CREATE MACRO g(a) AS m(a)")
+    db.sql("CREATE OR REPLACE MACRO m2(a) AS g(a); CREATE OR REPLACE MACRO g(a) AS m2(a)")
+    with pytest.raises(kind, match=message):
+        db.sql(sql).fetchall()
+
+
+def test_columns_of_arguments_are_those_at_the_call() -> None:
+    """In subqueries and lambda functions of a body, everywhere: DuckDB knows them in SELECT and GROUP BY alone."""
+    db = gquery.connect(device="python")
+    db.sql(
+        "CREATE TABLE q AS SELECT unnest([1, 2]) AS x; CREATE MACRO rows_of(a) AS (SELECT count(*) FROM q WHERE q.x = a)"
+    )
+    db.sql("CREATE MACRO same(a) AS TABLE SELECT q.x AS y FROM q WHERE q.x = a")
+    assert db.sql("SELECT x FROM (VALUES (1), (7)) v(x) WHERE rows_of(x) = 1").fetchall() == [(1,)]
+    assert db.sql("SELECT rows_of(q.x) FROM (VALUES (1), (7)) q(x) ORDER BY ALL").fetchall() == [(0,), (1,)]
+    assert db.sql("SELECT * FROM (SELECT 1 AS x) s, same(x)").fetchall() == [(1, 1)]
+    assert db.sql("SELECT (SELECT rows_of(x)) FROM (VALUES (1)) v(x)").columns == ["(SELECT rows_of(x))"]
+
+
+def test_a_plan_is_made_anew_for_another_macro() -> None:
+    db = gquery.connect(device="python")
+    sql = "SELECT upper('a') || x FROM (SELECT 'b' AS x)"
+    assert db.sql(sql).fetchall() == [("Ab",)]
+    db.sql("CREATE MACRO upper(a) AS 'no'")
+    assert db.sql(sql).fetchall() == [("nob",)]
+    db.sql("CREATE OR REPLACE MACRO upper(a) AS 'yes'")
+    assert db.sql(sql).fetchall() == [("yesb",)]
+    db.sql("DROP MACRO upper")
+    assert db.sql(sql).fetchall() == [("Ab",)]
+
+
+def test_constants_of_calls_are_slots() -> None:
+    db = gquery.connect(device="python")
+    db.sql("CREATE TABLE q AS SELECT range AS x FROM range(100); CREATE MACRO far(a, n) AS abs(a - n) > .5 * n")
+    for n in (10, 20, 30):
+        want = sum(abs(x - n) > 0.5 * n for x in range(100))
+        assert db.sql(f"SELECT count(*) AS c FROM q WHERE far(x, {n})").fetchall() == [(want,)]
+        assert db.sql("SELECT count(*) AS c FROM q WHERE far(x, ?)", [n]).fetchall() == [(want,)]
+    assert [db.sql(f"SELECT far(x, {n}) FROM q").columns for n in (1, 2)] == [["far(x, 1)"], ["far(x, 2)"]]

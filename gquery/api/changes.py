@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from gquery.columns.table import Table, TableSource
     from gquery.io.column_cache import ColumnCache
     from gquery.io.made_table import MadeTable
-    from gquery.sql.catalog import Noted
     from gquery.sql.constraints import Constraints
+    from gquery.sql.noted import Noted
     from gquery.sql.statement import AppendRows, ChangeTable, CreateTable, Returning
 
     Returned = tuple[PreparedPlan, Table]

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from gquery.columns.table import Table, TableSource
     from gquery.device.device import Device
     from gquery.execution import ExecutionContext
-    from gquery.sql.catalog import Noted
+    from gquery.sql.noted import Noted
     from gquery.sql.statement import Statement
 
 
@@ -151,7 +151,7 @@ class Connection(Transactions, Frames, Files, Explains, Exceptions):
         self, query: str, params: Parameters, question: Question | None, reason: str, planning: ExitStack
     ) -> Relation:
         """What `sql` gives for a text that nothing kept serves, for this reason; ``planning`` is closed where one runs."""
-        from gquery.sql.catalog import noting
+        from gquery.sql.noted import noting
         from gquery.sql.parse import parse
         from gquery.sql.statement import SelectStatement
 

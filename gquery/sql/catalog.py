@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import field
 from typing import Any, Protocol, runtime_checkable
@@ -28,11 +26,8 @@ from gquery.planner.logical.nodes import Query
 from gquery.runtime.records import dataclass
 from gquery.sql.constraints import NONE, Constraints
 from gquery.sql.macro import Macro, Macros
+from gquery.sql.noted import ALL, Noted, note
 
-Noted = dict[tuple[str, str], object]
-"""What names meant while something was bound: by kind and name in lower case, `_ALL` for what depends on more than names."""
-_ALL = ("", "")
-_noted: ContextVar[Noted | None] = ContextVar("what names meant", default=None)
 _versions = itertools.count(1)  # of all catalogs: threads that change one at once get numbers of their own
 
 
@@ -61,23 +56,6 @@ class _Snapshot:
     functions: dict[str, UserFunction]
     constraints: dict[str, Constraints]
     macros: dict[str, tuple[Macro, ...]]
-
-
-@contextmanager
-def noting() -> Iterator[Noted]:
-    """Within it, what this thread asks catalogs for is noted; see `Catalog.still_has`."""
-    made: Noted = {}
-    token = _noted.set(made)
-    try:
-        yield made
-    finally:
-        _noted.reset(token)
-
-
-def _note(key: tuple[str, str], found: object) -> None:
-    noted = _noted.get()
-    if noted is not None:
-        noted[key] = found if noted.get(key, found) is found else noted  # another meanwhile: never the same again
 
 
 Columns = tuple[tuple[str, DType], ...]
@@ -128,7 +106,7 @@ class Catalog:
         """The relation that the query was given under that name."""
         found = self._given.get(name.lower())
         if found is not None:
-            _note(_ALL, self)
+            note(ALL, self)
         return found if found is not None and isinstance(found, Bound) else None  # the test of a protocol is slow
 
     def scan(self, name: str) -> TableSource | Bound | None:
@@ -141,7 +119,7 @@ class Catalog:
     def function(self, name: str) -> UserFunction | None:
         """The Python function of that name: given with the query, created, or a variable of the caller."""
         found = self._given.get(name.lower()) or self._functions.get(name.lower())
-        _note(("function", name.lower()), found)
+        note(("function", name.lower()), found)
         if found is None and self.variable is not None:
             found = self.variable(name, True)
             if found is not None:
@@ -159,7 +137,7 @@ class Catalog:
 
     def macros(self) -> Mapping[str, tuple[Macro, ...]]:
         """All macros, by name in lower case: a statement without a call of one is another when there is one of that name."""
-        _note(("macros", ""), self._macros.entries)
+        note(("macros", ""), self._macros.entries)
         return self._macros.entries
 
     def create_macro(self, name: str, bodies: tuple[Macro, ...], replace: bool) -> None:
@@ -178,7 +156,7 @@ class Catalog:
         if key in self._appended:
             self._put_in_place(key)
         found = self._entries.get(key)
-        _note(("table", key), found)
+        note(("table", key), found)
         return found
 
     def still_has(self, noted: Noted) -> bool:
@@ -193,13 +171,13 @@ class Catalog:
 
     def shape(self, name: str) -> TableSource:
         """The table of that name as `table` has it, for who asks for its columns alone: rows may be missing."""
-        _note(_ALL, self)
+        note(ALL, self)
         found = self._entries.get(name.lower())
         return self.table(name) if found is None or isinstance(found, View) else found
 
     def constraints(self, name: str) -> Constraints:
         """What a table asks of its rows."""
-        _note(_ALL, self)
+        note(ALL, self)
         return self._constraints.get(name.lower(), NONE)
 
     def has_columns(self, name: str, columns: Columns, constraints: Constraints) -> bool:
@@ -285,7 +263,7 @@ class Catalog:
     def view(self, name: str) -> View | None:
         """The view of that name, or None."""
         found = self._entries.get(name.lower())
-        _note(("table", name.lower()), found)
+        note(("table", name.lower()), found)
         return found if isinstance(found, View) else None
 
     def table(self, name: str) -> TableSource:
@@ -401,7 +379,7 @@ class Catalog:
 
     def names(self) -> tuple[str, ...]:
         """The names of all tables and views, sorted."""
-        _note(_ALL, self)
+        note(ALL, self)
         return tuple(sorted(self._names.values(), key=str.lower))
 
     def tables(self) -> tuple[str, ...]:
@@ -410,7 +388,7 @@ class Catalog:
 
     def functions(self) -> tuple[str, ...]:
         """The names of all functions, the connection's own among them, sorted."""
-        _note(_ALL, self)
+        note(ALL, self)
         public = (n for n in {*RESOLVERS, *AGGREGATES, *WINDOWS, *self._functions} if not n.startswith("_"))
         return tuple(sorted(public))
 

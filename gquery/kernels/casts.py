@@ -5,6 +5,8 @@ A cast that cannot hold its value raises; TRY_CAST gives NULL in its place.
 
 from __future__ import annotations
 
+import numpy as np
+
 from gquery.errors import ConversionError
 from gquery.expression.expr import Cast, Literal
 from gquery.expression.facts import MICROS_PER_DAY
@@ -100,7 +102,7 @@ def _from_float(value: Value, dtype: DType, code: Code) -> Value:
         var = code.let(code.call("mul_f64", var, code.constant(float(10**dtype.scale))))
     if dtype.kind is Kind.DECIMAL:  # integers are rounded to even, decimals away from zero
         var = code.let(code.call("round_f64", var))
-        if register is Register.I128 and what.dtype.kind is Kind.REAL:
+        if what.dtype.kind is Kind.REAL:  # and to the digits of a float, as in DuckDB
             var = code.let(code.call("round_f32", var))
     result = code.let(code.zero(register))
     with code.when(value.ok or ir.TRUE):
@@ -129,6 +131,20 @@ def _beyond_real(value: Value, code: Code) -> ir.Expression:
     size = code.let(code.call("abs_f64", value.var))
     infinite = code.call("f64_from_bits", code.integer(INFINITE))
     return ir.And((code.call("ge_f64", size, code.constant(LEAST_BEYOND_REAL)), code.call("lt_f64", size, infinite)))
+
+
+def _least_real_beyond(last: int, scale: int) -> float:
+    """The least FLOAT that, rounded as `_from_float` does, is no DECIMAL of that scale whose last value is ``last``."""
+
+    def fits(x: np.float32) -> bool:
+        return int(np.float32(np.round(float(x) * float(10**scale)))) <= last
+
+    x = np.float32((last + 1) / 10**scale)
+    while fits(x):
+        x = np.nextafter(x, np.float32(np.inf))
+    while not fits(below := np.nextafter(x, np.float32(0))):
+        x = below
+    return float(x)
 
 
 def _always_fits(what: ValueProperties, dtype: DType) -> bool:
@@ -161,8 +177,12 @@ def _null_unless_fits(value: Value, dtype: DType, code: Code) -> Value:
         test: ir.Expression = ir.Not(_beyond_real(value, code))
     elif what.dtype.is_float:
         places, is_decimal = 10.0**dtype.scale, dtype.kind is Kind.DECIMAL
-        low = code.constant((limit.low - 0.5 * is_decimal) / places)
-        high = code.constant((limit.high + 0.5) / places)
+        if is_decimal and what.dtype.kind is Kind.REAL:
+            beyond = _least_real_beyond(limit.high, dtype.scale)
+            low, high = code.constant(-beyond), code.constant(beyond)
+        else:
+            low = code.constant((limit.low - 0.5 * is_decimal) / places)
+            high = code.constant((limit.high + 0.5) / places)
         above = code.call("gt_f64" if is_decimal else "ge_f64", value.var, low)
         test = ir.And((above, code.call("lt_f64", value.var, high)))
     else:

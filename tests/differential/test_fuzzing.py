@@ -33,9 +33,10 @@ from tests.fuzzing.engines import Choice
 from tests.fuzzing.grammar import Grammar
 from tests.fuzzing.names import Name
 from tests.fuzzing.shrink import shrink
+from tests.fuzzing.sizes import TABLE, Sizes
 from tests.fuzzing.tape import Tape
 from tests.support.faults import break_primitives
-from tests.support.harness import oracle
+from tests.support.harness import compare, oracle
 
 COUNT = int(os.environ.get("GQUERY_FUZZ", "100"))
 BATCH = 20
@@ -158,6 +159,28 @@ def test_what_reads_the_widest_numbers_may_fail() -> None:
     cases = [c for c in map(of_seed, range(1500)) if any(".ed38" in text for text in c.sql)]
     assert len(cases) > 20
     assert all(c.fails for c in cases)
+
+
+def test_no_query_multiplies_what_is_large() -> None:
+    """A product of three tables is drawn, of two such products none; within a subquery less, as it is asked for each row."""
+    sizes, three = Sizes(), TABLE**3
+    assert sizes.joined(TABLE**2, TABLE, "CROSS JOIN", "") == three
+    assert sizes.joined(three, TABLE, "JOIN", "a.x IS NULL OR a.x = b.x") is None
+    assert sizes.joined(three, 3.0, "LEFT JOIN", "a.x = b.x AND a.y > b.y") == three
+    assert sizes.joined(three, 3.0, "SEMI JOIN", "a.x < b.x") == three
+    assert sizes.joined(three, three, "ANTI JOIN", "a.x < b.x") is None
+    with sizes.within(three):
+        assert sizes.fit(TABLE) and not sizes.fit(TABLE**2)
+    assert sizes.fit(TABLE**2)
+
+
+def test_rows_that_differ_in_late_digits_are_paired() -> None:
+    """They stand in any order; a digit that is compared is not lost by that."""
+    want = [(1, 6.116406827), (1, 6.116406169), (2, 1.0), (1, None)]
+    types = ["INTEGER", "DOUBLE"]
+    assert compare([want[1], want[3], want[0], want[2]], want, False, types) is None
+    assert compare([want[1], want[3], (1, 6.1164065), want[2]], want, False, types) is not None
+    assert compare([want[1], want[3], want[1], want[2]], want, False, types) is not None
 
 
 def test_most_queries_are_sql_and_find_rows() -> None:

@@ -79,9 +79,9 @@ def _of_numbers(g: Grammar, names: Names, keep: str) -> str:
     """Those that compute a DOUBLE: of small numbers, so that the digits that are compared are right in both engines."""
     tape = g.tape
     direction = tape.one(("", " DESC"))
-    small = g.column(tape.one((INT, DEC)), names, (), small=True)
+    small = g.number(tape.one((INT, DEC)), names)
     key = tape.one([n.sql for n in names if n.kind == INT] or ["1e0 + 1"])
-    other = g.column(INT, names, (), small=True)
+    other = g.number(INT, names)
     distinct = tape.one(("", "", "DISTINCT "))
     name = tape.one((*_MOMENTS, *_ROUNDED, *_PAIRS, *_ROUNDED_PAIRS, "median", "quantile_cont", "percentile_cont", "mad",
                      "entropy", "favg", "fsum", "geomean", "product"))  # fmt: skip
@@ -104,7 +104,8 @@ def _of_numbers(g: Grammar, names: Names, keep: str) -> str:
             "favg": lambda: f"favg({small})",
             "fsum": lambda: f"fsum({small})",
             "geomean": lambda: f"geomean(abs({small}) + 1)",
-            "product": lambda: f"product({other})",
+            # of a 0 and others whose product is infinite the order decides between 0 and NaN
+            "product": lambda: f"product({tape.one((f'nullif({other}, 0)', f'{other} % 2'))})",
         }[name]()
     keep = "" if name == "geomean" else keep  # a macro in DuckDB
     return f"CAST({call}{keep} AS DOUBLE)"

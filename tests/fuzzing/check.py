@@ -146,7 +146,7 @@ def run(case: Case, engine: Engine) -> Outcome:
         return Outcome("one fails" if one_may_fail else "different", f"DuckDB fails: {theirs}")
     got = [str(t) for t in result.types]
     for n, (g, w) in enumerate(zip(got, types)):  # as documented: a constant that is NULL loses its type there
-        lost = w == "INTEGER" and g.startswith(("DECIMAL", "VARCHAR")) and _MAY_BE_NULL.search(sql)
+        lost = w in ("INTEGER", "BIGINT") and g.startswith(("DECIMAL", "VARCHAR")) and _MAY_BE_NULL.search(sql)
         if lost and all(row[n] is None for row in ours + want):
             types[n] = g
     wide = _wide(got, types)

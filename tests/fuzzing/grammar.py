@@ -15,6 +15,7 @@ from tests.fuzzing.data import BOOL, COLUMNS, DATE, DBL, DEC, EDGES, INT, KINDS,
 from tests.fuzzing.names import Name, Names
 from tests.fuzzing.places import among_rows, exists_of_groups, first_of, of_rows
 from tests.fuzzing.relations import relation as other_relation
+from tests.fuzzing.sizes import TABLE, Sizes, grouped
 from tests.fuzzing.tape import Tape
 from tests.fuzzing.windows import named, qualified, window, window_of_groups
 
@@ -54,7 +55,7 @@ class Grammar:
         self.fails = False
         self.skips = False  # a part of a condition need not be computed where the others decide
         self.ctes: list[tuple[str, Names]] = []  # that the query at hand may read
-        self._once: set[str] = set()  # those of many rows: twice would be millions
+        self.sizes = Sizes()
         self.own: tuple[str, tuple[str, ...]] | None = None  # a table that a script has made, and its columns
         self.otherwise: dict[str, str] = {}  # what DuckDB is asked in place of a relation
         self.row_orders: set[str] = set()  # of windows that number rows
@@ -92,6 +93,7 @@ class Grammar:
             how = self.tape.one(("", "", "", "MATERIALIZED ", "NOT MATERIALIZED "))
             parts.append(f"{name} AS {how}({body})")
             self.ctes.append((name, tuple(Name(f"c{n}", kind) for n, kind in enumerate(kinds))))
+            self.sizes.ctes[name] = self.sizes.last
         main, _ = self.select((), 2)
         return f"WITH {recursive}{', '.join(parts)} {main}"
 
@@ -99,9 +101,10 @@ class Grammar:
         """A CTE that reads itself, a few rounds deep, and joins something in each."""
         tape, inner = self.tape, self.fresh("x")
         source, names, terms = self.source(0)
-        kind = tape.one(KINDS)
+        rows, kind = self.sizes.last, tape.one(KINDS)
         first = f"SELECT {self.value(kind, names, (), 1, 0)} AS c0, 0 AS c1 FROM {source}"
         right, more = self.relation(0, None)
+        others = self.sizes.last
         own = (Name(f"{inner}.c0", kind, made=True),)
         on = self.condition(own, more)
         join = tape.one(("JOIN", "JOIN", "JOIN", "LEFT JOIN", "SEMI JOIN", "ANTI JOIN"))
@@ -112,7 +115,11 @@ class Grammar:
         self.ctes.append((name, (Name("c0", kind, made=True), Name("c1", INT, made=True))))
         how = "UNION" if tape.chance(60) else "UNION ALL"
         most = tape.count(1, 2 if "=" in on else 1) if how == "UNION ALL" else tape.count(1, 4)
-        self._once |= {name} if how == "UNION ALL" else set()
+        growth = 1.0 if join.startswith(("SEMI", "ANTI")) else self.sizes.joined(1.0, others, join, on) or others
+        while how == "UNION ALL" and not self.sizes.fit(self.sizes.recursive(rows, growth, most)):
+            most, how = most - 1, "UNION ALL" if most > 1 else "UNION"
+        most = max(most, 1)
+        self.sizes.ctes[name] = self.sizes.recursive(rows, growth, most) if how == "UNION ALL" else grouped(rows, 1)
         return f"{name}(c0, c1) AS ({first}{where} {how} {step} WHERE {inner}.c1 < {most})"
 
     def set_operations(self) -> str:
@@ -166,14 +173,24 @@ class Grammar:
 
     def select(self, outer: Names, depth: int, want: list[str] | None = None) -> tuple[str, list[str]]:
         """A SELECT, and the kinds of its columns ``c0``, ``c1``, ...; of those kinds if told. Subqueries nest ``depth`` deep."""
-        tape = self.tape
-        source, names, terms = self.source(depth)
+        source = self.source(depth)
+        with self.sizes.within(self.sizes.last):
+            text, kinds, rows = self._selected(source, self.sizes.last, outer, depth, want)
+        self.sizes.last = rows
+        return text, kinds
+
+    def _selected(
+        self, of: tuple[str, Names, list[str]], rows: float, outer: Names, depth: int, want: list[str] | None
+    ) -> tuple[str, list[str], float]:
+        """`select` of what stands in FROM, of so many rows; how many come of it."""
+        tape, (source, names, terms) = self.tape, of
         if tape.chance(45):
             terms.append(self.predicate(names, outer, 2, depth))
         kinds = want or [tape.one(KINDS) for _ in range(tape.count(1, 4))]
         group, having, qualify = "", "", ""
         if tape.chance(35):
             keys = tape.count(0, min(2, len(kinds) - 1)) if want is None or len(kinds) > 1 else 0
+            rows = grouped(rows, keys)
             items = [self.value(kind, names, (), 1, 0) for kind in kinds[:keys]]
             over_groups = 30 if keys or depth else 0
             items += [
@@ -220,11 +237,14 @@ class Grammar:
                 text += " ORDER BY " + ", ".join(f"{n + 1}{tape.one(ends)}" for n in range(len(items)))
             if tape.chance(60):
                 most = tape.count(0, 9)
-                text += f" LIMIT {tape.one((most, most, f'{most} + 1', f'{most}0%', f'least({most}, 3)'))}"
+                rows = min(rows, 10 * TABLE)  # of what may be a share
+                limit = tape.one((f"{most}", f"{most}", f"{most} + 1", f"{most}0%", f"least({most}, 3)"))
+                rows = rows if limit.endswith("%") else min(rows, TABLE)
+                text += f" LIMIT {limit}"
                 text += f" OFFSET {tape.count(0, 4)}" if tape.chance(30) else ""
             if outer == () and depth < 2:
                 text = f"SELECT * FROM ({text}) AS {self.fresh('o')}"
-        return text, kinds
+        return text, kinds, rows
 
     def _grouping_sets(self, keys: str) -> str:
         return self.tape.one(
@@ -238,42 +258,56 @@ class Grammar:
 
     def source(self, depth: int) -> tuple[str, Names, list[str]]:
         """A FROM clause, what can be read of it, and terms for WHERE."""
-        tape = self.tape
-        shared = self._derived(1) if depth == 2 and tape.chance(15) else None
+        tape, sizes = self.tape, self.sizes
+        shared = (*self._derived(1), sizes.last) if depth == 2 and tape.chance(15) else None
         text, names = self.relation(depth, shared)
+        rows = sizes.last
         terms: list[str] = []
         for _ in range((0, 1, 1, 2)[tape.below(4)] if depth else (0, 0, 1)[tape.below(3)]):
             if depth and tape.chance(10):
-                how, right, names = self._lateral(names)
-                text += f" {how} {right}"
+                how, right, both, found = self._lateral(names, rows)
+                if found is not None:
+                    text, names, rows = f"{text} {how} {right}", both, found
                 continue
             right, more = self.relation(depth, shared)
+            others = sizes.last
             how = tape.one(_JOINS)
             both = names + more
+            on = self.condition(names, more) if how != "CROSS JOIN" or tape.chance(50) else ""
+            found = sizes.joined(rows, others, how, on)
+            if found is None:
+                continue
+            rows = found
             match how:
                 case "CROSS JOIN" | ",":
                     text += f"{',' if how == ',' else ' CROSS JOIN'} {right}"
-                    if how == "," or tape.chance(50):
-                        terms.append(self.condition(names, more))
+                    terms += [on] if on else []
                     names = both
                     if how == ",":  # a JOIN behind it would not see what stands before it
                         break
                 case "SEMI JOIN" | "ANTI JOIN":
-                    text += f" {how} {right} ON {self.condition(names, more)}"
+                    text += f" {how} {right} ON {on}"
                 case _:
-                    text += f" {how} {right} ON {self.condition(names, more)}"
+                    text += f" {how} {right} ON {on}"
                     names = both
+        sizes.last = rows
         return text, names, terms
 
-    def _lateral(self, left: Names) -> tuple[str, str, Names]:
-        """A join with a subquery that uses columns of what stands before it."""
+    def _lateral(self, left: Names, rows: float) -> tuple[str, str, Names, float | None]:
+        """A join of so many rows with a subquery that uses columns of what stands before it; how many it gives, None where they
+        are too many."""
         tape, alias = self.tape, self.fresh("x")
-        source, names, terms = self.source(0)
+        with self.sizes.within(rows):
+            source, names, terms = self.source(0)
+        others, on = self.sizes.last, ""
         if tape.chance(70):
-            terms.append(self.condition(left, names))
+            on = self.condition(left, names)
+            terms.append(on)
         kinds = [tape.one(KINDS) for _ in range(tape.count(1, 2))]
+        found = self.sizes.joined(rows, others, "LEFT JOIN", on)
         if tape.chance(30):
             items = [self.aggregate(kind, names) for kind in kinds]
+            found = rows if found is not None else None
         else:
             items = [self.value(kind, names, left, 1, 0) for kind in kinds]
         where = f" WHERE {' AND '.join(terms)}" if terms else ""
@@ -284,22 +318,32 @@ class Grammar:
         made = _under(alias, tuple(Name(f"c{n}", kind) for n, kind in enumerate(kinds)))
         how = tape.one(("CROSS JOIN", "LEFT JOIN", "JOIN"))
         on = "" if how == "CROSS JOIN" else f" ON {'TRUE' if tape.chance(50) else self.condition(left, made)}"
-        return how, f"LATERAL (SELECT {listed} FROM {source}{where}) AS {alias}{on}", left + made
+        return how, f"LATERAL (SELECT {listed} FROM {source}{where}) AS {alias}{on}", left + made, found
 
     def _derived(self, depth: int) -> tuple[str, Names]:
         body, kinds = self.select((), depth - 1)
         return body, tuple(Name(f"c{n}", kind) for n, kind in enumerate(kinds))
 
-    def relation(self, depth: int, shared: tuple[str, Names] | None) -> tuple[str, Names]:
-        """A table, a CTE, a derived table, or one that stands beside it in the same text."""
-        tape, alias = self.tape, self.fresh("x")
+    def relation(self, depth: int, shared: tuple[str, Names, float] | None) -> tuple[str, Names]:
+        """A table, a CTE, a derived table, or one that stands beside it in the same text; a table where others are too large."""
+        alias = self.fresh("x")
+        text, names = self._relation(alias, depth, shared)
+        if self.sizes.fit(self.sizes.last):
+            return text, names
+        self.sizes.last = TABLE
+        return f"{self.tape.one(TABLES)} AS {alias}", self.columns(alias)
+
+    def _relation(self, alias: str, depth: int, shared: tuple[str, Names, float] | None) -> tuple[str, Names]:
+        tape, sizes = self.tape, self.sizes
+        sizes.last = TABLE
         if self.own is not None and tape.chance(70):
             return f"{self.own[0]} AS {alias}", self.columns(alias, self.own[1])
         if self.ctes and tape.chance(60):
             name, columns = tape.one(self.ctes)
-            self.ctes = [cte for cte in self.ctes if cte[0] != name or name not in self._once]
+            sizes.last = sizes.ctes[name]
             return f"{name} AS {alias}", _under(alias, columns)
         if shared is not None and tape.chance(60):
+            sizes.last = shared[2]
             return f"({shared[0]}) AS {alias}", _under(alias, shared[1])
         if depth and tape.chance(15):
             body, columns = self._derived(depth)
@@ -395,6 +439,12 @@ class Grammar:
         chosen = self.tape.one(inner) if inner else self.literal(kind)
         self.fails = self.fails or (small and any(n.made and n.sql == chosen for n in names))
         return chosen
+
+    def number(self, kind: str, names: Names) -> str:
+        """A column whose sums of squares and products are right in all digits that are compared: what a query inside this one has
+        made may reach to the ends of its type, where DuckDB's moments are what is left of rounding."""
+        chosen = self.column(kind, names, (), small=True)
+        return f"TRY_CAST({chosen} AS TINYINT)" if any(n.made and n.sql == chosen for n in names) else chosen
 
     def value(self, kind: str, names: Names, outer: Names, size: int, depth: int) -> str:
         """An expression of a kind, at most ``size`` high."""

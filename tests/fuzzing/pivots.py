@@ -59,7 +59,7 @@ def _pivoted(g: Grammar) -> tuple[str, Names]:
     names = [Name(f"{before}_a{n}", kind, made=True) for before in made for n, (_, kind) in enumerate(aggregates)]
     group = f" GROUP BY {key.sql}" if tape.chance(60) else ""
     text = f"SELECT * FROM ({inner}) PIVOT ({using} FOR {' '.join(columns)}{group})"
-    return text, (Name(key.sql, key.kind), *names)
+    return text, (Name(key.sql, key.kind, made=True), *names)
 
 
 def _unpivoted(g: Grammar) -> tuple[str, Names]:
@@ -71,5 +71,6 @@ def _unpivoted(g: Grammar) -> tuple[str, Names]:
     items += [f"{g.column(kind, names, (), small=True)} AS u{n}" for n in range(count)]
     entries = ", ".join(f"u{n}{tape.one(('', f' AS w{n}'))}" for n in range(count))
     nulls = tape.one(("", " INCLUDE NULLS"))
+    g.sizes.last *= count
     text = f"SELECT * FROM (SELECT {', '.join(items)} FROM {source}) UNPIVOT{nulls} (v FOR n IN ({entries}))"
-    return text, (Name("k0", key), Name("n", STR, made=True), Name("v", kind, made=True))
+    return text, (Name("k0", key, made=True), Name("n", STR, made=True), Name("v", kind, made=True))

@@ -25,6 +25,8 @@ class Writer(Protocol):
 
     def column(self, kind: str, names: Names, outer: Names, small: bool = False) -> str: ...
 
+    def number(self, kind: str, names: Names) -> str: ...
+
     def value(self, kind: str, names: Names, outer: Names, size: int, depth: int) -> str: ...
 
     def aggregate(self, kind: str, names: Names) -> str: ...
@@ -104,7 +106,7 @@ def _plain(write: Writer, kind: str, names: Names) -> str:
         return f"{tape.one(('bit_and', 'bit_or', 'bit_xor'))}({write.column(INT, names, ())}){keep}"
     if kind == DBL and tape.chance(40):
         moment = tape.one(("var_pop({0})", "var_samp({0})", "stddev_samp({0})", "sem({0})", "covar_pop({0}, {0})"))
-        return moment.format(write.column(INT, names, (), small=True)) + keep
+        return moment.format(write.number(INT, names)) + keep
     functions = ("bool_and", "bool_or") if kind == BOOL else ("min", "max")
     return f"{tape.one(functions)}({write.value(kind, names, (), 1, 0)}){keep}"
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import math
 import os
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from functools import cache
@@ -165,10 +165,31 @@ def compare(got: Sequence[Row], want: Sequence[Row], ordered: bool, types: Seque
     if _are_written_alike(got, want, ordered):
         return None
     if not ordered:
-        got, want = sorted(got, key=_sort_key), sorted(want, key=_sort_key)
+        return _unpaired(sorted(got, key=_sort_key), sorted(want, key=_sort_key), tolerances)
     for number, (g, w) in enumerate(zip(got, want, strict=True)):
-        if len(g) != len(w) or not all(same(a, b, t) for a, b, t in zip(g, w, tolerances, strict=True)):
+        if not _are_same(g, w, tolerances):
             return f"row {number}: {g}, expected {w}"
+    return None
+
+
+def _are_same(a: Row, b: Row, tolerances: Sequence[float]) -> bool:
+    return len(a) == len(b) and all(same(x, y, t) for x, y, t in zip(a, b, tolerances, strict=True))
+
+
+def _unpaired(got: Sequence[Row], want: Sequence[Row], tolerances: Sequence[float]) -> str | None:
+    """The first of sorted rows that is none of the others, in a line. Rows that differ in floats alone are paired in any order:
+    the digits that tell two of them apart need not be those that they are sorted by."""
+    left: deque[Row] = deque()  # with the exact values of the row at hand
+    at = 0
+    for number, row in enumerate(got):
+        exact = _sort_key(row)[:2]
+        while at < len(want) and (not left or _sort_key(want[at])[:2] == exact):
+            left.append(want[at])
+            at += 1
+        found = next((n for n, other in enumerate(left) if _are_same(row, other, tolerances)), None)
+        if found is None:
+            return f"row {number}: {row}, expected {left[0]}"
+        del left[found]
     return None
 
 

@@ -18,7 +18,8 @@ from gquery.cluster import direct, tasks, worker
 from gquery.cluster.divisions import Divisions
 from gquery.cluster.engine import this_engine
 from gquery.cluster.link import Address, Link, LostError
-from gquery.cluster.moving import packed, unpacked
+from gquery.cluster.moving import packed, packed_program, unpacked
+from gquery.cluster.orders import Orders
 from gquery.cluster.sorted_rows import ValueCut
 from gquery.cluster.tables import ClusterTable, Described, FileTable, Sent, SentTable, not_on_a_cluster
 from gquery.columns.table import Table, TableSource
@@ -43,6 +44,7 @@ class Cluster:
     def __init__(self, address: Address, workers: int | None) -> None:
         self._link = Link.to(address, workers)
         self.client = self._link.client
+        self._orders = Orders(self.client)
         self.key = uuid.uuid4().hex
         self._plans: Recent[int, _Sent] = Recent(tuning.memory.plans)
         self._tables: WeakKeyDictionary[TableSource, str] = WeakKeyDictionary()
@@ -223,11 +225,8 @@ class Cluster:
         memory = {k: f.key for k, f in sent.memory.items()}
         order = direct.Order(tuple(asked), places, sent.plan.key, plan, memory)
         workers = list(dict.fromkeys(places))
-        told = self._link.waited(
-            self.client.run(direct.run_ranks, order, workers=workers, on_error="return", asynchronous=True), workers
-        )
         ran: dict[int, direct.Ran] = {}
-        for answer in told.values():
+        for answer in self._link.waited(self._orders.ran(order, workers), workers):
             if isinstance(answer, OSError):  # of Dask's: the way to the worker, or the worker, is gone
                 raise LostError(str(answer))
             if isinstance(answer, BaseException):
@@ -283,8 +282,8 @@ class Cluster:
             else:
                 keys[id(source)] = key = self._key_of(source)
                 memory[key] = source
-        program = packed((placed.program, placed.placement), keys)
-        plan = worker.Plan(uuid.uuid4().hex, self.size, program, packed(tables), this_engine())
+        program = packed_program((placed.program, placed.placement), keys)
+        plan = worker.Plan(uuid.uuid4().hex, self.size, program, packed_program(tables, {}), this_engine())
         fields = _fields(placed.program)
         scattered = {k: self._scattered(s, fields[id(s)]) for k, s in memory.items()}
         return _Sent(placed, plan, scattered)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import pickle
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYetError
 from contextlib import suppress
@@ -64,10 +64,17 @@ class Ran(NamedTuple):
     needs_plan: bool = False
 
 
+def serve(dask_worker: Worker) -> None:
+    """Have this worker take what others send to it directly."""
+    if "gquery_run" not in dask_worker.handlers:
+        dask_worker.handlers.update(
+            gquery_run=_runs(dask_worker), gquery_is_here=_is_here, gquery_hand_over=_receive, gquery_abort=_abort
+        )
+
+
 async def run_ranks(order: Order, dask_worker: Worker) -> dict[int, Ran]:
     """Run the ranks that are placed on this worker; what became of each."""
-    dask_worker.handlers.setdefault("gquery_hand_over", _receive)
-    dask_worker.handlers.setdefault("gquery_abort", _abort)
+    serve(dask_worker)
     sender = _Sender(dask_worker, asyncio.get_running_loop())
     ranks = [
         _Rank(request, order, sender)
@@ -168,6 +175,32 @@ def _sendable(error: BaseException) -> BaseException:
 # ---- handlers of Dask's worker ----------------------------------------------------------------------------------------
 
 
+def message_of(data: Packed) -> dict[str, Any]:
+    """What is packed as Dask sends it, what large arrays hold as it lies."""
+    from distributed.protocol import to_serialize
+
+    return {"head": data.head, "buffers": [to_serialize(b) for b in data.buffers]}
+
+
+def value_of(message: Mapping[str, Any]) -> Any:
+    """The value of a message that has come."""
+    return unpacked(Packed(message["head"], tuple(message["buffers"])), copies=False)
+
+
+def _runs(worker: Worker) -> Callable[..., Coroutine[Any, Any, dict[str, Any]]]:
+    """What a worker does with an order that comes from the client itself."""
+
+    async def run(head: bytes, buffers: Sequence[Any]) -> dict[str, Any]:
+        ran = await run_ranks(value_of({"head": head, "buffers": buffers}), worker)
+        return message_of(packed(ran, copies=False))
+
+    return run
+
+
+def _is_here() -> bool:
+    return True
+
+
 def _receive(at: tuple[str, int, int, int], call: str, head: bytes, buffers: Sequence[Any]) -> None:
     """What another rank hands over to one of this worker: ``at`` is the run, the rank, the exchange and the rank that sends."""
     run, rank, step, source = at
@@ -206,32 +239,27 @@ class DirectComm:
     def __init__(self, request: Request, places: Sequence[str], inbox: Inbox, sender: _Sender) -> None:
         self.rank, self.size = request.rank, len(places)
         self._run, self._places, self._inbox, self._sender = request.run, places, inbox, sender
-        self._others = [r for r in range(self.size) if r != self.rank]
+        self._others = [(self.rank + n) % self.size for n in range(1, self.size)]  # not all to the first rank first
         self.exchanges = self.handed_over = 0
 
     def all_gather(self, what: str, value: T) -> list[T]:
         """See `Comm`."""
-        sent = packed(value, copies=False) if any(not self._is_here(r) for r in self._others) else None
-        return cast("list[T]", self._meet(f"all_gather of {what!r}", [value] * self.size, [sent] * self.size))
+        return cast("list[T]", self._meet(f"all_gather of {what!r}", [value] * self.size))
 
     def exchange(self, what: str, parts: Sequence[T]) -> list[T]:
         """See `Comm`."""
         if len(parts) != self.size:
             raise InternalError(f"rank {self.rank} has {len(parts)} parts for {self.size} ranks in {what!r}")
-        sent = [
-            None if r == self.rank or self._is_here(r) else packed(part, copies=False) for r, part in enumerate(parts)
-        ]
-        return cast("list[T]", self._meet(f"exchange of {what!r}", parts, sent))
+        return cast("list[T]", self._meet(f"exchange of {what!r}", parts))
 
     def broadcast(self, what: str, value: T | None, root: int) -> T:
         """See `Comm`."""
         own = value if self.rank == root else None
-        call = f"broadcast from rank {root} of {what!r}"
-        return cast(T, self._meet(call, [own] * self.size, [packed(own, copies=False)] * self.size)[root])
+        return cast(T, self._meet(f"broadcast from rank {root} of {what!r}", [own] * self.size)[root])
 
     def agree(self, what: str, vote: bool) -> bool:
         """See `Comm`."""
-        return all(self._meet(f"agree of {what!r}", [vote] * self.size, [packed(vote)] * self.size))
+        return all(self._meet(f"agree of {what!r}", [vote] * self.size))
 
     def abort(self, error: BaseException) -> None:
         """See `Comm`."""
@@ -241,20 +269,23 @@ class DirectComm:
     def _is_here(self, rank: int) -> bool:
         return self._sender.is_here(self._places[rank])
 
-    def _meet(self, call: str, values: Sequence[object], sent: Sequence[Packed | None]) -> list[Any]:
-        """What all have handed over to this rank: each value goes to the rank of its number, by reference or as it is packed."""
+    def _meet(self, call: str, values: Sequence[object]) -> list[Any]:
+        """What all have handed over to this rank: each value goes to the rank of its number, by reference or packed. What is
+        packed is on its way while the next is; the same value is packed once."""
         step = self.exchanges
         self.exchanges += 1
         self.handed_over += 1
         being_sent = []
+        last: tuple[object, Packed] | None = None
         for rank in self._others:
-            data = sent[rank]
+            value = values[rank]
             if self._is_here(rank):
-                self._hand_over_here(rank, step, call, values[rank])
+                self._hand_over_here(rank, step, call, value)
                 continue
-            assert data is not None
-            future = self._send(rank, step, call, data)
-            if data.buffers:  # which lie in this rank's arrays until they are there
+            if last is None or last[0] is not value:
+                last = value, packed(value, copies=False)
+            future = self._send(rank, step, call, last[1])
+            if last[1].buffers:  # which lie in this rank's arrays until they are there
                 being_sent.append(future)
         came = dict(zip(self._others, self._inbox.take(step, self._others), strict=True))
         for future in being_sent:
@@ -270,12 +301,9 @@ class DirectComm:
             inbox.put(step, self.rank, Message(call, lambda: value))
 
     def _send(self, rank: int, step: int, call: str, data: Packed) -> Future[Any]:
-        from distributed.protocol import to_serialize
-
-        at, buffers = (self._run, rank, step, self.rank), [to_serialize(b) for b in data.buffers]
-        future = self._sender.send(
-            self._places[rank], "gquery_hand_over", at=at, call=call, head=data.head, buffers=buffers, reply=bool(buffers)
-        )
+        at, waits = (self._run, rank, step, self.rank), bool(data.buffers)
+        message = message_of(data)
+        future = self._sender.send(self._places[rank], "gquery_hand_over", at=at, call=call, reply=waits, **message)
         future.add_done_callback(partial(self._look, self._places[rank]))
         return future
 

@@ -114,11 +114,22 @@ class Link:
                 future.cancel()
 
     def close(self) -> None:
-        """End what was made here."""
+        """End what was made here. Workers that do not end in time are killed."""
+        limit = tuning.cluster.leave_seconds
         if self._is_own:
-            self.client.close(timeout=tuning.cluster.leave_seconds)
+            with suppress(TimeoutError):
+                self.client.close(timeout=limit)
         if self.started is not None:
-            self.started.close(timeout=tuning.cluster.leave_seconds)
+            with suppress(TimeoutError):
+                self.started.sync(_end_workers, self.started, limit, callback_timeout=2 * limit)
+            with suppress(TimeoutError):
+                self.started.close(timeout=limit)
+
+
+async def _end_workers(cluster: LocalCluster, limit: float) -> None:
+    """End the processes of a cluster's workers, which takes so many seconds at most: then they are killed. `LocalCluster.close`
+    leaves them where they take longer than it is given."""
+    await asyncio.gather(*[w.close(timeout=limit) for w in cluster.workers.values()], return_exceptions=True)
 
 
 class _Watch:

@@ -41,11 +41,48 @@ class Packed(NamedTuple):
     buffers: tuple[Any, ...] = ()
 
 
-class _Packing(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
-    """A pickler that knows the tables of a cluster by their identity."""
+class _Reductions(dict[type, Callable[[Any], tuple[Any, ...]]]):
+    """By type how values are made again that are not as others; those of subclasses are found when one first comes."""
+
+    def __missing__(self, kind: type) -> Callable[[Any], tuple[Any, ...]]:
+        base = next((b for b in (Buffer, Dictionary, Device) if issubclass(kind, b)), None)
+        if base is None:
+            raise KeyError(kind)
+        self[kind] = self[base]
+        return self[base]
+
+
+def _of_buffer(value: Buffer) -> tuple[Any, ...]:
+    at = value.devices[0]
+    return _buffer, (np.ascontiguousarray(at.to_host(value.on(at))),)
+
+
+def _of_array(value: np.ndarray) -> Any:
+    found = _narrowed(value)
+    return value.__reduce_ex__(5) if found is None else (_widened, found)
+
+
+_reductions = _Reductions(
+    {
+        Buffer: _of_buffer,
+        Dictionary: lambda value: (_dictionary, (value.digest, value.values)),
+        Device: lambda value: (cpu_device, ()),
+        np.ndarray: _of_array,
+    }
+)
+
+
+class _Packing(pickle.Pickler):
+    """A pickler of values. It has no method that is asked about each object, which took most of the time of small values."""
+
+    dispatch_table = _reductions
+
+
+class _ProgramPacking(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
+    """A pickler of code, too, that knows the tables of a cluster by their identity."""
 
     def __init__(
-        self, file: io.BytesIO, tables: Mapping[int, str], beside: Callable[[pickle.PickleBuffer], bool]
+        self, file: io.BytesIO, beside: Callable[[pickle.PickleBuffer], bool], tables: Mapping[int, str]
     ) -> None:
         super().__init__(file, protocol=5, buffer_callback=beside)
         self._tables = tables
@@ -55,19 +92,12 @@ class _Packing(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
         return self._tables.get(id(value))
 
     def reducer_override(self, value: Any) -> Any:
-        """How buffers, dictionaries and devices are made again."""
-        match value:
-            case Buffer():
-                at = value.devices[0]
-                return _buffer, (np.ascontiguousarray(at.to_host(value.on(at))),)
-            case Dictionary():
-                return _dictionary, (value.digest, value.values)
-            case Device():
-                return cpu_device, ()
-            case np.ndarray() if (found := _narrowed(value)) is not None:
-                return _widened, found
-            case _:
-                return super().reducer_override(value)
+        """How buffers, dictionaries, devices and arrays are made again."""
+        try:
+            reduction = _reductions[type(value)]
+        except KeyError:
+            return super().reducer_override(value)
+        return reduction(value)
 
 
 class _Unpacking(pickle.Unpickler):
@@ -80,9 +110,21 @@ class _Unpacking(pickle.Unpickler):
         return self._table(key)
 
 
-def packed(value: object, tables: Mapping[int, str] | None = None, copies: bool = True) -> Packed:
-    """A value as bytes; ``tables`` gives the keys of those that stay behind, by the ids of their sources. What does not ``copy``
-    has large arrays of the value itself: they must stay as they are until they are sent."""
+def packed(value: object, copies: bool = True) -> Packed:
+    """A value, which has no code, as bytes. What does not ``copy`` has large arrays of the value itself: they must stay as they
+    are until they are sent."""
+    return _packed(value, lambda file, beside: _Packing(file, protocol=5, buffer_callback=beside), copies)
+
+
+def packed_program(value: object, tables: Mapping[int, str]) -> Packed:
+    """A program or what belongs to it as bytes, with code that the other process cannot import; ``tables`` gives the keys of
+    those that stay behind, by the ids of their sources."""
+    return _packed(value, lambda file, beside: _ProgramPacking(file, beside, tables), copies=True)
+
+
+def _packed(
+    value: object, pickler: Callable[[io.BytesIO, Callable[[pickle.PickleBuffer], bool]], Any], copies: bool
+) -> Packed:
     file, beside = io.BytesIO(), list[Any]()
 
     def is_within(buffer: pickle.PickleBuffer) -> bool:
@@ -92,7 +134,7 @@ def packed(value: object, tables: Mapping[int, str] | None = None, copies: bool 
         beside.append(array.copy() if copies else array)
         return False
 
-    _Packing(file, tables or {}, is_within).dump(value)
+    pickler(file, is_within).dump(value)
     return Packed(file.getvalue(), tuple(beside))
 
 

@@ -203,9 +203,10 @@ class Clusters(Record):
         4, "fields", "that may be sorted, by their footers, and are looked at for a cut of a table"
     )
     near_border: float = number(
-        0.05,
+        0.01,
         "of a rank's rows",
-        "from where a row group begins to where a table would be cut evenly, at most: it is cut there",
+        "from where a row group begins to where a table would be cut evenly, at most: it is cut there, since a row group on two "
+        "ranks is read by both; every later query waits for the rank with most rows",
     )
     alike: float = number(
         0.9,

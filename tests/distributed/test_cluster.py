@@ -225,6 +225,64 @@ def test_a_worker_that_has_forgotten_a_plan_is_sent_it_again(db: gquery.Connecti
         cluster._run_in_fragments = in_fragments
 
 
+def _wait_until_reached(db: gquery.Connection, workers: int) -> None:
+    """Until the connection has found out that it reaches so many workers itself."""
+    until, orders = time.monotonic() + 60, cast(Any, db._cluster)._orders
+    while len(orders._reached) < workers:
+        assert time.monotonic() < until, orders._tried
+        time.sleep(0.01)
+
+
+def test_orders_by_the_scheduler_and_without_it(db: gquery.Connection) -> None:
+    """The same answers and errors, though a worker is not reached: with large tables both ways, too."""
+    rows = 3 * tuning.cluster.beside_bytes
+    db.register("large", pa.table({"n": range(rows)}))
+    cluster: Any = db._cluster
+    asked: list[str] = []
+
+    def noting(way: str, call: Any) -> Any:
+        def called(*given: Any, **named: Any) -> Any:
+            asked.append(way)
+            return call(*given, **named)
+
+        return called
+
+    run, direct = cluster.client.run, cluster._orders._directly
+    db.sql("SELECT 1").fetchall()
+    _wait_until_reached(db, WORKERS)
+    try:
+        cluster.client.run = noting("scheduler", run)
+        cluster._orders._directly = noting("worker", direct)
+        for is_reached in (True, False):
+            if not is_reached:
+                cluster._orders._reached.pop()
+            assert db.sql("SELECT n FROM large ORDER BY n").fetchall() == [(n,) for n in range(rows)]
+            with pytest.raises(gquery.ConversionError, match="text"):
+                db.sql("SELECT CAST(text AS INTEGER) FROM t").fetchall()
+            assert asked[0] == ("worker" if is_reached else "scheduler")
+            asked.clear()
+    finally:
+        cluster.client.run, cluster._orders._directly = run, direct
+        cluster._orders._tried.clear()
+
+
+def test_another_worker_at_the_same_address(db: gquery.Connection) -> None:
+    """It has none of gquery's handlers: the run is made anew, and later ones go to it directly again."""
+    sql = "SELECT few, sum(x) FROM t GROUP BY few ORDER BY few"
+    want, cluster = db.sql(sql).fetchall(), cast(Any, db._cluster)
+    assert db.sql(sql).fetchall() == want
+    _wait_until_reached(db, WORKERS)
+    cluster.client.run(_forget_handlers, workers=cluster._workers[:1])
+    assert db.sql(sql).fetchall() == want
+    assert db.sql(sql).fetchall() == want
+    _wait_until_reached(db, WORKERS)
+
+
+def _forget_handlers(dask_worker: Any) -> None:
+    for name in [n for n in dask_worker.handlers if n.startswith("gquery_")]:
+        del dask_worker.handlers[name]
+
+
 def test_a_lost_worker(db: gquery.Connection) -> None:
     """One that dies in the midst of a query: it runs again, in fragments."""
     sql = "SELECT a.few, count(*) FROM t a JOIN t b ON a.few = b.few GROUP BY a.few ORDER BY ALL"
@@ -264,6 +322,18 @@ def test_no_worker_is_left(files: dict[str, str]) -> None:
     assert not [t for t in threading.enumerate() if t.name.startswith("gquery-rank")]
 
 
+def test_workers_that_do_not_end() -> None:
+    """They are stopped, and end by no signal but one: closing raises nothing and leaves none."""
+    others = set(multiprocessing.active_children())
+    made = gquery.connect(device="python", cluster="local", workers=1)
+    assert made.sql("SELECT 7").fetchall() == [(7,)]
+    for pid in cast(Any, made._cluster).client.run(os.getpid).values():
+        os.kill(pid, signal.SIGSTOP)
+    with tuning.using(replace(tuning.cluster, leave_seconds=1)):
+        made.close()
+    assert set(multiprocessing.active_children()) <= others
+
+
 @pytest.mark.slow
 def test_a_scheduler_that_does_not_answer(tmp_path: Path) -> None:
     """A process that is stopped: its connections stay open, and it says nothing."""
@@ -282,21 +352,25 @@ def test_a_scheduler_that_does_not_answer(tmp_path: Path) -> None:
         patient = replace(tuning.cluster, answer_seconds=60)  # where others use the machine, an answer takes seconds
         with tuning.using(patient), gquery.connect(device="python", cluster=address) as made:
             assert made.sql("SELECT sum(range) FROM range(10)").fetchall() == [(45,)]
+            _wait_until_reached(made, 1)
             scheduler.send_signal(signal.SIGSTOP)
+            assert made.sql("SELECT sum(range) FROM range(11)").fetchall() == [(55,)], "the workers are asked themselves"
+            made.register("sent", {"x": [1, 2]})
             with (
                 tuning.using(replace(patient, answer_seconds=1, leave_seconds=1)),
                 pytest.raises(gquery.OperationalError, match="scheduler has not answered for 1 seconds"),
             ):
-                made.sql("SELECT sum(range) FROM range(11)").fetchall()
+                made.sql("SELECT sum(x) FROM sent").fetchall()
             scheduler.send_signal(signal.SIGCONT)
             assert made.sql("SELECT sum(range) FROM range(12)").fetchall() == [(66,)]
             scheduler.kill()
             scheduler.wait()
+            until = time.monotonic() + 60
             with pytest.raises(
                 gquery.OperationalError, match="connection to the cluster's scheduler is lost|not answered"
             ):
-                for rows in range(100):
-                    made.sql(f"SELECT sum(range) FROM range({rows})").fetchall()
+                while time.monotonic() < until:  # until the worker hears of it, and ends
+                    made.sql("SELECT sum(range) FROM range(13)").fetchall()
     finally:
         for process in (scheduler, worker):
             process.kill()
@@ -386,9 +460,9 @@ def _die_at_exchange(pid: int, exchange: int) -> None:
         return
     meet = direct.DirectComm._meet
 
-    def dying(self: direct.DirectComm, call: str, values: Sequence[object], sent: Any) -> list[Any]:
+    def dying(self: direct.DirectComm, call: str, values: Sequence[object]) -> list[Any]:
         if self.exchanges >= exchange:
             os.kill(pid, signal.SIGKILL)
-        return meet(self, call, values, sent)
+        return meet(self, call, values)
 
     pytest.MonkeyPatch().setattr(direct.DirectComm, "_meet", dying)  # the process dies with it

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 
 from gquery import tuning
-from gquery.cluster.moving import packed, unpacked
-from gquery.device.buffer import Buffer
+from gquery.cluster.moving import packed, packed_program, unpacked
+from gquery.device.buffer import Buffer, InPieces
+from gquery.device.device import Device, cpu_device
+from gquery.device.simulated import SimulatedDevice
 from tests.support.tuned import Tune
 
 pytest.importorskip("distributed")
@@ -35,6 +39,26 @@ def test_integers_arrive_as_they_were(kind: type[np.integer], copies: bool, tune
                 for array in (values, values[::-1], values[3::5], values[:0], values[:996].reshape(4, -1)):
                     found = unpacked(packed(array, copies=copies), copies=copies)
                     assert found.dtype == array.dtype and np.array_equal(found, array)
+
+
+def test_each_kind_of_buffer_arrives_as_one_array(tune: Tune) -> None:
+    """And what it says of devices stays behind."""
+    tune(tuning.cluster, beside_bytes=64)
+    whole = Buffer(np.arange(100))
+    kinds = [whole, whole.slice(3, 50), whole.window(7, 9), InPieces([np.arange(4), np.arange(0)], cpu_device())]
+    found = unpacked(packed((kinds, cpu_device(), Device("cpu", 1), SimulatedDevice(0), {"k": [None, 1.5]})))
+    assert [type(b) for b in found[0]] == [Buffer] * len(kinds)
+    assert all(np.array_equal(b.host, k.host) for b, k in zip(found[0], kinds, strict=True))
+    assert found[1:] == (*[cpu_device()] * 3, {"k": [None, 1.5]})
+
+
+def test_a_program_goes_with_code_that_nobody_can_import() -> None:
+    table, three = object(), 3
+    data = packed_program([table, lambda x: three * x, Buffer(np.arange(3))], {id(table): "t"})
+    name, triple, buffer = unpacked(data, "table {}".format)
+    assert (name, triple(4), buffer.host.tolist()) == ("table t", 12, [0, 1, 2])
+    with pytest.raises((pickle.PicklingError, AttributeError)):
+        packed(lambda x: x)
 
 
 def test_a_part_is_changed_without_the_others(tune: Tune) -> None:

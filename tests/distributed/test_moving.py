@@ -46,7 +46,7 @@ def test_each_kind_of_buffer_arrives_as_one_array(tune: Tune) -> None:
     tune(tuning.cluster, beside_bytes=64)
     whole = Buffer(np.arange(100))
     kinds = [whole, whole.slice(3, 50), whole.window(7, 9), InPieces([np.arange(4), np.arange(0)], cpu_device())]
-    found = unpacked(packed((kinds, cpu_device(), Device("cpu", 1), SimulatedDevice(0), {"k": [None, 1.5]})))
+    found = unpacked(packed((kinds, cpu_device(), Device("cpu", 1), SimulatedDevice("cpu", 1), {"k": [None, 1.5]})))
     assert [type(b) for b in found[0]] == [Buffer] * len(kinds)
     assert all(np.array_equal(b.host, k.host) for b, k in zip(found[0], kinds, strict=True))
     assert found[1:] == (*[cpu_device()] * 3, {"k": [None, 1.5]})

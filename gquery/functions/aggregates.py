@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from gquery.errors import BindError, did_you_mean
 from gquery.expression.expr import AggregateCall, Expr, SortKey
 from gquery.expression.types import BIGINT, BOOLEAN, DOUBLE, VARCHAR, DType, Kind, decimal
-from gquery.functions import list_counts, moments
+from gquery.functions import list_counts, moments, wide_bits
 from gquery.functions import ordered_aggregates as ordered
 from gquery.functions.aggregate_record import (
     Accumulated,
@@ -81,6 +81,10 @@ def _integer(types: Sequence[DType]) -> Resolved | None:
     return (types, types[0]) if len(types) == 1 and types[0].is_integer else None
 
 
+def _whole(types: Sequence[DType]) -> Resolved | None:
+    return (types, wide_bits.type_of_bits(types[0])) if len(types) == 1 and wide_bits.is_wide(types[0]) else None
+
+
 def _doubles(count: int, result: DType = DOUBLE) -> Callable[[Sequence[DType]], Resolved | None]:
     def resolve(types: Sequence[DType]) -> Resolved | None:
         if len(types) != count or not all(t.is_numeric for t in types):
@@ -130,6 +134,11 @@ def _at_extreme(name: str, extreme: str, takes_null: bool, value: str, *aliases:
 def _of_bits(name: str, doc: str, value: str, by: Reduced, repeats_count: bool = False) -> AggregateFunction:
     return AggregateFunction(name, _integer, (f"{name}(integer)",), doc, (f"{name}(x)", value), by, null_type=BIGINT,
                              repeats_count=repeats_count)  # fmt: skip
+
+
+def _of_wide_bits(name: str, doc: str, value: str, repeats_count: bool = False) -> AggregateFunction:
+    return AggregateFunction(f"_{name}_wide", _whole, (f"{name}(whole number)",), doc, (f"{name}(x)", value),
+                             Made(wide_bits.reduced(name)), repeats_count=repeats_count)  # fmt: skip
 
 
 _UINTEGER = DType(Kind.UINTEGER)
@@ -242,6 +251,9 @@ _ROWS = (
     _of_bits("bit_and", "The bits that are set in all values.", "0", Reduced("and", "i64", "-1")),
     _of_bits("bit_or", "The bits that are set in some value.", "3", Reduced("or", "i64", "0")),
     _of_bits("bit_xor", "The bits that are set in an odd number of values.", "0", Reduced("xor", "i64", "0"), True),
+    _of_wide_bits("bit_and", "As bit_and, of more than 64 bits.", "0"),
+    _of_wide_bits("bit_or", "As bit_or, of more than 64 bits.", "3"),
+    _of_wide_bits("bit_xor", "As bit_xor, of more than 64 bits.", "0", True),
     AggregateFunction("product", _doubles(1), ("product(DOUBLE) -> DOUBLE",), "The product of the values.",
                       ("product(x)", "6.0"), Reduced("mul", "f64", "1.0"), null_type=DOUBLE),
     _sum_of_doubles("fsum", "sum", "The sum of the values as doubles.", "6.0", "kahan_sum", "sumkahan"),
@@ -329,6 +341,8 @@ def aggregate(
     if function is None:
         raise BindError(f"there is no aggregate {name!r}.{did_you_mean(name, AGGREGATES)}")
     function = AGGREGATES[_TAKES_SEVERAL.get((function.name, len(args)), function.name)]
+    if len(args) == 1 and wide_bits.is_wide(args[0].dtype):
+        function = AGGREGATES.get(f"_{function.name}_wide", function)
     args = [cast(a, function.null_type) if a.dtype.kind is Kind.NULL else a for a in args]
     looked_at = args if distinct or not function.carries else ()
     refuse_opaque(looked_at, f"{name}(DISTINCT)" if distinct else name)

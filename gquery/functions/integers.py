@@ -22,6 +22,7 @@ from gquery.expression.types import (
 from gquery.functions.casts import cast
 from gquery.functions.registry import call, host_scalar, is_null_literal, make, resolver, scalar
 from gquery.functions.vectors import Vector, array_of, from_numpy, integers, size_of, with_nulls_of
+from gquery.functions.wide_bits import complement, is_wide
 
 _TWO = (BIGINT, BIGINT)
 
@@ -31,6 +32,8 @@ def _bit_not(x: Expr) -> Expr | None:
     """Every bit the other way."""
     if is_null_literal(x):
         return Literal(None, BIGINT)
+    if is_wide(x.dtype):
+        return complement(x)
     limit = type_bounds(x.dtype)
     if not x.dtype.is_integer or limit is None:
         return None

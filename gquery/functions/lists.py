@@ -25,6 +25,7 @@ from gquery.functions.list_function import Typed, as_lists, element_of, list_fun
 from gquery.functions.list_ranks import NO_VALUE, ranks
 from gquery.functions.registry import LIST_RESOLVERS, call, is_null_literal, make, resolver
 from gquery.functions.vectors import Vector, array_of, flags, from_numpy, integers, room, size_of
+from gquery.functions.wide_bits import is_wide
 
 # ---- made of values --------------------------------------------------------------------------------------------------
 
@@ -129,7 +130,7 @@ def list_extract(xs: Vector, place: Vector) -> Vector:
 
 def _slice(xs: Expr, low: Expr, high: Expr, step: Expr | None = None) -> Typed | None:
     ends = [low, high, *([] if step is None else [step])]
-    if xs.dtype.element is None or not all(e.dtype.is_integer or is_null_literal(e) for e in ends):
+    if xs.dtype.element is None or not all(e.dtype.is_integer or is_wide(e.dtype) or is_null_literal(e) for e in ends):
         return None
     return (xs, *(cast(e, BIGINT) for e in ends)), list_of(xs.dtype.element)
 

@@ -21,6 +21,7 @@ from gquery.expression.types import (
 )
 from gquery.functions.casts import cast, is_text_literal
 from gquery.functions.registry import by_signature, call, is_null_literal, make, resolver, scalar
+from gquery.functions.wide_bits import bits, is_wide
 
 _UNARY = (((DOUBLE,), DOUBLE),)
 _BINARY = (((DOUBLE, DOUBLE), DOUBLE),)
@@ -267,13 +268,13 @@ def bit_xor(a: int, b: int) -> int:
 
 
 def _bits(name: str, a: Expr, b: Expr) -> Expr | None:
-    if not all(e.dtype.is_integer or is_null_literal(e) for e in (a, b)):
+    if not all(e.dtype.is_integer or is_wide(e.dtype) or is_null_literal(e) for e in (a, b)):
         return None
     dtype = call("add", a, b).dtype
     if is_null_literal(a) or is_null_literal(b):
         return Literal(None, dtype)
     if not dtype.is_integer:  # UBIGINT and a signed type: DuckDB's is HUGEINT
-        return None
+        return bits(name, a, b)
     word = UBIGINT if dtype == UBIGINT else BIGINT
     return cast(make(name, (cast(a, word), cast(b, word)), word), dtype)
 

@@ -59,8 +59,9 @@ class Assembly(Protocol):
     def takes_words(self) -> bool:
         """Whether `add` takes words in place of arrays: it copies them at once."""
 
-    def room(self, group: int, at: int) -> Room | None:
-        """Where the rows of a group go, from its row ``at`` on; None where `add` copies words, if it takes any."""
+    def room(self, group: int, at: int, is_nullable: bool) -> Room | None:
+        """Where the rows of a group go, from its row ``at`` on, some of which may be NULL; None where `add` copies words, if it
+        takes any."""
 
     def add(self, group: int, pieces: Iterable[Piece]) -> int:
         """Takes the pieces of a group, in order; how many rows they have. Arrays are held as long as `finish` needs them."""
@@ -98,7 +99,7 @@ class Gathered:
         self._pieces: list[list[pa.Array]] = [[] for _ in starts[1:]]
         self._type, self._field, self._narrow = type_, field, narrow
 
-    def room(self, group: int, at: int) -> Room | None:
+    def room(self, group: int, at: int, is_nullable: bool) -> Room | None:
         """None, as it takes no words."""
 
     def add(self, group: int, pieces: Iterable[Piece]) -> int:
@@ -180,12 +181,13 @@ class Fixed:
         is_plain = self._zones is not None and words_of(self._type) is not None
         return is_plain and self.is_long and word_loop(self._values.itemsize) is not None
 
-    def room(self, group: int, at: int) -> Room | None:
+    def room(self, group: int, at: int, is_nullable: bool) -> Room | None:
         """In the array itself, where rows of integers go."""
         if self._zones is None:
             return None
         start, block = self._starts[group] + at, self._zones.block
-        return room_for(self._values[start : self._starts[group + 1]], block, start % block)
+        rows = slice(start, self._starts[group + 1])
+        return room_for(self._values[rows], block, start % block, self._flags()[rows] if is_nullable else None)
 
     def add(self, group: int, pieces: Iterable[Piece]) -> int:
         """Copies the pieces of a group into their rows of the column's array; how many rows they have. MisfitError where
@@ -200,7 +202,7 @@ class Fixed:
             if not len(piece):
                 continue
             if isinstance(piece, Placed):
-                found.append(self._checked(at, piece.room.low, piece.room.high))
+                found += self._placed(at, piece)
             elif isinstance(piece, Words):
                 found.append(self._narrow_words(piece.values, at))
             elif loop is not None and not piece.null_count and piece.type == self._type:
@@ -240,8 +242,17 @@ class Fixed:
         low, high, _ = loop(words, made, at % block, block)
         return self._checked(at, low, high)
 
+    def _placed(self, at: int, piece: Placed) -> list[Bounds]:
+        """Values that are written; their bounds, among which is 0 where some are NULL."""
+        if piece.nulls:
+            self._count_nulls(piece.nulls)
+        if piece.nulls == piece.rows:
+            return [Bounds(0, 0)]
+        bounds = self._checked(at, piece.room.low, piece.room.high)
+        return [bounds | Bounds(0, 0) if piece.nulls else bounds]
+
     def _checked(self, at: int, low: Any, high: Any) -> Bounds:
-        """The bounds of values without NULLs that are written, by the extremes of their blocks. MisfitError, too, where a decimal
+        """The bounds of values that are written, one at least, by the extremes of their blocks. MisfitError, too, where a decimal
         has too many digits: who reads again tells."""
         assert self._zones is not None
         bounds = Bounds(int(low.min()), int(high.max()))
@@ -260,10 +271,8 @@ class Fixed:
             if pa.types.is_decimal(piece.type):
                 check_digits(piece, self._field.name, bounds[0], are_narrow(piece, values, bounds[0].low))
         if piece.null_count:
-            with self._lock:
-                self._nulls += piece.null_count
+            self._count_nulls(piece.null_count)
             values = self._clear_nulls(at, piece, values)
-            self._order.possible = False
             if bounds:
                 bounds = [Bounds(int(values.min()), int(values.max()))]
         for found in bounds:
@@ -279,14 +288,23 @@ class Fixed:
         if bounds.low < self._limits.min or bounds.high > self._limits.max:
             raise MisfitError
 
-    def _clear_nulls(self, at: int, piece: pa.Array, values: Any) -> Any:
-        ok = bits_of(piece, 0)
+    def _count_nulls(self, nulls: int) -> None:
+        with self._lock:
+            self._nulls += nulls
+        self._order.possible = False
+
+    def _flags(self) -> Any:
+        """A byte for each row, 1 until it is NULL."""
         with self._lock:
             if self._validity is None:
                 validity = self._upload.empty(len(self._values), np.uint8)
                 validity.fill(1)
                 self._validity = validity
-        self._validity[at : at + len(ok)] = ok
+            return self._validity
+
+    def _clear_nulls(self, at: int, piece: pa.Array, values: Any) -> Any:
+        ok = bits_of(piece, 0)
+        self._flags()[at : at + len(ok)] = ok
         return np.where(ok.view(np.bool_), values, values.dtype.type(0))
 
     def finish(self) -> Phases[ColumnData]:
@@ -296,7 +314,7 @@ class Fixed:
             bounds = Bounds(min(b.low for b in self._bounds), max(b.high for b in self._bounds))
         if not self._is_final:
             yield self._narrow_to(physical_type_for(bounds))
-        validity = None if self._validity is None else self._upload.start(self._validity)
+        validity = self._upload.start(self._validity) if self._nulls else None
         if validity is not None:
             yield [lambda: validity.send(0, len(self._validity))]
         made: list[ColumnData] = []

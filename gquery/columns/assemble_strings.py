@@ -49,10 +49,10 @@ class DictionaryPieces:
         self._groups: list[list[Codes]] = [[] for _ in starts[1:]]
         self._order = OrderOfParts()
 
-    def room(self, group: int, at: int) -> Room | None:
+    def room(self, group: int, at: int, is_nullable: bool) -> Room | None:
         """For codes, which are narrowed once there is a dictionary."""
         rows = self._starts[group + 1] - self._starts[group] - at
-        return room_for(np.empty(rows, np.uint16), max(rows, 1), 0)
+        return room_for(np.empty(rows, np.uint16), max(rows, 1), 0, np.empty(rows, np.uint8) if is_nullable else None)
 
     def add(self, group: int, pieces: Iterable[pa.DictionaryArray | Words | Placed]) -> int:
         """Holds the codes and dictionaries of a group; how many rows they have."""
@@ -127,7 +127,7 @@ class Strings:
         self._groups: list[list[pa.Array]] = [[] for _ in starts[1:]]
         self._nulls = self._distinct = 0
 
-    def room(self, group: int, at: int) -> Room | None:
+    def room(self, group: int, at: int, is_nullable: bool) -> Room | None:
         """None, as it takes no words."""
 
     def add(self, group: int, pieces: Iterable[pa.Array | Words | Placed]) -> int:

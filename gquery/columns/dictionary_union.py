@@ -36,12 +36,15 @@ class Codes:
 
 
 def codes_of(array: pa.DictionaryArray | Words | Placed) -> Codes:
-    """The codes of an Arrow array, in few bytes, 0 for NULL, under which Arrow leaves anything; or those of words or of what was
-    placed, none NULL."""
+    """The codes of an Arrow array, in few bytes, 0 for NULL, under which Arrow leaves anything; or those of words, none NULL, or
+    of what was placed."""
     if isinstance(array, (Words, Placed)):
-        values, texts = array.values if isinstance(array, Words) else array.room.values[: array.rows], array.dictionary
+        values, ok, texts = array.values if isinstance(array, Words) else array.room.values[: array.rows], None, array.dictionary
+        if isinstance(array, Placed) and array.nulls:
+            assert array.room.valid is not None
+            ok = array.room.valid[: array.rows]
         assert texts is not None
-        return Codes(texts, values.astype(physical_type_for(Bounds(0, max(len(texts) - 1, 0))).numpy), None)
+        return Codes(texts, values.astype(physical_type_for(Bounds(0, max(len(texts) - 1, 0))).numpy), ok)
     indices = array.indices
     raw = values_of(indices, numpy_name(indices.type))
     ok = bits_of(indices, 0) if indices.null_count else None

@@ -35,29 +35,32 @@ class Words:
 class Room:
     """Where the values of rows go: contiguous integers of 1, 2, 4 or 8 bytes; one that does not fit is cut off. ``low`` and
     ``high`` (int64) take the extremes of each block of ``block`` rows, of the first of which ``skip`` rows lie before. Where a
-    block has no values yet they are the greatest and the least number there is."""
+    block has no values yet they are the greatest and the least number there is. ``valid`` (uint8) takes 1 for a value and 0 for
+    NULL, under which the value is 0; without it no row may be NULL."""
 
     values: Any
     low: Any
     high: Any
     block: int
     skip: int
+    valid: Any | None = None
 
 
-def room_for(values: Array, block: int, skip: int) -> Room:
+def room_for(values: Array, block: int, skip: int, valid: Array | None = None) -> Room:
     """That of rows without values yet."""
     blocks = -(-(skip + len(values)) // block)
-    return Room(values, np.full(blocks, INT64.high), np.full(blocks, INT64.low), block, skip)
+    return Room(values, np.full(blocks, INT64.high), np.full(blocks, INT64.low), block, skip, valid)
 
 
 @dataclass(frozen=True, eq=False)
 class Placed:
-    """Values of a column that are in their place, none NULL: the first ``rows`` of a room. With a ``dictionary`` of texts, which
-    are valid, they are codes into it."""
+    """Values of a column that are in their place, ``nulls`` of them NULL: the first ``rows`` of a room. With a ``dictionary`` of
+    texts, which are valid, they are codes into it."""
 
     rows: int
     room: Room
     dictionary: pa.Array | None = None
+    nulls: int = 0
 
     def __len__(self) -> int:
         return self.rows

@@ -1,7 +1,7 @@
 """Pages of a column's chunks in a Parquet file as values or words, without Arrow: read, unpacked and decoded by compiled kernels.
 
 A kernel reads bytes of the file itself, chunk after chunk, and as many pages as there is room for: where threads read, each turn
-at the interpreter is one for which others wait. What it does not know (NULLs, other encodings and codecs, pages that contradict
+at the interpreter is one for which others wait. What it does not know (other encodings and codecs, pages that contradict
 themselves) it leaves: the rows that came before are right, and Arrow reads the others, or says what is wrong.
 """
 
@@ -26,7 +26,8 @@ from gquery.runtime.tuples import NamedTuple
 DICTIONARY, ENTRIES = 48, 49
 SOURCE, HAVE, AT, WORDS, ROOM, MADE, SCRATCH, SIZE, LEFT, WIDTH, CODEC, LEVELS, NEED = range(50, 63)
 VALUES, NEXT, CHUNKS, FILE, WINDOW, POSITION, BEHIND = range(63, 70)
-ENTRY_ROOM, CODES, TEXTS, OFFSETS, CHARACTERS, CHARACTER_ROOM, BYTES, ROW, STATE = range(70, 79)
+ENTRY_ROOM, CODES, TEXTS, OFFSETS, CHARACTERS, CHARACTER_ROOM, BYTES, ROW = range(70, 78)
+FLAGS, IS_NULLABLE, NULLS, STATE = range(78, 82)
 DONE, MORE_BYTES, MORE_ROOM, MORE_SCRATCH, FOUND_DICTIONARY, FAILED = range(6)
 SLACK = 64
 
@@ -49,12 +50,13 @@ class Layout:
 
 @dataclass(frozen=True)
 class Chunk:
-    """A column's chunk in a row group: where its pages lie in the file, how many values there are, and which codec (see
-    `kernels.primitives.pages`)."""
+    """A column's chunk in a row group: where its pages lie in the file, how many values there are, and of them NULLs (None: not
+    known), and which codec (see `kernels.primitives.pages`)."""
 
     start: int
     size: int
     values: int
+    nulls: int | None
     codec: int
 
 
@@ -66,8 +68,8 @@ def layout_of(column: Any, as_codes: bool) -> Layout | None:
     return Layout(column.physical_type, width, column.max_definition_level == 1)
 
 
-def chunk_of_pages(chunk: Any, layout: Layout, rows: int, file_size: int) -> Chunk | None:
-    """What a footer tells of a chunk without NULLs; None where kernels would not read it."""
+def chunk_of_pages(chunk: Any, layout: Layout, rows: int, nulls: int | None, file_size: int) -> Chunk | None:
+    """What a footer tells of a chunk; None where kernels would not read it."""
     codec = _CODECS.get(chunk.compression)
     if codec is None or chunk.physical_type != layout.type or chunk.num_values != rows:
         return None
@@ -76,7 +78,7 @@ def chunk_of_pages(chunk: Any, layout: Layout, rows: int, file_size: int) -> Chu
         start = chunk.dictionary_page_offset
     if start < 4 or size <= 0 or start + size > file_size:
         return None
-    return Chunk(start, size, rows, codec)
+    return Chunk(start, size, rows, nulls if layout.has_levels else 0, codec)
 
 
 class Pages(NamedTuple):
@@ -107,6 +109,7 @@ class PageBuffers:
         self.window = made_bytes(window)
         self.scratch = made_bytes(0)
         self.words = made_words(values)
+        self.flags = made_bytes(values)  # a byte for each of them
         self.entries = made_words(entries)  # words of a dictionary
         self.codes = made_words(0)  # words that are their own codes
         self.offsets: Array = np.empty(0, np.int32)  # of texts of dictionaries
@@ -162,12 +165,14 @@ class ChunkReader:
     def _placed(self) -> Iterator[Placed]:
         rows = int(self._buffers.state[ROW])
         if rows and self._room is not None:
-            yield Placed(rows, self._room, None if self._layout.width else self._known_texts())
+            texts, nulls = None if self._layout.width else self._known_texts(), int(self._buffers.state[NULLS])
+            yield Placed(rows, self._room, texts, nulls)
 
     def _give_room(self) -> None:
         state, buffers = self._buffers.state, self._buffers
         state[SOURCE], state[WINDOW] = address_of(buffers.window), len(buffers.window) - SLACK
         state[WORDS], state[ROOM] = address_of(buffers.words), len(buffers.words)
+        state[FLAGS], state[IS_NULLABLE] = address_of(buffers.flags), int(self._takes_nulls())
         state[SCRATCH], state[SIZE] = address_of(buffers.scratch), len(buffers.scratch) - SLACK
         if self._own is not None:
             state[DICTIONARY], state[ENTRY_ROOM] = address_of(self._own), 0
@@ -178,6 +183,9 @@ class ChunkReader:
             state[OFFSETS], state[CHARACTERS] = address_of(buffers.offsets), address_of(buffers.characters)
             state[CHARACTER_ROOM] = len(buffers.characters) - SLACK
 
+    def _takes_nulls(self) -> bool:
+        return self._room is not None and self._room.valid is not None
+
     def _go_on(self, outcome: int, need: int) -> bool:
         """Whether there is more of what a kernel missed."""
         buffers = self._buffers
@@ -186,7 +194,7 @@ class ChunkReader:
         if outcome == MORE_BYTES:
             self._widen_window(need)
         elif outcome == MORE_ROOM:
-            buffers.words = made_words(need)
+            buffers.words, buffers.flags = made_words(need), made_bytes(need)
         elif outcome == MORE_SCRATCH:
             buffers.scratch = made_bytes(need)
         elif outcome == FOUND_DICTIONARY:

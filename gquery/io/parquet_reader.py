@@ -211,13 +211,19 @@ class ParquetReader:
         for places, pages in self._parts(decoding):
             rows, whole = 0, sum(place.rows for place in places)
             if pages is not None:
-                room = None if self._selection is not None else decoding.assembly.room(decoding.number, at)
+                room = self._room(decoding, at, pages)
                 for piece in self._read_pages(opened, decoding.wanted, pages, room):
                     rows += len(piece)
                     yield piece
             at += whole
             if not rows or rows < whole:
                 yield from self._arrays(opened, decoding, places, rows, waited)
+
+    def _room(self, decoding: _Decoding, at: int, pages: Pages) -> Room | None:
+        """Where a run's rows go from row ``at`` on; None where not all of them are kept."""
+        if self._selection is not None:
+            return None
+        return decoding.assembly.room(decoding.number, at, any(chunk.nulls != 0 for chunk in pages.chunks))
 
     def _parts(self, decoding: _Decoding) -> Iterator[tuple[Run, Pages | None]]:
         """A run in parts whose pages kernels read, and others."""
@@ -227,7 +233,7 @@ class ParquetReader:
         if kernels is None or layout is None:
             yield run, None
             return
-        chunks = self._chunks(run, wanted, layout)
+        chunks = self._chunks(decoding, layout)
         for is_read, numbers in itertools.groupby(range(len(run)), lambda n: chunks[n] is not None):
             some = list(numbers)
             found = [chunk for n in some if (chunk := chunks[n]) is not None]
@@ -268,12 +274,16 @@ class ParquetReader:
             self._layouts[key] = layout_of(self._files.footers[file].schema.column(key[1]), wanted.as_codes)
         return self._layouts[key]
 
-    def _chunks(self, run: Run, wanted: Wanted, layout: Layout) -> list[Chunk | None]:
-        """The chunks of a run, None for those that kernels would not read."""
+    def _chunks(self, decoding: _Decoding, layout: Layout) -> list[Chunk | None]:
+        """The chunks of a run, None for those that kernels would not read. Rows that are picked go as words, none NULL."""
+        wanted, run, assembly = decoding.wanted, decoding.run, decoding.assembly
         groups, extents = self._files.row_groups, self._files.extents(wanted.number, run)
         size, leaf = self._files.files[run[0].file].size, wanted.leaves[0]
+        is_picked = self._selection is not None or isinstance(assembly, Selecting)
         return [
-            None if extent.nulls else chunk_of_pages(groups[p.position].column(leaf), layout, p.rows, size)
+            None
+            if extent.nulls and is_picked
+            else chunk_of_pages(groups[p.position].column(leaf), layout, p.rows, extent.nulls, size)
             for p, extent in zip(run, extents, strict=True)
         ]
 

@@ -81,7 +81,7 @@ class Selecting:
         self._groups, self._domain, self._upload = groups, domain, upload
         self._found: list[SelectedRows | None] = [None] * len(groups)
 
-    def room(self, group: int, at: int) -> Room | None:
+    def room(self, group: int, at: int, is_nullable: bool) -> Room | None:
         """None: words are looked at, and some of them kept."""
 
     def add(self, group: int, pieces: Iterable[Piece]) -> int:

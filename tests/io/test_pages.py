@@ -122,11 +122,18 @@ def values(kind: str, rows: int, r: random.Random) -> pa.Array:
             return pa.array([f"t{n}" * (n % 4) + "é" * (n == 3) for n in some(0, 40)])
         case "label":
             return pa.array([("", "a", "bé", "ccc", f"d{rows}")[n] for n in some(0, 4)])
+        case "null text":
+            return pa.array([None if n % 5 else f"t{n}" for n in some(0, 40)])
+        case "long nulls":
+            return pa.array([None if n // 70 % 2 else n for n in range(rows)], pa.int32())
+        case "no value":
+            return pa.nulls(rows, r.choice((pa.int64(), pa.string())))
         case _:
-            return pa.array([None if n % 7 == 3 else n for n in some(0, 50)], pa.int64())
+            return pa.array([None if n % 7 == 3 else n for n in some(-50, 50)], pa.int64())
 
 
-KINDS = ("few", "runs", "one", "wide", "narrow", "date", "time", "text", "null")
+NULLABLE = ("null", "null text", "long nulls", "no value")
+KINDS = ("few", "runs", "one", "wide", "narrow", "date", "time", "text", *NULLABLE)
 WRITERS: list[dict[str, Any]] = [
     {},
     {"compression": "none"},
@@ -155,13 +162,13 @@ def test_columns_are_those_of_arrow(options: dict[str, Any], tmp_path: Path) -> 
     read = 0
     for kind in KINDS:
         for rows in (1, 700):
-            for nullable in (True, False)[: 1 if kind == "null" else 2]:
+            for nullable in (True, False)[: 1 if kind in NULLABLE else 2]:
                 pq.write_table(table_of(values(kind, rows, r), nullable), path, **options)
                 want, none = column_of(path, None)
                 got, seen = column_of(path, compiled)
                 assert facts(got) == facts(want) and none == 0, (kind, rows)
                 read += seen
-    assert (read > 4000) is (options.get("compression") != "zstd")
+    assert (read > 7000) is (options.get("compression") != "zstd")
 
 
 def test_decimals_that_are_integers(tmp_path: Path) -> None:
@@ -225,8 +232,9 @@ def test_many_row_groups(kind: str, tmp_path: Path, tune: Tune, monkeypatch: pyt
         )
         starts.clear()
         got, seen = column_of(path, compiled)
-        assert facts(got) == want and seen == 900, (window, words, entries)
-        assert starts == [2, 1, 1, 2]  # 80 + 80, then one with a NULL; 80; 500; 80 + 80
+        by_arrow = 90 if kind == "label" and entries < 10 else 0  # NULLs, and what follows, behind texts without room
+        assert facts(got) == want and seen == 910 - by_arrow, (window, words, entries)
+        assert starts == [4, 1, 2]  # 80 + 80 + 10 + 80; 500; 80 + 80
 
 
 def test_runs() -> None:
@@ -248,14 +256,14 @@ def changed(whole: bytes, start: int, end: int, r: random.Random) -> bytes:
     return bytes(made)
 
 
-@pytest.mark.parametrize("kind", ["few", "runs", "wide", "text"])
+@pytest.mark.parametrize("kind", ["few", "runs", "wide", "text", "null", "null text"])
 def test_damaged_pages(kind: str, tmp_path: Path) -> None:
     """What kernels read of them is what Arrow reads; where Arrow refuses, so may kernels, and they write nowhere else."""
     r, path, compiled = random.Random(kind), tmp_path / "x.parquet", parquet_pages.find_kernels()
     same = 0
     for _ in range(COUNT):
         options = r.choice(WRITERS[:9])
-        pq.write_table(table_of(values(kind, 400, r), r.random() < 0.5), path, **options)
+        pq.write_table(table_of(values(kind, 400, r), kind in NULLABLE or r.random() < 0.5), path, **options)
         footer = pq.ParquetFile(path).metadata
         chunk = footer.row_group(r.randrange(footer.num_row_groups)).column(0)
         start = chunk.dictionary_page_offset or chunk.data_page_offset

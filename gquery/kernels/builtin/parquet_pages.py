@@ -23,13 +23,24 @@ _BLOCK = (  # words into values of one size, and their extremes
     "    store_{type}({name}, add_i64(before, k), v)",
     "    k = add_i64(k, 1)",
 )
+_NULLABLE_BLOCK = (  # the same of values that may be NULL, and their flags
+    "while lt_i64(k, end):",
+    "    v, ok = load_i64(words, k), load_u8(add_i64(flags, k))",
+    "    if eq_i64(ok, 1):",
+    "        least = min_i64(least, v)",
+    "        most = max_i64(most, v)",
+    "    store_{type}({name}, add_i64(before, k), v)",
+    "    store_u8(valid, add_i64(before, k), ok)",
+    "    k = add_i64(k, 1)",
+)
 _VALUES = {"u8": "bytes", "u16": "shorts", "u32": "ints", "i64": "longs"}
 
 READ = builtin_kernel(
-    "state:*i64 words:*i64 size:i64 bytes:*u8 shorts:*u16 ints:*u32 longs:*i64 "
+    "state:*i64 words:*i64 size:i64 bytes:*u8 shorts:*u16 ints:*u32 longs:*i64 valid:*u8 "
     "low:*i64 high:*i64 block:i64 skip:i64 outcome:*i64",
     f"row = load_i64(state, {pages.ROW})",
     "place = div_i64(add_i64(row, skip), block)",
+    f"flags, nullable = load_i64(state, {pages.FLAGS}), load_i64(state, {pages.IS_NULLABLE})",
     "result, going = i64(0), i64(1)",
     "while eq_i64(going, 1):",
     "    result, going = read_chunks(state), i64(0)",
@@ -45,7 +56,9 @@ READ = builtin_kernel(
         for type_, name in _VALUES.items()
         for line in (
             f"if eq_i64(size, {int(type_[1:]) // 8}):",
-            *("    " + each.format(type=type_, name=name) for each in _BLOCK),
+            "    if eq_i64(nullable, 0):",
+            *("        " + each.format(type=type_, name=name) for each in _BLOCK),
+            *("    " + each.format(type=type_, name=name) for each in _NULLABLE_BLOCK),
         )
     ),
     "            store_i64(low, place, least)",
@@ -75,6 +88,7 @@ def _empty(type_: str) -> Array:
 
 
 _NO_VALUES: dict[int, Array] = {array.itemsize: array for array in map(_empty, _VALUES)}
+_NO_FLAGS = np.empty(0, np.uint8)
 _asked: set[str] = set()  # digests of kernels that are being compiled
 _found: list[_Kernels] = []  # once they are there: who reads asks for them at each piece
 
@@ -104,10 +118,11 @@ class _Kernels:
 def read_arguments(state: Array, words: Array, room: Room | None, outcome: Array) -> tuple[int | Array, ...]:
     """The values of `READ`'s parameters."""
     if room is None:
-        return (state, words, 0, *_NO_VALUES.values(), state, state, 1, 0, outcome)
+        return (state, words, 0, *_NO_VALUES.values(), _NO_FLAGS, state, state, 1, 0, outcome)
     size = room.values.itemsize
     made = _NO_VALUES | {size: room.values.view(_NO_VALUES[size].dtype)}
-    return (state, words, size, *made.values(), room.low, room.high, room.block, room.skip, outcome)
+    valid = _NO_FLAGS if room.valid is None else room.valid
+    return (state, words, size, *made.values(), valid, room.low, room.high, room.block, room.skip, outcome)
 
 
 def _run(compiled: Compiled, *values: int | Array) -> None:

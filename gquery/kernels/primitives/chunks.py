@@ -95,6 +95,8 @@ def _take_dictionary(state: Pointer) -> int:
     there is room."""
     scratch, size = load_i64(state, SCRATCH), load_i64(state, NEED)
     entries, width, texts = load_i64(state, ENTRIES), load_i64(state, WIDTH), load_i64(state, TEXTS)
+    if eq_i64(entries, 0) and eq_i64(size, 0):  # each value is NULL
+        return i64(DONE)
     if lt_i64(entries, 1) or gt_i64(entries, sub_i64(load_i64(state, ENTRY_ROOM), texts)):
         return i64(FOUND_DICTIONARY)
     if ne_i64(width, 0):

@@ -7,6 +7,7 @@ bytes are moved.
 
 from __future__ import annotations
 
+from gquery.kernels.primitives.python.bits import popcount
 from gquery.kernels.primitives.python.integers import (
     add_i64,
     and_i64,
@@ -18,7 +19,6 @@ from gquery.kernels.primitives.python.integers import (
     max_i64,
     min_i64,
     mul_i64,
-    ne_i64,
     or_i64,
     shl_i64,
     shr_i64,
@@ -35,6 +35,7 @@ from gquery.kernels.primitives.python.memory import (
 )
 from gquery.kernels.primitives.python.values import Pointer
 
+_EVERY_BYTE, _DIAGONAL, _ALL_BUT_HIGHEST = 0x0101010101010101, -0x7FBFDFEFF7FBFDFF, 0x7F7F7F7F7F7F7F7F
 VALUE, DICTIONARY, ENTRIES = 0, 48, 49
 """Words of the state: what `varint_word` has read; where the words of a dictionary lie, and how many there are."""
 
@@ -117,43 +118,72 @@ def _repeat_bytes(source: int, target: int, length: int) -> None:
 
 def page_bytes(source: int, packed: int, target: int, size: int, codec: int) -> bool:
     """Whether ``packed`` bytes stand for ``size``, which are written to ``target``. The codec is 1 for Snappy, 0 for none."""
+    if eq_i64(size, 0):
+        return True
     if eq_i64(codec, 1):
         return eq_i64(snappy_decompress(source, packed, target, size), size)
-    if eq_i64(packed, size) and gt_i64(size, 0):
+    if eq_i64(packed, size):
         copy_words(source, target, size)
     return eq_i64(packed, size)
 
 
 # ---- levels and values -----------------------------------------------------------------------------------------------
-def levels_are_set(at: int, end: int, count: int, state: Pointer) -> bool:
-    """Whether each of so many levels of one bit, in runs and packed, is 1: no value is NULL."""
-    left = i64(count)
+def level_values(at: int, end: int, count: int, flags: int, state: Pointer) -> int:
+    """Read so many levels of one bit, in runs and packed, and write a byte for each, 1 for a value and 0 for NULL: how many
+    values there are, -1 where the levels do not end well. Behind the flags lie seven bytes that may be written."""
+    left, values = i64(count), i64(0)
     while gt_i64(left, 0):
         at = varint_word(at, end, state)
         if eq_i64(at, 0) or ge_i64(at, end):
-            return False
+            return i64(-1)
         run = load_i64(state, VALUE)
-        values = shr_u64(run, 1)
+        size = shr_u64(run, 1)
+        if lt_i64(size, 1):
+            return i64(-1)
         if eq_i64(and_i64(run, 1), 0):
-            if eq_i64(and_i64(load_u8(at), 1), 0):
-                return False
-            at = add_i64(at, 1)
+            level = and_i64(load_u8(at), 1)
+            at, size = add_i64(at, 1), min_i64(size, left)
+            fill_bytes(flags, size, level)
+            values = add_i64(values, mul_i64(level, size))
         else:
-            if gt_i64(values, sub_i64(end, at)):
-                return False
-            last = add_i64(at, values)
-            values = shl_i64(values, 3)
-            bits = i64(left)
-            while lt_i64(at, last):
-                wanted = sub_i64(shl_i64(1, max_i64(min_i64(bits, 8), 0)), 1)
-                if ne_i64(and_i64(load_u8(at), wanted), wanted):
-                    return False
-                bits = sub_i64(bits, 8)
-                at = add_i64(at, 1)
-        if lt_i64(values, 1):
-            return False
-        left = sub_i64(left, values)
-    return True
+            if gt_i64(size, sub_i64(end, at)):
+                return i64(-1)
+            last, size, k = add_i64(at, size), min_i64(shl_i64(size, 3), left), i64(0)
+            while lt_i64(k, size):
+                eight = load_u8(at)
+                if gt_i64(8, sub_i64(size, k)):
+                    eight = and_i64(eight, sub_i64(shl_i64(1, sub_i64(size, k)), 1))
+                store_word_unaligned(add_i64(flags, k), _spread(eight))
+                values = add_i64(values, popcount(eight))
+                at, k = add_i64(at, 1), add_i64(k, 8)
+            at = i64(last)
+        left, flags = sub_i64(left, size), add_i64(flags, size)
+    return values
+
+
+def fill_bytes(target: int, count: int, bit: int) -> None:
+    """Write so many bytes of 0 or 1, and up to seven behind them."""
+    word, k = mul_i64(bit, _EVERY_BYTE), i64(0)
+    while lt_i64(k, count):
+        store_word_unaligned(add_i64(target, k), word)
+        k = add_i64(k, 8)
+
+
+def _spread(eight: int) -> int:
+    """A word of eight bytes, each of which is one of eight bits, the lowest first."""
+    apart = and_i64(mul_i64(eight, _EVERY_BYTE), _DIAGONAL)
+    return and_i64(shr_u64(add_i64(apart, _ALL_BUT_HIGHEST), 7), _EVERY_BYTE)
+
+
+def spread_words(words: int, flags: int, count: int, values: int) -> None:
+    """Move so many words at an address to where the flag of a byte is 1, in order, of ``count`` flags; elsewhere goes 0."""
+    k, left = i64(count), i64(values)
+    while lt_i64(left, k):  # below, all are where they belong
+        k = sub_i64(k, 1)
+        flag = load_u8(add_i64(flags, k))
+        left = sub_i64(left, flag)
+        word = load_word_unaligned(add_i64(words, shl_i64(left, 3)))
+        store_word_unaligned(add_i64(words, shl_i64(k, 3)), mul_i64(word, flag))
 
 
 def coded_words(at: int, end: int, width: int, count: int, words: int, state: Pointer) -> bool:

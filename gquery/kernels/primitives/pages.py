@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from gquery.kernels.primitives.packed import (
     coded_words,
-    levels_are_set,
+    fill_bytes,
+    level_values,
     page_bytes,
     plain_words,
+    spread_words,
     varint_word,
 )
 from gquery.kernels.primitives.python.integers import (
@@ -56,10 +58,13 @@ text), 1 for Snappy, 1 where values have levels; how much is needed of what is m
 VALUES, NEXT, CHUNKS, FILE, WINDOW, POSITION, BEHIND = range(63, 70)
 """How many values the chunk has; where the next chunk is described, and how many chunks follow; the file, how many of its bytes
 there is room for, where in it the next byte lies that is not there yet, and how many such bytes the chunk has."""
-ENTRY_ROOM, CODES, TEXTS, OFFSETS, CHARACTERS, CHARACTER_ROOM, BYTES, ROW, STATE = range(70, 79)
+ENTRY_ROOM, CODES, TEXTS, OFFSETS, CHARACTERS, CHARACTER_ROOM, BYTES, ROW = range(70, 78)
 """How many entries of dictionaries there is room for: words of one, or texts of all. Of texts: words that are their own codes;
 how many texts there are; where their offsets go (the first is there), and their bytes, for how many there is room, and how many
-there are. How many values were narrowed; the last is the number of words."""
+there are. How many values were narrowed."""
+FLAGS, IS_NULLABLE, NULLS, STATE = 78, 79, 80, 81
+"""Where a byte for each word goes, 1 for a value and 0 for NULL; 1 where NULLs are read; how many there were. The last is the
+number of words."""
 START, PACKED, COUNT, PACKING, DESCRIPTION = range(0, 40, 8)
 """Where the words lie that describe a chunk, in bytes: where its pages begin in the file, how many bytes they have, how many
 values, 1 for Snappy. The last is how many bytes they take."""
@@ -161,7 +166,7 @@ def _leading_levels(state: Pointer) -> int:
     if ne_i64(load_i64(state, _KIND), 3):
         return i64(0)
     levels, most = load_i64(state, _DEFINITIONS_2), min_i64(load_i64(state, _PACKED), load_i64(state, _SIZE))
-    if ne_i64(load_i64(state, _REPETITIONS_2), 0) or ne_i64(load_i64(state, _NULLS_2), 0):
+    if ne_i64(load_i64(state, _REPETITIONS_2), 0):
         return i64(-1)
     if lt_i64(levels, 0) or gt_i64(levels, most):
         return i64(-1)
@@ -169,10 +174,11 @@ def _leading_levels(state: Pointer) -> int:
 
 
 def _page_words(body: int, levels: int, size: int, count: int, state: Pointer) -> bool:
-    """Write the words of a data page, which is unpacked into ``size`` bytes; whether they are there, and none is NULL. In front
-    of its packed bytes lie so many of ``levels``."""
-    at, encoding = load_i64(state, SCRATCH), load_i64(state, _ENCODING)
+    """Write the words of a data page, which is unpacked into ``size`` bytes, 0 for NULL; whether they are there, and flags where
+    some are NULL. In front of its packed bytes lie so many of ``levels``."""
+    at, encoding, values = load_i64(state, SCRATCH), load_i64(state, _ENCODING), i64(count)
     end, words = add_i64(at, size), add_i64(load_i64(state, WORDS), shl_i64(load_i64(state, MADE), 3))
+    flags = add_i64(load_i64(state, FLAGS), load_i64(state, MADE))
     if eq_i64(load_i64(state, LEVELS), 1):
         first, last = i64(body), add_i64(body, levels)
         if eq_i64(load_i64(state, _KIND), 0):
@@ -181,10 +187,23 @@ def _page_words(body: int, levels: int, size: int, count: int, state: Pointer) -
                 return False
             last = add_i64(first, levels)
             at = i64(last)
-        if not levels_are_set(first, last, count, state):
+        values = level_values(first, last, count, flags, state)
+        if lt_i64(values, 0) or (lt_i64(values, count) and eq_i64(load_i64(state, IS_NULLABLE), 0)):
             return False
+    else:
+        fill_bytes(flags, count, 1)
     if eq_i64(load_i64(state, _KIND), 3):
         encoding = load_i64(state, _ENCODING_2)
+    if gt_i64(values, 0):
+        if not _page_values(at, end, encoding, values, words, state):
+            return False
+    spread_words(words, flags, count, values)
+    store_i64(state, NULLS, add_i64(load_i64(state, NULLS), sub_i64(count, values)))
+    return True
+
+
+def _page_values(at: int, end: int, encoding: int, count: int, words: int, state: Pointer) -> bool:
+    """Write the words of so many values, one at least, which lie one behind the other, to an address; whether they are there."""
     if eq_i64(encoding, 0):
         return plain_words(at, end, load_i64(state, WIDTH), count, words)
     if (ne_i64(encoding, 2) and ne_i64(encoding, 8)) or ge_i64(at, end):

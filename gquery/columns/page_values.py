@@ -53,6 +53,16 @@ def room_for(values: Array, block: int, skip: int, valid: Array | None = None) -
 
 
 @dataclass(frozen=True, eq=False)
+class TextRoom:
+    """Where texts go: ``offsets`` (int32, the first is 0), their ``characters``, behind which lie bytes that may be written, and
+    ``valid`` (uint8): 1 for a value and 0 for NULL."""
+
+    offsets: Any
+    characters: Any
+    valid: Any
+
+
+@dataclass(frozen=True, eq=False)
 class Placed:
     """Values of a column that are in their place, ``nulls`` of them NULL: the first ``rows`` of a room. With a ``dictionary`` of
     texts, which are valid, they are codes into it."""
@@ -69,7 +79,7 @@ class Placed:
 class PageKernels(Protocol):
     """What reads pages."""
 
-    def read_chunks(self, state: Array, words: Array, room: Room | None) -> int:
+    def read_chunks(self, state: Array, words: Array, room: Room | TextRoom | None) -> int:
         """Reads values of chunks into ``room``, as far as nothing is missing, else into ``words`` as far as there is room; see
         `kernels.primitives.chunks.read_chunks`."""
         ...

@@ -27,8 +27,8 @@ DICTIONARY, ENTRIES = 48, 49
 SOURCE, HAVE, AT, WORDS, ROOM, MADE, SCRATCH, SIZE, LEFT, WIDTH, CODEC, LEVELS, NEED = range(50, 63)
 VALUES, NEXT, CHUNKS, FILE, WINDOW, POSITION, BEHIND = range(63, 70)
 ENTRY_ROOM, CODES, TEXTS, OFFSETS, CHARACTERS, CHARACTER_ROOM, BYTES, ROW = range(70, 78)
-FLAGS, IS_NULLABLE, NULLS, STATE = range(78, 82)
-DONE, MORE_BYTES, MORE_ROOM, MORE_SCRATCH, FOUND_DICTIONARY, FAILED = range(6)
+FLAGS, IS_NULLABLE, NULLS, ARE_TEXTS, TEXT, TEXT_ROOM, TEXT_USED, STOP, STATE = range(78, 87)
+DONE, MORE_BYTES, MORE_ROOM, MORE_SCRATCH, FOUND_DICTIONARY, FAILED, MORE_TEXT = range(7)
 SLACK = 64
 
 CAN_READ = hasattr(os, "pread")
@@ -40,32 +40,39 @@ _CODECS = {"UNCOMPRESSED": 0, "SNAPPY": 1}
 
 @dataclass(frozen=True)
 class Layout:
-    """How a column of a file is laid out: its physical type, the bytes of a value (0: text that is wanted as codes), and whether
-    its pages have levels."""
+    """How a column of a file is laid out: its physical type, the bytes of a value (0: text), whether its pages have levels, and
+    whether its texts are wanted as codes."""
 
     type: str
     width: int
     has_levels: bool
+    as_codes: bool
+
+    @property
+    def are_texts(self) -> bool:
+        """Whether texts are wanted as they are."""
+        return not self.width and not self.as_codes
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """A column's chunk in a row group: where its pages lie in the file, how many values there are, and of them NULLs (None: not
-    known), and which codec (see `kernels.primitives.pages`)."""
+    """A column's chunk in a row group: where its pages lie in the file, how many bytes they are unpacked, how many values there
+    are, and of them NULLs (None: not known), and which codec (see `kernels.primitives.pages`)."""
 
     start: int
     size: int
+    unpacked: int
     values: int
     nulls: int | None
     codec: int
 
 
-def layout_of(column: Any, as_codes: bool) -> Layout | None:
+def layout_of(column: Any, is_text: bool, as_codes: bool) -> Layout | None:
     """That of a column, of which a footer's schema tells; None where kernels would not read it."""
     width = _WIDTHS.get(column.physical_type)
-    if width is None or (width == 0) is not as_codes or column.max_repetition_level or column.max_definition_level > 1:
+    if width is None or (width == 0) is not is_text or column.max_repetition_level or column.max_definition_level > 1:
         return None
-    return Layout(column.physical_type, width, column.max_definition_level == 1)
+    return Layout(column.physical_type, width, column.max_definition_level == 1, as_codes)
 
 
 def chunk_of_pages(chunk: Any, layout: Layout, rows: int, nulls: int | None, file_size: int) -> Chunk | None:
@@ -78,7 +85,7 @@ def chunk_of_pages(chunk: Any, layout: Layout, rows: int, nulls: int | None, fil
         start = chunk.dictionary_page_offset
     if start < 4 or size <= 0 or start + size > file_size:
         return None
-    return Chunk(start, size, rows, nulls if layout.has_levels else 0, codec)
+    return Chunk(start, size, chunk.total_uncompressed_size, rows, nulls if layout.has_levels else 0, codec)
 
 
 class Pages(NamedTuple):
@@ -101,10 +108,12 @@ def made_words(count: int) -> Array:
 
 class PageBuffers:
     """What one thread needs to read pages, to be used for some chunks after others: a ``window`` of bytes of a file, room for so
-    many words, and for dictionaries of so many ``entries``."""
+    many words, and for dictionaries of so many ``entries``. Of texts up to so many bytes are together, and ``rows`` rows or some
+    more."""
 
-    def __init__(self, window: int, values: int, largest: int, entries: int) -> None:
+    def __init__(self, window: int, values: int, largest: int, entries: int, text_bytes: int, rows: int) -> None:
         self.largest = largest  # bytes that one of them may come to, where a page needs more than others
+        self.text_bytes, self.rows = text_bytes, rows
         self.state = np.zeros(STATE + 1, np.int64)
         self.window = made_bytes(window)
         self.scratch = made_bytes(0)
@@ -115,12 +124,14 @@ class PageBuffers:
         self.offsets: Array = np.empty(0, np.int32)  # of texts of dictionaries
         self.characters = made_bytes(0)
 
-    def make_room_for_texts(self) -> None:
-        if not len(self.codes):
-            self.codes = np.arange(max(len(self.entries) // 4, 1))
-            self.offsets = made_words(len(self.codes) // 2 + 1).view(np.int32)
+    def make_room_for_texts(self, entries: int, size: int) -> None:
+        """Room for so many texts of dictionaries, with so many bytes; what was there is gone where there was less."""
+        if len(self.codes) < entries:
+            self.codes = np.arange(entries)
+            self.offsets = made_words(entries // 2 + 1).view(np.int32)
             self.offsets[0] = 0
-            self.characters = made_bytes(len(self.window) // 4)
+        if len(self.characters) - SLACK < size:
+            self.characters = made_bytes(size)
 
 
 class ChunkReader:
@@ -137,19 +148,15 @@ class ChunkReader:
     ) -> None:
         self._kernels, self._layout = pages.kernels, pages.layout
         self._chunks = np.array([(c.start, c.size, c.values, c.codec) for c in pages.chunks], np.int64)
+        self._unpacked, self._size = [max(c.unpacked, 0) for c in pages.chunks], 0
         self._file, self._name, self._buffers, self._room = source.fileno(), name, buffers, room
         self._own: Array | None = None  # words of a dictionary for which the buffers have no room
         self._texts: pa.Array | None = None  # what words are codes into
 
-    def pieces(self) -> Iterator[Words | Placed]:
+    def pieces(self) -> Iterator[Words | Placed | pa.Array]:
         """The values in order, as far as kernels can read them. ValueError where texts are no UTF-8."""
-        state, buffers, layout = self._buffers.state, self._buffers, self._layout
-        state[:] = 0
-        state[FILE], state[WIDTH], state[LEVELS] = self._file, layout.width, int(layout.has_levels)
-        state[NEXT], state[CHUNKS] = address_of(self._chunks), len(self._chunks)
-        if not layout.width:
-            buffers.make_room_for_texts()
-        while state[LEFT] or state[CHUNKS]:
+        state, buffers, layout = self._begin(), self._buffers, self._layout
+        while self._is_left():
             check()
             self._give_room()
             outcome, made = self._kernels.read_chunks(state, buffers.words, self._room), int(state[MADE])
@@ -161,6 +168,21 @@ class ChunkReader:
             if not (outcome in (DONE, MORE_ROOM) and made) and not self._go_on(outcome, int(state[NEED])):
                 break
         yield from self._placed()
+
+    def _begin(self) -> Array:
+        """The state, in which nothing is read yet."""
+        state, buffers, layout = self._buffers.state, self._buffers, self._layout
+        state[:] = 0
+        state[FILE], state[WIDTH], state[LEVELS] = self._file, layout.width, int(layout.has_levels)
+        state[NEXT], state[CHUNKS], state[STOP] = address_of(self._chunks), len(self._chunks), buffers.rows
+        state[ARE_TEXTS] = int(layout.are_texts)
+        if not layout.width:
+            buffers.make_room_for_texts(max(len(buffers.entries) // 4, 1), len(buffers.window) // 4)
+        return state
+
+    def _is_left(self) -> bool:
+        """Whether there is something to read."""
+        return bool(self._buffers.state[LEFT] or self._buffers.state[CHUNKS])
 
     def _placed(self) -> Iterator[Placed]:
         rows = int(self._buffers.state[ROW])
@@ -230,8 +252,8 @@ class ChunkReader:
             self._texts = self._checked_texts(buffers.offsets[: count + 1].copy(), characters)
         return self._texts
 
-    def _checked_texts(self, offsets: Array, characters: Array) -> pa.Array:
-        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(characters)]
+    def _checked_texts(self, offsets: Array, characters: Array, valid: pa.Buffer | None = None) -> pa.Array:
+        buffers = [valid, pa.py_buffer(offsets), pa.py_buffer(characters)]
         made = pa.Array.from_buffers(pa.string(), len(offsets) - 1, buffers)
         check_decoded(made, self._name)
         return made

@@ -31,8 +31,9 @@ from gquery.device.device import Device
 from gquery.device.host import trim_freed_memory
 from gquery.device.transfer import Upload
 from gquery.errors import FileError
-from gquery.expression.types import Bounds, Field
+from gquery.expression.types import INT64, Bounds, Field
 from gquery.io.files import reading
+from gquery.io.page_texts import TextReader
 from gquery.io.pages import CAN_READ, Chunk, ChunkReader, Layout, PageBuffers, Pages, chunk_of_pages, layout_of
 from gquery.io.parquet_files import ParquetFiles, RowGroup
 from gquery.io.parquet_opened import OpenedParquet, random_access
@@ -228,9 +229,9 @@ class ParquetReader:
     def _parts(self, decoding: _Decoding) -> Iterator[tuple[Run, Pages | None]]:
         """A run in parts whose pages kernels read, and others."""
         wanted, run = decoding.wanted, decoding.run
-        kernels = self._kernels(run[0], wanted) if decoding.assembly.takes_words else None
+        kernels = self._kernels(run[0], wanted)
         layout = None if kernels is None else self._layout(run[0].file, wanted)
-        if kernels is None or layout is None:
+        if kernels is None or layout is None or not (layout.are_texts or decoding.assembly.takes_words):
             yield run, None
             return
         chunks = self._chunks(decoding, layout)
@@ -264,14 +265,16 @@ class ParquetReader:
             buffers = self._buffers.pop()
         except IndexError:
             buffers = self._page_buffers()
-        yield from ChunkReader(opened.source, pages, wanted.field.name, buffers, room).pieces()
+        reader = TextReader if pages.layout.are_texts else ChunkReader
+        yield from reader(opened.source, pages, wanted.field.name, buffers, room).pieces()
         self._buffers.append(buffers)
 
     def _layout(self, file: int, wanted: Wanted) -> Layout | None:
         """How a column of one leaf lies in a file, if kernels read that."""
         key = file, wanted.leaves[0]
         if key not in self._layouts:
-            self._layouts[key] = layout_of(self._files.footers[file].schema.column(key[1]), wanted.as_codes)
+            is_text = wanted.as_codes or wanted.type in (pa.string(), pa.large_string(), pa.string_view())
+            self._layouts[key] = layout_of(self._files.footers[file].schema.column(key[1]), is_text, wanted.as_codes)
         return self._layouts[key]
 
     def _chunks(self, decoding: _Decoding, layout: Layout) -> list[Chunk | None]:
@@ -279,7 +282,7 @@ class ParquetReader:
         wanted, run, assembly = decoding.wanted, decoding.run, decoding.assembly
         groups, extents = self._files.row_groups, self._files.extents(wanted.number, run)
         size, leaf = self._files.files[run[0].file].size, wanted.leaves[0]
-        is_picked = self._selection is not None or isinstance(assembly, Selecting)
+        is_picked = not layout.are_texts and (self._selection is not None or isinstance(assembly, Selecting))
         return [
             None
             if extent.nulls and is_picked
@@ -291,11 +294,13 @@ class ParquetReader:
         limits = tuning.reading
         if self._upload.is_limited:
             return PageBuffers(
-                limits.limited_bytes, limits.limited_words, limits.thread_bytes // 4, limits.limited_words // 4
-            )
+                limits.limited_bytes, limits.limited_words, limits.thread_bytes // 4, limits.limited_words // 4,
+                limits.limited_bytes, limits.limited_words,
+            )  # fmt: skip
         return PageBuffers(
-            limits.window_bytes, limits.window_bytes // 8, limits.largest_page, limits.window_bytes // 16
-        )
+            limits.window_bytes, limits.window_bytes // 8, limits.largest_page, limits.window_bytes // 16,
+            limits.text_bytes, INT64.high,
+        )  # fmt: skip
 
     @contextmanager
     def _opened(self, place: RowGroup) -> Iterator[OpenedParquet]:

@@ -107,6 +107,7 @@ class Reading(Record):
     largest_page: int = number(
         1 << 24, "bytes", "of a page, or of its words, that a kernel reads: others Arrow does", _PAGES
     )
+    text_bytes: int = number(1 << 29, "bytes", "of text at most that kernels read into one array", _PAGES)
     limited_bytes: int = number(
         1 << 18,
         "bytes",

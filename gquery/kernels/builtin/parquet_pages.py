@@ -7,7 +7,7 @@ from typing import cast
 
 import numpy as np
 
-from gquery.columns.page_values import PageKernels, Room, use_page_kernels
+from gquery.columns.page_values import PageKernels, Room, TextRoom, use_page_kernels
 from gquery.device.array import Array
 from gquery.device.host import address_of
 from gquery.kernels.builtin.define import builtin_kernel
@@ -33,6 +33,16 @@ _NULLABLE_BLOCK = (  # the same of values that may be NULL, and their flags
     "    store_u8(valid, add_i64(before, k), ok)",
     "    k = add_i64(k, 1)",
 )
+_TEXTS = 16
+"""The size of values where lengths of texts are to become offsets, and nothing is narrowed."""
+
+_OFFSETS = (  # lengths into offsets, and flags
+    "while lt_i64(k, end):",
+    "    total = add_i64(total, load_i64(words, k))",
+    "    store_u32(ints, add_i64(add_i64(before, k), 1), total)",
+    "    store_u8(valid, add_i64(before, k), load_u8(add_i64(flags, k)))",
+    "    k = add_i64(k, 1)",
+)
 _VALUES = {"u8": "bytes", "u16": "shorts", "u32": "ints", "i64": "longs"}
 
 READ = builtin_kernel(
@@ -41,6 +51,7 @@ READ = builtin_kernel(
     f"row = load_i64(state, {pages.ROW})",
     "place = div_i64(add_i64(row, skip), block)",
     f"flags, nullable = load_i64(state, {pages.FLAGS}), load_i64(state, {pages.IS_NULLABLE})",
+    f"total, stop = load_i64(state, {pages.TEXT_USED}), load_i64(state, {pages.STOP})",
     "result, going = i64(0), i64(1)",
     "while eq_i64(going, 1):",
     "    result, going = read_chunks(state), i64(0)",
@@ -61,13 +72,15 @@ READ = builtin_kernel(
             *("    " + each.format(type=type_, name=name) for each in _NULLABLE_BLOCK),
         )
     ),
+    f"            if eq_i64(size, {_TEXTS}):",
+    *("                " + line for line in _OFFSETS),
     "            store_i64(low, place, least)",
     "            store_i64(high, place, most)",
     "            row = add_i64(before, end)",
     "            k = i64(end)",
     "            if eq_i64(row, behind):",
     "                place = add_i64(place, 1)",
-    f"        if eq_i64(result, {pages.MORE_ROOM}) and gt_i64(count, 0):",
+    f"        if eq_i64(result, {pages.MORE_ROOM}) and gt_i64(count, 0) and lt_i64(row, stop):",
     "            going = i64(1)",
     f"store_i64(state, {pages.ROW}, row)",
     "store_i64(outcome, i64(i), result)",
@@ -99,7 +112,7 @@ class _Kernels:
     def __init__(self, read: Compiled, texts: Compiled, pick: Compiled) -> None:
         self._read, self._texts, self._pick = read, texts, pick
 
-    def read_chunks(self, state: Array, words: Array, room: Room | None) -> int:
+    def read_chunks(self, state: Array, words: Array, room: Room | TextRoom | None) -> int:
         outcome = np.zeros(1, np.int64)
         _run(self._read, *read_arguments(state, words, room, outcome))
         return int(outcome[0])
@@ -115,10 +128,13 @@ class _Kernels:
         return int(found[0])
 
 
-def read_arguments(state: Array, words: Array, room: Room | None, outcome: Array) -> tuple[int | Array, ...]:
+def read_arguments(state: Array, words: Array, room: Room | TextRoom | None, outcome: Array) -> tuple[int | Array, ...]:
     """The values of `READ`'s parameters."""
     if room is None:
         return (state, words, 0, *_NO_VALUES.values(), _NO_FLAGS, state, state, 1, 0, outcome)
+    if isinstance(room, TextRoom):  # one block
+        made = _NO_VALUES | {room.offsets.itemsize: room.offsets.view(np.uint32)}
+        return (state, words, _TEXTS, *made.values(), room.valid, state, state, len(room.offsets), 0, outcome)
     size = room.values.itemsize
     made = _NO_VALUES | {size: room.values.view(_NO_VALUES[size].dtype)}
     valid = _NO_FLAGS if room.valid is None else room.valid

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gquery.kernels.primitives.packed import copy_words, plain_words, text_entries
 from gquery.kernels.primitives.pages import (
+    ARE_TEXTS,
     AT,
     BEHIND,
     BYTES,
@@ -67,6 +68,9 @@ def _next_chunk(state: Pointer) -> None:
     store_i64(state, HAVE, 0)
     store_i64(state, AT, 0)
     store_i64(state, ENTRIES, 0)
+    if eq_i64(load_i64(state, ARE_TEXTS), 1):  # no codes stay
+        store_i64(state, TEXTS, 0)
+        store_i64(state, BYTES, 0)
     store_i64(state, NEXT, add_i64(described, DESCRIPTION))
     store_i64(state, CHUNKS, sub_i64(load_i64(state, CHUNKS), 1))
 

@@ -16,6 +16,7 @@ from gquery.kernels.primitives.packed import (
     spread_words,
     varint_word,
 )
+from gquery.kernels.primitives.page_texts import coded_texts, plain_texts
 from gquery.kernels.primitives.python.integers import (
     add_i64,
     and_i64,
@@ -62,13 +63,15 @@ ENTRY_ROOM, CODES, TEXTS, OFFSETS, CHARACTERS, CHARACTER_ROOM, BYTES, ROW = rang
 """How many entries of dictionaries there is room for: words of one, or texts of all. Of texts: words that are their own codes;
 how many texts there are; where their offsets go (the first is there), and their bytes, for how many there is room, and how many
 there are. How many values were narrowed."""
-FLAGS, IS_NULLABLE, NULLS, STATE = 78, 79, 80, 81
-"""Where a byte for each word goes, 1 for a value and 0 for NULL; 1 where NULLs are read; how many there were. The last is the
-number of words."""
+FLAGS, IS_NULLABLE, NULLS, ARE_TEXTS = 78, 79, 80, 81
+"""Where a byte for each word goes, 1 for a value and 0 for NULL; 1 where NULLs are read; how many there were; 1 where texts are
+wanted as they are, and words are their lengths."""
+TEXT, TEXT_ROOM, TEXT_USED, STOP, STATE = 82, 83, 84, 85, 86
+"""As in `primitives.page_texts`; how many values are enough. The last is the number of words."""
 START, PACKED, COUNT, PACKING, DESCRIPTION = range(0, 40, 8)
 """Where the words lie that describe a chunk, in bytes: where its pages begin in the file, how many bytes they have, how many
 values, 1 for Snappy. The last is how many bytes they take."""
-DONE, MORE_BYTES, MORE_ROOM, MORE_SCRATCH, FOUND_DICTIONARY, FAILED = 0, 1, 2, 3, 4, 5
+DONE, MORE_BYTES, MORE_ROOM, MORE_SCRATCH, FOUND_DICTIONARY, FAILED, MORE_TEXT = 0, 1, 2, 3, 4, 5, 6
 """What `read_pages` and `chunks.read_chunks` end with."""
 _MOST = 2**31 - 1  # bytes of a page
 SLACK = 64
@@ -173,9 +176,9 @@ def _leading_levels(state: Pointer) -> int:
     return levels
 
 
-def _page_words(body: int, levels: int, size: int, count: int, state: Pointer) -> bool:
-    """Write the words of a data page, which is unpacked into ``size`` bytes, 0 for NULL; whether they are there, and flags where
-    some are NULL. In front of its packed bytes lie so many of ``levels``."""
+def _page_words(body: int, levels: int, size: int, count: int, state: Pointer) -> int:
+    """Write the words of a data page, which is unpacked into ``size`` bytes, 0 for NULL, and their flags: `DONE` where they are
+    there. In front of its packed bytes lie so many of ``levels``."""
     at, encoding, values = load_i64(state, SCRATCH), load_i64(state, _ENCODING), i64(count)
     end, words = add_i64(at, size), add_i64(load_i64(state, WORDS), shl_i64(load_i64(state, MADE), 3))
     flags = add_i64(load_i64(state, FLAGS), load_i64(state, MADE))
@@ -184,31 +187,42 @@ def _page_words(body: int, levels: int, size: int, count: int, state: Pointer) -
         if eq_i64(load_i64(state, _KIND), 0):
             first, levels = add_i64(at, 4), and_i64(load_word_unaligned(at), 0xFFFFFFFF)
             if ne_i64(load_i64(state, _LEVEL_ENCODING), 3) or gt_i64(levels, sub_i64(end, first)):
-                return False
+                return i64(FAILED)
             last = add_i64(first, levels)
             at = i64(last)
         values = level_values(first, last, count, flags, state)
         if lt_i64(values, 0) or (lt_i64(values, count) and eq_i64(load_i64(state, IS_NULLABLE), 0)):
-            return False
+            return i64(FAILED)
     else:
         fill_bytes(flags, count, 1)
     if eq_i64(load_i64(state, _KIND), 3):
         encoding = load_i64(state, _ENCODING_2)
     if gt_i64(values, 0):
-        if not _page_values(at, end, encoding, values, words, state):
-            return False
+        outcome = _page_values(at, end, encoding, values, words, state)
+        if ne_i64(outcome, DONE):
+            return outcome
     spread_words(words, flags, count, values)
     store_i64(state, NULLS, add_i64(load_i64(state, NULLS), sub_i64(count, values)))
-    return True
+    return i64(DONE)
 
 
-def _page_values(at: int, end: int, encoding: int, count: int, words: int, state: Pointer) -> bool:
-    """Write the words of so many values, one at least, which lie one behind the other, to an address; whether they are there."""
+def _page_values(at: int, end: int, encoding: int, count: int, words: int, state: Pointer) -> int:
+    """Write the words of so many values, one at least, which lie one behind the other, to an address: `DONE` where they are
+    there."""
+    are_texts = eq_i64(load_i64(state, ARE_TEXTS), 1)
     if eq_i64(encoding, 0):
-        return plain_words(at, end, load_i64(state, WIDTH), count, words)
+        if are_texts:
+            return plain_texts(at, end, count, words, state)
+        if plain_words(at, end, load_i64(state, WIDTH), count, words):
+            return i64(DONE)
+        return i64(FAILED)
     if (ne_i64(encoding, 2) and ne_i64(encoding, 8)) or ge_i64(at, end):
-        return False
-    return coded_words(add_i64(at, 1), end, load_u8(at), count, words, state)
+        return i64(FAILED)
+    if not coded_words(add_i64(at, 1), end, load_u8(at), count, words, state):
+        return i64(FAILED)
+    if are_texts:
+        return coded_texts(count, words, state)
+    return i64(DONE)
 
 
 def _missing(kind: int, count: int, size: int, state: Pointer) -> int:
@@ -257,12 +271,16 @@ def read_pages(state: Pointer) -> int:
         if not page_bytes(add_i64(body, levels), sub_i64(packed, levels), load_i64(state, SCRATCH), unpacked, codec):
             return i64(FAILED)
         store_i64(state, NEED, size)
-        store_i64(state, AT, add_i64(load_i64(state, AT), add_i64(taken, packed)))
+        begin = load_i64(state, AT)
+        store_i64(state, AT, add_i64(begin, add_i64(taken, packed)))
         if eq_i64(kind, 2):
             store_i64(state, ENTRIES, load_i64(state, _COUNTED))
             return i64(FOUND_DICTIONARY)
-        if not _page_words(body, levels, unpacked, count, state):
-            return i64(FAILED)
+        outcome = _page_words(body, levels, unpacked, count, state)
+        if eq_i64(outcome, MORE_TEXT):
+            store_i64(state, AT, begin)
+        if ne_i64(outcome, DONE):
+            return outcome
         store_i64(state, LEFT, sub_i64(load_i64(state, LEFT), count))
         store_i64(state, MADE, add_i64(load_i64(state, MADE), count))
     return i64(DONE)

@@ -19,7 +19,7 @@ from gquery.kernels.targets.intrinsics_numba import build
 from gquery.kernels.targets.intrinsics_user import BY_TYPE, build_by_type
 
 BODIES = ("checked", "wide", "floats", "dates", "strings", "search", "globs", "tables", "bits", "bit_sets", "groups", "ranges",
-          "packed", "pages", "user")  # fmt: skip
+          "packed", "page_texts", "pages", "user")  # fmt: skip
 
 
 @cache

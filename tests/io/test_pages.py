@@ -15,7 +15,7 @@ import pytest
 
 from gquery import tuning
 from gquery.columns import page_values
-from gquery.columns.page_values import PageKernels, Placed, Room, Words
+from gquery.columns.page_values import PageKernels, Placed, Room, TextRoom, Words
 from gquery.columns.table import ColumnData, Dictionary
 from gquery.device.array import Array
 from gquery.device.host import address_of
@@ -58,7 +58,7 @@ def ready(tune: Tune, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Array]]:
 class Interpreted:
     """The kernels' bodies as Python."""
 
-    def read_chunks(self, state: Array, words: Array, room: Room | None) -> int:
+    def read_chunks(self, state: Array, words: Array, room: Room | TextRoom | None) -> int:
         target, kernel, outcome = get_target("python"), parquet_pages.READ.kernel, np.zeros(1, np.int64)
         values = parquet_pages.read_arguments(state, words, room, outcome)
         target.run(target.compile(kernel), 0, 1, arguments_of(target, kernel, values))

@@ -33,8 +33,8 @@ _NULLABLE_BLOCK = (  # the same of values that may be NULL, and their flags
     "    store_u8(valid, add_i64(before, k), ok)",
     "    k = add_i64(k, 1)",
 )
-_TEXTS = 16
-"""The size of values where lengths of texts are to become offsets, and nothing is narrowed."""
+_TEXTS = -1
+"""The size, which no value has, where lengths of texts are to become offsets, and nothing is narrowed."""
 
 _OFFSETS = (  # lengths into offsets, and flags
     "while lt_i64(k, end):",

@@ -153,7 +153,7 @@ def level_values(at: int, end: int, count: int, flags: int, state: Pointer) -> i
                 eight = load_u8(at)
                 if gt_i64(8, sub_i64(size, k)):
                     eight = and_i64(eight, sub_i64(shl_i64(1, sub_i64(size, k)), 1))
-                store_word_unaligned(add_i64(flags, k), _spread(eight))
+                store_word_unaligned(add_i64(flags, k), _byte_flags(eight))
                 values = add_i64(values, popcount(eight))
                 at, k = add_i64(at, 1), add_i64(k, 8)
             at = i64(last)
@@ -169,13 +169,13 @@ def fill_bytes(target: int, count: int, bit: int) -> None:
         k = add_i64(k, 8)
 
 
-def _spread(eight: int) -> int:
+def _byte_flags(eight: int) -> int:
     """A word of eight bytes, each of which is one of eight bits, the lowest first."""
     apart = and_i64(mul_i64(eight, _EVERY_BYTE), _DIAGONAL)
     return and_i64(shr_u64(add_i64(apart, _ALL_BUT_HIGHEST), 7), _EVERY_BYTE)
 
 
-def spread_words(words: int, flags: int, count: int, values: int) -> None:
+def scatter_words(words: int, flags: int, count: int, values: int) -> None:
     """Move so many words at an address to where the flag of a byte is 1, in order, of ``count`` flags; elsewhere goes 0."""
     k, left = i64(count), i64(values)
     while lt_i64(left, k):  # below, all are where they belong

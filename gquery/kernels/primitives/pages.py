@@ -13,7 +13,7 @@ from gquery.kernels.primitives.packed import (
     level_values,
     page_bytes,
     plain_words,
-    spread_words,
+    scatter_words,
     varint_word,
 )
 from gquery.kernels.primitives.page_texts import coded_texts, plain_texts
@@ -201,7 +201,7 @@ def _page_words(body: int, levels: int, size: int, count: int, state: Pointer) -
         outcome = _page_values(at, end, encoding, values, words, state)
         if ne_i64(outcome, DONE):
             return outcome
-    spread_words(words, flags, count, values)
+    scatter_words(words, flags, count, values)
     store_i64(state, NULLS, add_i64(load_i64(state, NULLS), sub_i64(count, values)))
     return i64(DONE)
 

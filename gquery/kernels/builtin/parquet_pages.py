@@ -56,7 +56,7 @@ READ = builtin_kernel(
     "while eq_i64(going, 1):",
     "    result, going = read_chunks(state), i64(0)",
     f"    count, k = load_i64(state, {pages.MADE}), i64(0)",
-    "    if gt_i64(size, 0):",
+    "    if ne_i64(size, 0):",
     "        while lt_i64(k, count):",
     "            before = sub_i64(row, k)",
     "            behind = sub_i64(mul_i64(add_i64(place, 1), block), skip)",

@@ -14,6 +14,7 @@ import duckdb
 import pytest
 
 from gquery.planner.optimizer import RULES
+from tests.fuzzing import campaign
 from tests.fuzzing.campaign import Campaign
 from tests.fuzzing.check import (
     DATA_ERRORS,
@@ -221,6 +222,15 @@ def test_many_processes_count_together() -> None:
     assert not total.faults
     assert total.constructs["join"] >= 10
     assert any("join" in line for line in total.table(1.0))
+
+
+@pytest.mark.slow
+def test_a_seed_that_takes_too_long_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process goes on behind it."""
+    monkeypatch.setattr(campaign, "_BUSY", 0.01)
+    total = Campaign(0, 2, 1, 300, Choice()).run()
+    assert [f.partition(" after")[0] for f in total.faults] == ["seed 0 has not ended", "seed 1 has not ended"]
+    assert total.outcomes["crashed"] == 2
 
 
 @pytest.mark.faulty

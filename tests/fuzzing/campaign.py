@@ -23,7 +23,8 @@ from tests.fuzzing.tally import Tally
 _BLOCK = 200  # seeds that a process takes at once: queries of ten sets of tables
 _COLLECTED = 50  # seeds between two passes of the collector, which would take a fifth of the time
 _TRIES = 150
-_STUCK = 90.0  # seconds
+_BUSY = 90.0  # seconds of CPU that a seed may take: where a machine has much to do, or stands still, a minute passes soon
+_STUCK = 900.0  # seconds in all
 _MOST = 8 << 30  # bytes of a process: a seed that takes more is a fault
 
 
@@ -66,6 +67,7 @@ class _Process:
     is_over: bool = False
     seed: int = -1
     since: float = 0.0
+    spent: float = 0.0  # seconds of CPU before the seed
     left: tuple[int, int] | None = None  # what is left of the block of one that went away
     pipe: Connection = field(init=False)
     process: Any = field(init=False)
@@ -81,7 +83,7 @@ class _Process:
         )
         self.process.start()
         other.close()
-        self.since = time.monotonic()
+        self.since, self.spent = time.monotonic(), 0.0
         self._give()
 
     def _give(self) -> None:
@@ -100,6 +102,7 @@ class _Process:
                 match self.pipe.recv():
                     case int(seed):
                         self.seed, self.since, self.left = seed, time.monotonic(), (seed + 1, (self.left or (0, 0))[1])
+                        self.spent = self._cpu()
                     case Tally() as counted:
                         total.add(counted)
                         self.since = time.monotonic()
@@ -115,9 +118,10 @@ class _Process:
             self.process.kill()
             self._replace(total, f"seed {self.seed} takes more than {_MOST >> 30} GB")
             return
-        if time.monotonic() - max(self.since, 0) > _STUCK + 60 * (self.seed < 0):
+        busy, waited = self._cpu() - self.spent, time.monotonic() - self.since
+        if busy > _BUSY + 60 * (self.seed < 0) or waited > _STUCK:
             self.process.kill()
-            self._replace(total, f"seed {self.seed} has not ended after {_STUCK:.0f} s")
+            self._replace(total, f"seed {self.seed} has not ended after {busy:.0f} s of CPU, {waited:.0f} s in all")
 
     def _bytes(self) -> int:
         """The memory that the process has in use."""
@@ -125,6 +129,14 @@ class _Process:
             return int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
         except (OSError, IndexError):  # it has ended
             return 0
+
+    def _cpu(self) -> float:
+        """The seconds of CPU that the process has taken."""
+        try:
+            fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+            return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        except (OSError, IndexError):  # it has ended
+            return 0.0
 
     def _replace(self, total: Tally, said: str) -> None:
         self.process.join(5)

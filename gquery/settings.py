@@ -35,6 +35,7 @@ class Settings:
     python_scan: bool = True  # names in SQL that are no tables mean variables of the caller, such as data frames
     narrow: bool = True  # copy columns at load into the narrowest integers that hold them
     replay: bool = True  # record a query on a GPU that comes again as a CUDA graph, which then runs as one launch
+    timezone: Literal["UTC"] = "UTC"  # by whose clock moments are read that are cast, cut or taken apart
     compiler: Literal["auto", "llvm", "numba"] = "auto"  # what makes machine code of kernels; auto: llvm
 
     @property
@@ -106,7 +107,7 @@ def _parse(name: str, value: Any) -> Any:
         if kind == "bool":
             return {"true": True, "1": True, "on": True, "false": False, "0": False, "off": False}[str(value).lower()]
         if kind.startswith("Literal"):
-            found = next((word for word in re.findall(r"[\w]+", kind)[1:] if word == str(value).lower()), None)
+            found = next((word for word in re.findall(r"[\w]+", kind)[1:] if word.lower() == str(value).lower()), None)
             if found is None:
                 raise ValueError("")
             return found

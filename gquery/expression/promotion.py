@@ -61,6 +61,8 @@ def common_type(a: DType, b: DType) -> DType | None:
         return decimal(min(38, whole + scale), min(scale, 38 - whole))  # whole digits win over places, as in DuckDB
     if a.is_temporal and b.is_temporal:
         return TIMESTAMP
+    if Kind.TIMESTAMPTZ in (a.kind, b.kind) and (a.is_temporal or b.is_temporal):
+        return a if a.kind is Kind.TIMESTAMPTZ else b
     return _common_nested(a, b) if a.is_nested and a.kind is b.kind else None
 
 

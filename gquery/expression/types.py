@@ -49,7 +49,7 @@ class Kind(_Constants):
     DATE = "DATE"
     TIMESTAMP = "TIMESTAMP"
     TIMESTAMPTZ = (
-        "TIMESTAMP WITH TIME ZONE"  # a moment: compared, ordered, grouped; what asks for a local time is refused
+        "TIMESTAMP WITH TIME ZONE"  # a moment; what asks for a local time takes that of UTC
     )
     INTERVAL = "INTERVAL"
     VARCHAR = "VARCHAR"

@@ -46,6 +46,7 @@ from gquery.functions import (
     strings,
     structs,
     text_pieces,
+    zones,
 )
 from gquery.functions.aggregate_record import AggregateFunction
 from gquery.functions.aggregates import (
@@ -71,5 +72,5 @@ __all__ = [
     "format_text", "frame_forms", "gives_one_value", "grapheme_pieces", "has_result", "integers", "is_aggregate", "is_ordered",
     "likeness", "list_aggregates", "list_moments", "list_picks", "list_sets", "list_splits", "lists", "maps",
     "new_strings", "numeric", "operators", "parsing", "paths", "readable", "regex", "rounding", "session",
-    "special", "strings", "structs", "text_pieces", "unified", "unify",
+    "special", "strings", "structs", "text_pieces", "unified", "unify", "zones",
 ]  # fmt: skip

@@ -133,21 +133,16 @@ def parse_timestamp(text: str) -> int | None:
 
 
 def parse_moment(text: str) -> int | None:
-    """Microseconds since 1970-01-01 UTC of a timestamp with an offset, or None for what is none. Without one it would be a
-    time of a session's zone, which gquery does not have: NotSupportedError.
+    """Microseconds since 1970-01-01 UTC of a timestamp with an offset, or None for what is none. Without one it is a time of
+    the session's zone, which is UTC.
 
-    >>> parse_moment("1970-01-01 02:00:00+01:30") // 60_000_000, parse_moment("1970-01-01T00:00:00Z")
+    >>> parse_moment("1970-01-01 02:00:00+01:30") // 60_000_000, parse_moment("1970-01-01T00:00:00")
     (30, 0)
     """
     local = parse_timestamp(text)
-    if local is None:
-        return None
-    zone = _OFFSET.search(text)
-    if zone is None:
-        raise NotSupportedError(
-            f"not supported: {text!r} as TIMESTAMP WITH TIME ZONE without an offset: there is no zone of a session. "
-            "Write '2020-01-01 00:00:00+00'"
-        )
+    zone = None if local is None else _OFFSET.search(text)
+    if local is None or zone is None:
+        return local
     seconds = int(zone[2] or 0) * 3600 + int(zone[3] or 0) * 60 + int(zone[4] or 0)
     moment = local - (-seconds if zone[1] == "-" else seconds) * 1_000_000
     return moment if _FIRST_MICRO <= moment <= _LAST_MICRO else None

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gquery.errors import BindError, ConversionError
-from gquery.expression.expr import Cast, Expr, Literal
+from gquery.expression.expr import Call, Cast, Expr, Literal
 from gquery.expression.facts import MICROS_PER_DAY
 from gquery.expression.nested_types import field_at, has_names, inner_types
 from gquery.expression.promotion import common_type, comparison_type
@@ -19,6 +19,7 @@ from gquery.expression.types import (
     BIGINT,
     BOOLEAN,
     INTEGER,
+    TIMESTAMP,
     VARCHAR,
     DType,
     Kind,
@@ -45,8 +46,9 @@ def castable(source: DType, target: DType) -> bool:
         return (source.is_string and target.kind is Kind.INTERVAL) or (
             target.is_string and source.kind is Kind.INTERVAL
         )
-    if Kind.TIMESTAMPTZ in (source.kind, target.kind):  # a local time needs a zone that nobody has said
-        return source.is_string
+    if source.kind is Kind.TIMESTAMPTZ or target.kind is Kind.TIMESTAMPTZ:
+        other = target if source.kind is Kind.TIMESTAMPTZ else source
+        return other.is_string or other.is_temporal
     if source.is_string or target.is_string:
         return True
     if source.is_temporal or target.is_temporal:
@@ -80,21 +82,44 @@ def cast(expr: Expr, dtype: DType, try_: bool = False) -> Expr:
         return expr
     if not castable(expr.dtype, dtype):
         refuse_opaque((expr,), f"CAST to {dtype}")
-        hint = (
-            "; AT TIME ZONE 'UTC' takes one to the other" if Kind.TIMESTAMPTZ in (expr.dtype.kind, dtype.kind) else ""
-        )
-        raise BindError(
-            f"cannot CAST {expr.dtype} to {dtype}{hint if dtype.is_temporal or expr.dtype.is_temporal else ''}"
-        )
+        raise BindError(f"cannot CAST {expr.dtype} to {dtype}")
+    if Kind.TIMESTAMPTZ in (expr.dtype.kind, dtype.kind) and not (isinstance(expr, Literal) and expr.is_null):
+        return _by_utc(expr, dtype, try_)
     if isinstance(expr, Literal):
         folded = fold_cast(expr, dtype, try_)
         if folded is not None:
             return folded
-    if dtype.kind is Kind.TIMESTAMPTZ and not isinstance(expr, Literal):
-        raise BindError(f"cannot CAST {expr.dtype} to {dtype}: only a constant with an offset can be")
     if expr.dtype.kind is Kind.NULL:  # an expression, such as CASE with NULLs alone
         return Literal(None, dtype)
     return Cast(expr, dtype, try_)
+
+
+def _by_utc(expr: Expr, dtype: DType, try_: bool) -> Expr:
+    """A cast from or to moments, by the clock of UTC (`functions.zones`)."""
+    if expr.dtype.kind is Kind.TIMESTAMPTZ:
+        local = _moved(expr, TIMESTAMP)
+        return (
+            Call("_text_of_moment", (local,), VARCHAR, expr.nullable) if dtype.is_string else cast(local, dtype, try_)
+        )
+    if not expr.dtype.is_string:
+        return _moved(cast(expr, TIMESTAMP, try_), dtype)
+    if isinstance(expr, Literal):
+        folded = fold_cast(expr, dtype, try_)
+        assert folded is not None
+        return folded
+    name, nullable = ("_moment_or_null", True) if try_ else ("_moment_of_text", expr.nullable)
+    return _moved(Call(name, (expr,), TIMESTAMP, nullable), dtype)
+
+
+def _moved(expr: Expr, dtype: DType) -> Expr:
+    """A moment as the time of UTC, or that as the moment: the same number."""
+    if not isinstance(expr, Literal):
+        return Cast(expr, dtype)
+    return Literal(None, dtype) if expr.is_null else derived(_same, dtype, (expr,))
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 def fold_cast(literal: Literal, dtype: DType, try_: bool) -> Literal | None:
@@ -228,6 +253,8 @@ def implicit_cost(e: Expr, target: DType) -> int | None:
         if source.is_integer or source.is_decimal:
             return 6 if target.kind is Kind.DOUBLE else 7
         return 3 if source.kind is Kind.REAL and target.kind is Kind.DOUBLE else None
+    if target.kind is Kind.TIMESTAMPTZ:
+        return 4 if source.is_temporal else None
     return 3 if source.kind is Kind.DATE and target.kind is Kind.TIMESTAMP else None
 
 

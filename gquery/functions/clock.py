@@ -2,7 +2,7 @@
 
 They bind to a call that nothing computes. The rule `fix_moment` puts the moment in its place when a query is optimized, and a
 plan with such a call is made anew for each run (`reads_clock`): a plan or template that outlives its text would keep the
-moment of its first run. Days and local times are UTC's, as gquery has no time zone of a session.
+moment of its first run. Days and local times are UTC's, the session's zone.
 """
 
 from __future__ import annotations

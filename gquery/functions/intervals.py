@@ -294,7 +294,7 @@ def is_time(e: Expr) -> bool:
 
 def plus(a: Expr, interval: Expr, sign: int) -> Expr:
     """A date or timestamp plus an interval, or minus it where ``sign`` is -1."""
-    if a.dtype.kind is Kind.TIMESTAMPTZ:  # by the calendar of UTC, as gquery has no zone of a session
+    if a.dtype.kind is Kind.TIMESTAMPTZ:  # by the calendar of UTC, the session's zone
         return Cast(plus(Cast(a, TIMESTAMP), interval, sign), a.dtype)
     stamp = cast(a, TIMESTAMP)
     if isinstance(interval, Literal) and interval.is_null:

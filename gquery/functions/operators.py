@@ -210,7 +210,7 @@ def _subtract(a: Expr, b: Expr) -> Expr | None:
         return make("add_days", (a, minus), DATE)
     if b.dtype.kind is Kind.DATE and (a.dtype.kind is Kind.DATE or is_text_literal(a)):
         return make("days_between", (cast(a, DATE), b), BIGINT)
-    if (a.dtype.is_temporal and b.dtype.is_temporal) or (intervals.is_time(a) and a.dtype.kind is b.dtype.kind):
+    if intervals.is_time(a) and intervals.is_time(b):
         return intervals.between(a, b)
     return _arithmetic("subtract", a, b)
 

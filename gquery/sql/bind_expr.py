@@ -38,7 +38,6 @@ from gquery.sql.bind_structs import CALLS as NAMED
 from gquery.sql.bind_structs import of_column, of_struct, with_names
 from gquery.sql.bind_subquery import QUANTIFIED, ROWS, QueryBinder, SubqueryBinder, list_value, listed
 from gquery.sql.bind_unnest import CALLS, list_to_unnest
-from gquery.sql.bind_zones import at_zone
 from gquery.sql.call_parts import call_parts
 from gquery.sql.calls import GROUPINGS, VALUES, function_call, is_call, names_aggregate
 from gquery.sql.collation import collated
@@ -155,7 +154,7 @@ class ExprBinder(SubqueryBinder):
             case exp.Cast():
                 return self._cast(node)
             case exp.AtTimeZone():
-                return at_zone(self.bind(node.this), self.bind(node.args["zone"]))
+                return call("timezone", self.bind(node.args["zone"]), self.bind(node.this))
             case exp.Case():
                 return self._case(node)
             case exp.Exists():

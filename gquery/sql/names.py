@@ -27,7 +27,9 @@ _INVERSE: dict[type[exp.Expr], str] = {
 }  # fmt: skip
 MACRO = "gquery macro"  # with the name of a call, at the parentheses around what it stands for
 _FORMS = ("substring", "trim")  # of DuckDB's grammar, whose names have a schema then
-_QUOTED_TYPES = frozenset(("DATE", "DOUBLE", "TINYINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"))
+_QUOTED_TYPES = frozenset((
+    "DATE", "DOUBLE", "TINYINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "TIMESTAMP WITH TIME ZONE",
+))  # fmt: skip
 
 
 def column_name(node: exp.Expr) -> str:
@@ -157,6 +159,8 @@ def _call(node: exp.Expr) -> str | None:
             return f"{column_name(node.this)[:-1].replace('percentile', 'quantile', 1)} ORDER BY {keys})"
         case exp.Filter():
             return f"{column_name(node.this)} FILTER (WHERE {column_name(node.expression.this)})"
+        case exp.AtTimeZone():
+            return f"main.timezone({column_name(node.args['zone'])}, {column_name(node.this)})"
         case exp.Extract():
             return f"main.date_part('{node.name.lower()}', {column_name(node.expression)})"
         case exp.StrPosition():

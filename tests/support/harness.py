@@ -88,6 +88,7 @@ def oracle(tables: Tables) -> duckdb.DuckDBPyConnection:
 def _database() -> duckdb.DuckDBPyConnection:
     """The one that oracles have a schema in each: to open another takes 11 ms."""
     database = duckdb.connect(config={"threads": 1})
+    database.execute("SET GLOBAL TimeZone = 'UTC'")
     # DuckDB 1.5.5 answers wrongly with them: the first drops rows below ORDER BY ... LIMIT, before it picks those with the
     # keys of a join above; the second takes copies of a subplan with a condition like c = c for different things
     database.execute("SET disabled_optimizers = 'join_filter_pushdown, common_subplan'")

@@ -29,7 +29,7 @@ from gquery.sql.inserted_values import constant_rows, parameters_of
 from gquery.sql.parse import located
 from gquery.sql.statement import AppendRows, ChangeTable, Conflict, CreateTable, Returning, Statement
 
-CHANGES = frozenset(("alter", "define", "insert", "update", "delete"))  # kinds of forms
+CHANGES = frozenset(("alter", "copy_from", "define", "insert", "update", "delete"))  # kinds of forms
 _CHANGED = marked("changed")
 
 
@@ -39,6 +39,12 @@ def changed(form: Form, tree: exp.Expr, binder: QueryScopes) -> Statement:
         return _defined(form, tree, binder)
     if form.kind == "insert":
         return _inserted(form, tree, binder, binder.catalog.shape(form.name))
+    if form.kind == "copy_from":
+        from gquery.sql.bind_copy import rows_of_file
+
+        table = binder.catalog.shape(form.name)
+        insert, rows = rows_of_file(form, table)
+        return _inserted(insert, rows, binder, table)
     if form.kind == "alter":
         from gquery.sql.bind_alter import altered
 

@@ -1,4 +1,4 @@
-"""Statements that are no queries of sqlglot's: PREPARE, EXECUTE, DEALLOCATE, RESET and COPY ... TO.
+"""Statements that are no queries of sqlglot's: PREPARE, EXECUTE, DEALLOCATE, RESET and COPY.
 
 What is a query in them is left for sqlglot, the rest is put in a `Form`, which `gquery.sql.bind` makes a statement of.
 """
@@ -120,6 +120,9 @@ class StatementReader(MacroReader):
     # ---- COPY --------------------------------------------------------------------------------------------------------
 
     def _copy(self) -> None:
+        if self._copies_from():
+            self._copy_from()
+            return
         copy = self.at
         self.next()
         if self.word == "(" and self.starts_query():
@@ -136,13 +139,42 @@ class StatementReader(MacroReader):
                 self.say()
             else:
                 self.say_before("select", "*")
-        if self.word == "from":
-            raise NotSupportedError(
-                f"not supported: COPY ... FROM; CREATE TABLE AS reads files\n{point_at(self.sql, self.starts[self.at])}"
-            )
         if self.word != "to":
             raise self.unexpected("TO")
         self.say()
+        path, options = self._path_and_options()
+        self.reading.form = Form("copy", path, options=options)
+
+    def _copies_from(self) -> bool:
+        """Whether FROM stands behind the table that is named here, and its columns."""
+        ahead = 2
+        while self.peek(ahead) == ".":
+            ahead += 2
+        if self.peek(1) == "(":
+            return False  # of a query
+        if self.peek(ahead) == "(":
+            while self.at + ahead < self.behind and self.peek(ahead) != ")":
+                ahead += 1
+            ahead += 1
+        return self.peek(ahead) == "from"
+
+    def _copy_from(self) -> None:
+        """``COPY table [(columns)] FROM 'file' (options)``."""
+        self.say("select", marked("copy"))
+        name, names = self._blank_table(), []
+        if self.word == "(":
+            self.blank()
+            while self.word != ")":
+                names.append(self._column_name(is_read=False))
+                if self.word != ")":
+                    self._blank(",")
+            self.blank()
+        self._blank("from")
+        path, options = self._path_and_options()
+        self.reading.form = Form("copy_from", name, path, tuple(names), options)
+
+    def _path_and_options(self) -> tuple[str, tuple[tuple[str, object], ...]]:
+        """``'file' [WITH] [(options)]``."""
         if self.kind != STRING:
             raise self.unexpected("the name of a file")
         path = self._constant()
@@ -158,7 +190,7 @@ class StatementReader(MacroReader):
             if self.word != ")":
                 raise self.unexpected(")")
             self.say()
-        self.reading.form = Form("copy", path, options=tuple(options))
+        return path, tuple(options)
 
     def _option(self) -> tuple[str, object]:
         """``NAME [value]``; one without a value is TRUE."""

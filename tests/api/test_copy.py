@@ -75,7 +75,6 @@ def test_parquet_holds_the_rows(db: gquery.Connection, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("sql", "error", "match"),
     [
-        ("COPY t FROM 'x.csv'", NotSupportedError, "COPY ... FROM"),
         ("COPY t TO x.csv", ParseError, "the name of a file is expected"),
         ("COPY t", ParseError, "TO is expected"),
         ("COPY nope TO 'x.csv'", CatalogError, "'nope' does not exist"),
@@ -100,3 +99,56 @@ def test_what_is_wrong_is_said(
         db.sql(sql)
     assert match in str(caught.value)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("columns", "copy"),
+    [
+        ("id INT, name VARCHAR, v DOUBLE, day DATE", "t FROM 'c.csv'"),
+        ("id INT, name VARCHAR, v DOUBLE, day DATE", "t FROM 'c*.csv' WITH (HEADER true, DELIMITER ',', FORMAT csv)"),
+        ("x VARCHAR, y VARCHAR, v VARCHAR, day VARCHAR", "main.t FROM 'c.csv' (HEADER false)"),
+        ("id INT, name VARCHAR, v VARCHAR, day DATE, z INT DEFAULT 5", "t (id, name, v, day) FROM 'c.csv' (NULLSTR 'jam')"),
+        ("id INT, name VARCHAR, v DOUBLE, day DATE", "t FROM 'c.csv' (SKIP 1, HEADER false)"),
+        ("id INT, name VARCHAR, v DECIMAL(10,2), day TIMESTAMP", "t FROM 'c.csv' (AUTO_DETECT true)"),
+        ("a BIGINT, b VARCHAR, c DOUBLE", "t FROM 'p.parquet'"),
+        ("a INT, b VARCHAR, c DOUBLE, d INT DEFAULT 3", "t (a, b, c) FROM 'p.parquet' (FORMAT parquet)"),
+        ("name VARCHAR, id BIGINT", "t FROM 'j.ndjson'"),
+        ("id BIGINT, z INT, name VARCHAR", "t (id, name) FROM 'j.ndjson' (FORMAT json)"),
+    ],
+)
+def test_files_are_copied_into_a_table(
+    columns: str, copy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = '1,tea,2.5,2024-01-01\n2,jam,,2024-02-01\n3,"a,b",7,2024-03-01\n'
+    Path("c.csv").write_text("id,name,v,day\n" + rows)
+    Path("j.ndjson").write_text('{"id": 1, "name": "x"}\n{"name": "y", "id": 2}\n')
+    pq.write_table(pa.table({"id": [1, 2], "g": ["x", None], "x": [0.5, 2.0]}), "p.parquet")
+    ours, theirs = gquery.connect(device="python"), duckdb.connect()
+    for db in (ours, theirs):
+        db.execute(f"CREATE TABLE t ({columns})")
+    counts = [db.execute(f"COPY {copy}").fetchall() for db in (ours, theirs)]
+    assert counts[0] == counts[1]
+    assert ours.sql("FROM t").fetchall() == theirs.sql("FROM t").fetchall()
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind", "message"),
+    [
+        ("COPY nosuch FROM 'c.csv'", CatalogError, "'nosuch' does not exist"),
+        ("COPY t FROM 'nosuch.csv'", FileError, "nosuch.csv"),
+        ("COPY t (zz) FROM 'c.csv'", BindError, "no column 'zz'"),
+        ("COPY t FROM 'c.csv' (NOSUCH 1)", NotSupportedError, "read_csv has no option nosuch"),
+        ("COPY t FROM 'c.xlsx' (FORMAT xlsx)", NotSupportedError, "FORMAT xlsx"),
+        ("COPY (SELECT 1) FROM 'c.csv'", ParseError, "TO is expected"),
+        ("COPY t FROM c", ParseError, "the name of a file"),
+    ],
+)
+def test_copy_from_that_is_refused(
+    db: gquery.Connection, sql: str, kind: type[Error], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("c.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(kind, match=message):
+        db.sql(sql)
+    assert db.sql("SELECT count(*) FROM t").fetchall() == [(6,)]

@@ -33,6 +33,7 @@ from gquery.expression.types import (
     NULL,
     REAL,
     SMALLINT,
+    TIME,
     TIMESTAMP,
     TINYINT,
     UBIGINT,
@@ -60,7 +61,7 @@ _TO_ARROW: dict[Kind, Any] = {
     Kind.INTEGER: pa.int32(), Kind.BIGINT: pa.int64(), Kind.UTINYINT: pa.uint8(), Kind.USMALLINT: pa.uint16(),
     Kind.UINTEGER: pa.uint32(), Kind.UBIGINT: pa.uint64(), Kind.REAL: pa.float32(), Kind.DOUBLE: pa.float64(),
     Kind.DATE: pa.date32(), Kind.TIMESTAMP: pa.timestamp("us"), Kind.VARCHAR: pa.string(),
-    Kind.INTERVAL: pa.month_day_nano_interval(),
+    Kind.INTERVAL: pa.month_day_nano_interval(), Kind.TIME: pa.time64("us"),
 }  # fmt: skip
 
 _CODES = {
@@ -71,12 +72,13 @@ _WORDS: dict[Kind, Any] = {  # what Arrow has numbers, dates and times in
     Kind.BIGINT: np.dtype("int64"), Kind.UTINYINT: np.dtype("uint8"), Kind.USMALLINT: np.dtype("uint16"),
     Kind.UINTEGER: np.dtype("uint32"), Kind.REAL: np.dtype("float32"), Kind.DOUBLE: np.dtype("float64"),
     Kind.DATE: np.dtype("int32"), Kind.TIMESTAMP: np.dtype("int64"), Kind.TIMESTAMPTZ: np.dtype("int64"),
+    Kind.TIME: np.dtype("int64"),
 }  # fmt: skip
 
 
 def dtype_of(type_: pa.DataType) -> DType:
     """The logical type of an Arrow type: LIST, STRUCT and MAP of types that gquery computes with, an opaque one for types with
-    which it does not (binary, times)."""
+    which it does not (binary)."""
     known = _FROM_ARROW.get(type_)
     if known is not None:
         return known
@@ -90,6 +92,8 @@ def dtype_of(type_: pa.DataType) -> DType:
         return decimal(type_.precision, type_.scale)
     if is_interval(type_):
         return INTERVAL
+    if pa.types.is_time(type_):
+        return TIME
     if pa.types.is_timestamp(type_):
         return TIMESTAMP if type_.tz is None else DType(Kind.TIMESTAMPTZ, zone=type_.tz)
     return _nested(type_) or DType(Kind.OPAQUE, name=sql_name(type_), arrow=type_)
@@ -213,6 +217,7 @@ def export_column(column: ColumnData) -> pa.Array | pa.ChunkedArray:
         case (
             Kind.TINYINT | Kind.SMALLINT | Kind.INTEGER | Kind.BIGINT | Kind.UTINYINT | Kind.USMALLINT | Kind.UINTEGER
             | Kind.REAL | Kind.DOUBLE | Kind.DATE | Kind.TIMESTAMP | Kind.TIMESTAMPTZ
+            | Kind.TIME
         ):  # fmt: skip
             if column.physical_type is PhysicalType.I128:
                 data = data[::2]

@@ -133,13 +133,15 @@ def _unrolled(array: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def normalise(array: pa.ChunkedArray, field: Field) -> pa.ChunkedArray:
-    """Units and widths that Arrow alone has become ours: timestamps in microseconds (UTC where there was a zone), dates
+    """Units and widths that Arrow alone has become ours: timestamps and times in microseconds (UTC where there was a zone), dates
     in days, decimals in 128 bits, half floats as floats, intervals as their
     physical values."""
     type_ = array.type
     try:
         if pa.types.is_timestamp(type_) and type_.unit != "us":
             return array.cast(pa.timestamp("us", type_.tz))
+        if pa.types.is_time(type_) and type_.unit != "us":
+            return array.cast(pa.time64("us"))
         if is_interval(type_):
             return normalised(array)
         if pa.types.is_date64(type_):

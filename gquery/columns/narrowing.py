@@ -71,7 +71,8 @@ def words_of(type_: pa.DataType) -> Words | None:
         return "pairs"
     if pa.types.is_signed_integer(type_) or type_ == pa.date32():
         return _BITS.get(type_.bit_width)
-    return "i64" if pa.types.is_timestamp(type_) and type_.unit == "us" else None
+    is_time = pa.types.is_timestamp(type_) or pa.types.is_time64(type_)
+    return "i64" if is_time and type_.unit == "us" else None
 
 
 def words_in(piece: pa.Array) -> Array:

@@ -22,7 +22,7 @@ _TEXT = {pa.string(): np.int32, pa.large_string(): np.int64}
 def is_pickable(type_: pa.DataType) -> bool:
     """Whether a `Picker` takes an array of that type: text, and values of a fixed width."""
     is_number = pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_boolean(type_)
-    is_time = pa.types.is_date(type_) or pa.types.is_timestamp(type_)
+    is_time = pa.types.is_date(type_) or pa.types.is_timestamp(type_) or pa.types.is_time(type_)
     return type_ in _TEXT or is_number or is_time or bool(pa.types.is_decimal128(type_))
 
 
@@ -157,5 +157,6 @@ class _Chunk:
 def _is_number(type_: pa.DataType) -> bool:
     """Whether values lie in Arrow as the numbers that they are here: whole ones up to 64 bits, floats, days, microseconds."""
     is_integer = pa.types.is_integer(type_) and type_ != pa.uint64()
-    is_time = pa.types.is_date32(type_) or (pa.types.is_timestamp(type_) and type_.unit == "us")
+    is_micros = type_ == pa.time64("us") or (pa.types.is_timestamp(type_) and type_.unit == "us")
+    is_time = pa.types.is_date32(type_) or is_micros
     return bool(is_integer or type_ in (pa.float32(), pa.float64()) or is_time)

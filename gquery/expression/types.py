@@ -6,9 +6,9 @@ type* is how a column's values lie in memory, chosen from their minimum and maxi
 few *register classes* of `Register`: all integers, dates and small decimals are 64-bit there.
 
 Physical values: integers as they are; BOOLEAN 0 or 1; DECIMAL the unscaled integer; DATE days since 1970-01-01;
-TIMESTAMP and TIMESTAMPTZ microseconds since 1970-01-01 (UTC); REAL and DOUBLE IEEE floats; VARCHAR either a code into a
-sorted dictionary or an (address, length) pair of UTF-8 bytes; INTERVAL one integer of three parts (`interval`); LIST,
-STRUCT, MAP and OPAQUE a row number into Arrow values.
+TIMESTAMP and TIMESTAMPTZ microseconds since 1970-01-01 (UTC), TIME since midnight; REAL and DOUBLE IEEE floats; VARCHAR either
+a code into a sorted dictionary or an (address, length) pair of UTF-8 bytes; INTERVAL one integer of three parts (`interval`);
+LIST, STRUCT, MAP and OPAQUE a row number into Arrow values.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ class Kind(_Constants):
     TIMESTAMPTZ = (
         "TIMESTAMP WITH TIME ZONE"  # a moment; what asks for a local time takes that of UTC
     )
+    TIME = "TIME"  # of day
     INTERVAL = "INTERVAL"
     VARCHAR = "VARCHAR"
     LIST = "LIST"  # of values of one type that is computed with; `gquery.functions.lists` looks into them
@@ -79,7 +80,9 @@ _KINDS: dict[str, tuple[Kind, ...]] = {
     "is_integer": tuple(INTEGER_BOUNDS), "is_decimal": (Kind.DECIMAL,), "is_float": (Kind.REAL, Kind.DOUBLE),
     "is_numeric": _NUMBERS, "is_temporal": (Kind.DATE, Kind.TIMESTAMP), "is_string": (Kind.VARCHAR,),
     "is_nested": _NESTED, "is_opaque": (Kind.OPAQUE, *_NESTED), "is_list": (Kind.LIST,), "is_struct": (Kind.STRUCT,),
-    "is_exact": (*INTEGER_BOUNDS, Kind.DECIMAL, Kind.DATE, Kind.TIMESTAMP, Kind.BOOLEAN, Kind.TIMESTAMPTZ, Kind.INTERVAL),
+    "is_exact": (
+        *INTEGER_BOUNDS, Kind.DECIMAL, Kind.DATE, Kind.TIME, Kind.TIMESTAMP, Kind.BOOLEAN, Kind.TIMESTAMPTZ, Kind.INTERVAL,
+    ),
 }  # fmt: skip
 """What is said of a type by its kind alone."""
 
@@ -150,6 +153,7 @@ DOUBLE = DType(Kind.DOUBLE)
 DATE = DType(Kind.DATE)
 TIMESTAMP = DType(Kind.TIMESTAMP)
 TIMESTAMPTZ = DType(Kind.TIMESTAMPTZ, zone="UTC")
+TIME = DType(Kind.TIME)
 INTERVAL = DType(Kind.INTERVAL)
 VARCHAR = DType(Kind.VARCHAR)
 
@@ -199,6 +203,7 @@ INT128 = Bounds(-(2**127), 2**127 - 1)
 # DATE and TIMESTAMP as DuckDB limits them; the two infinities are not representable
 _DATE_BOUNDS = Bounds(-(2**31) + 2, 2**31 - 2)
 _ROW_NUMBERS = Bounds(0, 2**63 - 1)
+_TIME_BOUNDS = Bounds(0, 86_399_999_999)
 _TIMESTAMP_BOUNDS = Bounds(-106_751_991 * 86_400_000_000, 2**63 - 2)  # it begins with the first whole day
 
 
@@ -214,6 +219,8 @@ def type_bounds(dtype: DType) -> Bounds | None:
             return _DATE_BOUNDS
         case Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
             return _TIMESTAMP_BOUNDS
+        case Kind.TIME:
+            return _TIME_BOUNDS
         case Kind.INTERVAL:
             return Bounds(LEAST, GREATEST)
         case Kind.OPAQUE | Kind.LIST | Kind.STRUCT | Kind.MAP:
@@ -374,6 +381,8 @@ def python_value(dtype: DType, physical: Any) -> Any:
             return float(physical)
         case Kind.VARCHAR:
             return str(physical)
+        case Kind.TIME:
+            return (datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=int(physical))).time()
         case Kind.INTERVAL:
             return datetime.timedelta(microseconds=Interval.of(int(physical)).total)
         case _:

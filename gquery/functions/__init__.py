@@ -21,6 +21,7 @@ from gquery.functions import (
     date_forms,
     date_names,
     dates,
+    day_times,
     format_text,
     frame_forms,
     grapheme_pieces,
@@ -68,7 +69,7 @@ from gquery.functions.registry import EXAMPLES, FUNCTIONS, RESOLVERS, ScalarFunc
 __all__ = [
     "AGGREGATES", "COMPARISONS", "EXAMPLES", "FUNCTIONS", "MIRRORED", "NEGATED", "RESOLVERS", "AggregateFunction",
     "ScalarFunction", "aggregate", "call", "case", "cast", "castable", "chance", "clock", "comparison_keys",
-    "conditional", "counts", "date_differences", "date_forms", "date_names", "dates", "declaration", "declared",
+    "conditional", "counts", "date_differences", "date_forms", "date_names", "dates", "day_times", "declaration", "declared",
     "format_text", "frame_forms", "gives_one_value", "grapheme_pieces", "has_result", "integers", "is_aggregate", "is_ordered",
     "likeness", "list_aggregates", "list_moments", "list_picks", "list_sets", "list_splits", "lists", "maps",
     "new_strings", "numeric", "operators", "parsing", "paths", "readable", "regex", "rounding", "session",

@@ -20,6 +20,9 @@ _SPECIAL = pattern(rf"{_SPACE}(-?)(epoch|infinity|inf){_SPACE}", re.IGNORECASE)
 _ZONE = rf"(?:Z|[+-]\d\d(?::?\d\d(?::\d\d)?)?| [uU][tT][cC]| ){_SPACE}"
 _CLOCK = pattern(rf"[ T]?{_SPACE}(\d{{1,9}}):(?:(\d{{1,2}})(?::(?:(\d{{1,2}})(?:\.(\d*))?(?:{_ZONE})?)?)?)?", re.ASCII)
 _OFFSET = pattern(rf":\d{{1,2}}(?:\.\d*)?(?:Z| [uU][tT][cC]|([+-])(\d\d)(?::?(\d\d)(?::(\d\d))?)?){_SPACE}\Z")
+_TIME_OF_DAY = pattern(
+    rf"{_SPACE}(\d{{1,9}}):(?:(\d{{1,2}})(?::(?:(\d{{1,2}})(?:\.(\d*))?(?s:.*))?)?)?", re.ASCII
+)
 _TIME = pattern(r"(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?)?", re.ASCII)
 _FIRST_DAY, _LAST_DAY = -(2**31) + 2, 2**31 - 2  # what DuckDB takes; one more on both sides are its infinities
 _FIRST_MICRO, _LAST_MICRO = -106_751_991 * DAY_MICROS, 2**63 - 2
@@ -130,6 +133,23 @@ def parse_timestamp(text: str) -> int | None:
             return None
     stamp = days * DAY_MICROS + micros
     return stamp if _FIRST_MICRO <= stamp <= _LAST_MICRO else None
+
+
+def parse_time(text: str) -> int | None:
+    """Microseconds since midnight of a time of day, or of a timestamp's; None for what is neither. Anything may stand behind
+    seconds, as in DuckDB.
+
+    >>> parse_time(" 10:05"), parse_time("2024-01-01 00:00:01.5+02"), parse_time("24:00:00"), parse_time("00:00:01 h")
+    (36300000000, 1500000, None, 1000000)
+    """
+    match = _TIME_OF_DAY.fullmatch(text)
+    if match is None:
+        stamp = parse_timestamp(text)
+        return None if stamp is None else stamp % DAY_MICROS
+    hour, minute, second = (int(match[k] or 0) for k in (1, 2, 3))
+    if hour > 23 or minute > 59 or second > 59:
+        return None
+    return ((hour * 60 + minute) * 60 + second) * 1_000_000 + int((match[4] or "").ljust(6, "0")[:6])
 
 
 def parse_moment(text: str) -> int | None:

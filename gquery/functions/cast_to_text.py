@@ -45,6 +45,10 @@ def to_text(values: pa.Array, dtype: DType) -> pa.Array:
             return to_texts(values)
         case Kind.TIMESTAMP:
             return _temporal_text(values, dtype, _timestamp_text)
+        case Kind.TIME:
+            if not (integers(values, len(values)) % 1_000_000).any():
+                return values.cast(pa.time32("s")).cast(pa.string())
+            return pc.ascii_rtrim(pc.ascii_rtrim(values.cast(pa.string()), "0"), ".")
         case _:
             return values.cast(pa.string())
 

@@ -46,6 +46,9 @@ def castable(source: DType, target: DType) -> bool:
         return (source.is_string and target.kind is Kind.INTERVAL) or (
             target.is_string and source.kind is Kind.INTERVAL
         )
+    if Kind.TIME in (source.kind, target.kind):
+        other = target if source.kind is Kind.TIME else source
+        return other.is_string or (other.kind is Kind.TIMESTAMP and target.kind is Kind.TIME)
     if source.kind is Kind.TIMESTAMPTZ or target.kind is Kind.TIMESTAMPTZ:
         other = target if source.kind is Kind.TIMESTAMPTZ else source
         return other.is_string or other.is_temporal
@@ -89,6 +92,8 @@ def cast(expr: Expr, dtype: DType, try_: bool = False) -> Expr:
         folded = fold_cast(expr, dtype, try_)
         if folded is not None:
             return folded
+    if expr.dtype.kind is Kind.TIMESTAMP and dtype.kind is Kind.TIME:
+        return Call("_time_of_day", (expr,), dtype, expr.nullable)
     if expr.dtype.kind is Kind.NULL:  # an expression, such as CASE with NULLs alone
         return Literal(None, dtype)
     return Cast(expr, dtype, try_)
@@ -144,7 +149,9 @@ def fold_cast(literal: Literal, dtype: DType, try_: bool) -> Literal | None:
         return stamp if fits(stamp, dtype) else None
     if source.kind is Kind.TIMESTAMP and dtype.kind is Kind.DATE:
         return derived(_day_of, dtype, (literal,))
-    if source.kind is Kind.INTERVAL:
+    if source.kind is Kind.TIMESTAMP and dtype.kind is Kind.TIME:
+        return derived(_time_of, dtype, (literal,))
+    if source.kind in (Kind.INTERVAL, Kind.TIME):
         return derived(text_of, dtype, (literal,), source)
     if source.is_integer or source.is_decimal:
         exact = derived(_from_unscaled, dtype, (literal,), source, dtype)
@@ -160,6 +167,10 @@ def _start_of_day(days: int) -> int:
 
 def _day_of(micros: int) -> int:
     return micros // MICROS_PER_DAY
+
+
+def _time_of(micros: int) -> int:
+    return micros % MICROS_PER_DAY
 
 
 def _from_unscaled(value: int, source: DType, dtype: DType) -> Any:

@@ -246,12 +246,17 @@ def constant_unit(part: Expr) -> str:
     return _SAME_UNIT.get(unit, unit)
 
 
+def constant_part(part: Expr) -> str:
+    """The part of a date that a constant names."""
+    return part_name(_constant_text(part, "a date part"))
+
+
 @resolver(
     "date_part datepart", "$('part', DATE or TIMESTAMP)", example=("date_part('year', DATE '1995-03-17')", "1995")
 )
 def _date_part(part: Expr, x: Expr) -> Expr | None:
     """A named part of a date; also ``EXTRACT(part FROM x)``."""
-    return _part(part_name(_constant_text(part, "a date part")), x)
+    return _part(constant_part(part), x)
 
 
 # ---- truncation ------------------------------------------------------------------------------------------------------

@@ -185,6 +185,7 @@ def _inner_text(array: pa.Array, dtype: DType) -> pa.Array:
         texts = _quoted(plain(array).cast(pa.string()))
     else:
         texts = cast_to_text.to_text(plain(array), dtype)
+        texts = texts if dtype.is_numeric or dtype.kind is Kind.BOOLEAN else _quoted(texts)
     return pc.fill_null(texts, "NULL")
 
 

@@ -86,7 +86,7 @@ def continuous(types: Sequence[DType]) -> Resolved | None:
     match list(types):
         case [t] if t.is_integer:
             return [DOUBLE], DOUBLE
-        case [t] if t.is_numeric or t.kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
+        case [t] if t.is_numeric or t.kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.TIME):
             return [t], t
         case [t] if t.kind is Kind.DATE:
             return [TIMESTAMP], TIMESTAMP

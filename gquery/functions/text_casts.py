@@ -48,6 +48,8 @@ _REAL = rf"\A{_SPACES}[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?{_SPA
 _RARE_REAL = rf"(?i)\A{_SPACES}[+-]?(?:[0-9._]+(?:e[+-]?[0-9_]+)?|inf|infinity|nan){_SPACES}\z"
 _PLAIN_DATE = r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}\z"
 _PLAIN_TIMESTAMP = r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?\z"
+_PLAIN_TIME = r"\A[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?\z"
+_RARE_TIME = r"[0-9][:/ \\-]"
 _DATE_FIRST = b"-0123456789eEiI"
 _RARE_DATE = r"(?i)\A[ \t\n\v\f\r]*-?(?:[0-9]+[-/ \\][0-9]|epoch|inf)"
 
@@ -95,6 +97,9 @@ def from_text(texts: pa.Array, dtype: DType, type_: pa.DataType) -> pa.Array:
             return _parsed(texts, dtype, type_, dates)
         case Kind.TIMESTAMP:
             times = Forms(_timestamps, ((_PLAIN_TIMESTAMP, _timestamps_of_parts),), _RARE_DATE, _DATE_FIRST)
+            return _parsed(texts, dtype, type_, times)
+        case Kind.TIME:
+            times = Forms(_times, (), _RARE_TIME, b"0123456789")
             return _parsed(texts, dtype, type_, times)
         case Kind.INTERVAL:
             return from_texts(texts)
@@ -177,7 +182,7 @@ def _begins_with(texts: pa.Array, first: bytes) -> Any:
 
 
 def _by_value(texts: pa.Array, dtype: DType, type_: pa.DataType) -> pa.Array:
-    storage = {Kind.DATE: pa.int32(), Kind.TIMESTAMP: pa.int64()}.get(dtype.kind, type_)
+    storage = {Kind.DATE: pa.int32(), Kind.TIMESTAMP: pa.int64(), Kind.TIME: pa.int64()}.get(dtype.kind, type_)
     if dtype.kind is Kind.DECIMAL:
         return _scaled(each_value(texts, lambda t: value_of(t, dtype), pa.decimal128(38, 0)), type_)
     return each_value(texts, lambda t: value_of(t, dtype), storage).view(type_)
@@ -321,6 +326,12 @@ def _timestamps(texts: pa.Array) -> pa.Array:
     if bool((integers(pc.binary_length(texts), len(texts)) == 13).any()):  # hours alone
         raise pa.ArrowInvalid("no minutes")
     return made
+
+
+def _times(texts: pa.Array) -> pa.Array:
+    if not pc.all(pc.match_substring_regex(texts, _PLAIN_TIME)).as_py():
+        raise pa.ArrowInvalid("another form")
+    return texts.cast(pa.time64("us"))
 
 
 def _timestamps_of_parts(texts: pa.Array) -> pa.Array:

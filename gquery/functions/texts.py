@@ -17,6 +17,7 @@ from gquery.functions.calendar import (
     date_text,
     parse_date,
     parse_moment,
+    parse_time,
     parse_timestamp,
     timestamp_text,
 )
@@ -50,6 +51,8 @@ def value_of(text: str, dtype: DType) -> Any:
             return parse_timestamp(text)
         case Kind.TIMESTAMPTZ:
             return parse_moment(text)
+        case Kind.TIME:
+            return parse_time(text)
         case Kind.INTERVAL:
             return _interval(text)
         case Kind.REAL | Kind.DOUBLE:
@@ -81,6 +84,8 @@ def text_of(value: Any, dtype: DType) -> str:
             return date_text(int(value))
         case Kind.TIMESTAMP:
             return timestamp_text(int(value))
+        case Kind.TIME:
+            return timestamp_text(int(value)).partition(" ")[2]
         case Kind.INTERVAL:
             return interval_text(int(value))
         case _:

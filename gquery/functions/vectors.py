@@ -222,7 +222,7 @@ def integers(x: Vector, rows: int) -> Any:
     array = array_of(x, rows)
     if pa.types.is_date(array.type):
         array = array.view(pa.int32())
-    elif pa.types.is_timestamp(array.type):
+    elif pa.types.is_timestamp(array.type) or pa.types.is_time64(array.type):
         array = array.view(pa.int64())
     if not len(array):
         return np.zeros(0, np.int64)

@@ -41,6 +41,7 @@ from gquery.runtime.pattern import pattern
 _MICROS = pa.timestamp("us")
 _ZONE = pattern(r"((?:^|[^%])(?:%%)*)%Z")  # of a format
 _START = datetime(1970, 1, 1)
+_DAY = 86_400_000_000
 _LAST = (datetime(2037, 1, 1) - _START) // timedelta(microseconds=1)
 _OFFSET = (  # as `calendar.parse_moment` has it: behind the minutes
     r":[0-9]{1,2}(?:\.[0-9]*)?(?:Z| [uU][tT][cC]|(?P<sign>[+-])(?P<hour>[0-9]{2})(?::?(?P<minute>[0-9]{2})"
@@ -107,10 +108,7 @@ def _local(moments: pa.Array, zone: str) -> pa.Array:
     def known(moments: pa.Array) -> pa.Array:
         return pc.local_timestamp(moments.view(pa.int64()).view(pa.timestamp("us", zone))).cast(_MICROS)
 
-    def late(micros: int, of: tzinfo) -> int:
-        return _micros((_START.replace(tzinfo=UTC) + timedelta(microseconds=micros)).astimezone(of))
-
-    return _by_years(moments, zone, known, late)
+    return _by_years(moments, zone, known, _on_clock)
 
 
 def _moment(times: pa.Array, zone: str) -> pa.Array:
@@ -121,8 +119,9 @@ def _moment(times: pa.Array, zone: str) -> pa.Array:
         return pc.subtract(times.view(pa.int64()), ahead).view(_MICROS)
 
     def late(micros: int, of: tzinfo) -> int:
-        shown = (_START + timedelta(microseconds=micros)).replace(tzinfo=of)
-        return max(_micros(shown.replace(fold=n).astimezone(UTC)) for n in (0, 1))
+        before, after = (_on_clock(near, of) - near for near in (micros - _DAY, micros + _DAY))
+        moments = [micros - ahead for ahead in (before, after) if _on_clock(micros - ahead, of) == micros]
+        return max(moments, default=micros - before)
 
     return _by_years(times, zone, known, late)
 
@@ -150,8 +149,9 @@ def _each_late(times: pa.Array, of: tzinfo, late: Callable[[int, tzinfo], int]) 
         raise DataError("AT TIME ZONE of a time behind the year 9999") from None
 
 
-def _micros(shown: datetime) -> int:
-    """What a clock shows, as microseconds since 1970."""
+def _on_clock(moment: int, of: tzinfo) -> int:
+    """What a zone's clock shows at a moment, as microseconds since 1970."""
+    shown = (_START.replace(tzinfo=UTC) + timedelta(microseconds=moment)).astimezone(of)
     return (shown.replace(tzinfo=None) - _START) // timedelta(microseconds=1)
 
 

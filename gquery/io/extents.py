@@ -41,7 +41,7 @@ class Extent(NamedTuple):
         low, high = self.low, self.high
         if low is None or high is None:
             return domain.meets(None, None)
-        if dtype.kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ):  # a file's nanoseconds are rounded, whichever way
+        if dtype.kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.TIME):  # a file's nanoseconds are rounded, whichever way
             assert isinstance(low, int) and isinstance(high, int), (low, high)
             low, high = low - 1, high + 1
         elif isinstance(high, str) and len(high.encode()) >= _LONG_TEXT:
@@ -103,6 +103,8 @@ def physical(value: Any, dtype: DType) -> Value | None:
         case datetime.datetime() if dtype.kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
             start = datetime.datetime(1970, 1, 1, tzinfo=None if value.tzinfo is None else datetime.UTC)
             return (value - start) // datetime.timedelta(microseconds=1)
+        case datetime.time() if dtype.kind is Kind.TIME:
+            return ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + value.microsecond
         case datetime.date() if dtype.kind is Kind.DATE and not isinstance(value, datetime.datetime):
             return (value - datetime.date(1970, 1, 1)).days
         case _:

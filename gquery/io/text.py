@@ -111,8 +111,8 @@ class FileSource(WatchedFiles):
         for field in table.schema:
             if pa.types.is_binary(field.type):
                 raise FileError(f'Column "{field.name}" of the CSV file "{file.name}" is not valid UTF-8')
-        # times of day have no type here, and a column without any value is text
-        again = {f.name: pa.string() for f in table.schema if pa.types.is_time(f.type) or pa.types.is_null(f.type)}
+        # a column without any value is text
+        again = {f.name: pa.string() for f in table.schema if pa.types.is_null(f.type)}
         return self._parse_csv(file, dialect, names, types | again) if again else table
 
     def _parse_csv(self, file: File, dialect: Dialect, names: Sequence[str], types: Mapping[str, Any]) -> pa.Table:

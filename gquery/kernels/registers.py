@@ -70,14 +70,14 @@ def array_of_registers(results: Sequence[Any], dtype: DType) -> pa.Array:
     made = from_numpy(np.array(plain, width), ok)
     if dtype.kind is Kind.DATE:
         made = made.cast(pa.int32())
-    return made.view(type_) if dtype.is_temporal else made.cast(type_)
+    return made.view(type_) if dtype.is_temporal or dtype.kind is Kind.TIME else made.cast(type_)
 
 
 def registers_of(array: pa.Array, dtype: DType) -> list[Any]:
     """The values of an array as registers."""
     if dtype.kind is Kind.DATE:
         array = array.view(pa.int32())
-    elif dtype.kind is Kind.TIMESTAMP:
+    elif dtype.kind in (Kind.TIMESTAMP, Kind.TIME):
         array = array.view(pa.int64())
     elif dtype.is_decimal or dtype.kind is Kind.INTERVAL:
         whole = pa.decimal128(38, 0)

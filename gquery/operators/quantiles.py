@@ -116,7 +116,7 @@ def _between(a: Array, b: Array, weight: Array, stored: Stored, xp: ModuleType) 
             made = xp.where(weight > 0, a * (1.0 - weight) + b * weight, a)
         case Kind.REAL:
             made = xp.where(weight > 0, a + ((b - a) * weight).astype(np.float32), a)
-        case Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
+        case Kind.TIMESTAMP | Kind.TIMESTAMPTZ | Kind.TIME:
             moment = a.astype(np.float64) * (1.0 - weight) + b.astype(np.float64) * weight
             moment = xp.copysign(xp.floor((2 * xp.abs(moment) + 1) / 2), moment)
             made = xp.where(weight > 0, moment.astype(np.int64), a)

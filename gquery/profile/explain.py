@@ -316,7 +316,7 @@ def literal(value: object, dtype: DType) -> str:
             return f"INTERVAL '{' '.join(f'{n} {unit}' for n, unit in units if n) or '0 days'}'"
         case Kind.VARCHAR:
             return "'" + str(value).replace("'", "''") + "'"
-        case Kind.DATE | Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
+        case Kind.DATE | Kind.TIME | Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
             return f"{dtype} '{python_value(dtype, value)}'"
         case Kind.BOOLEAN:
             return "TRUE" if value else "FALSE"

@@ -28,7 +28,7 @@ _NUMPY = {
     Kind.BOOLEAN: "bool", Kind.TINYINT: "int8", Kind.SMALLINT: "int16", Kind.INTEGER: "int32", Kind.BIGINT: "int64",
     Kind.UTINYINT: "uint8", Kind.USMALLINT: "uint16", Kind.UINTEGER: "uint32", Kind.UBIGINT: "uint64",
     Kind.REAL: "float32", Kind.DOUBLE: "float64", Kind.DATE: "int32", Kind.TIMESTAMP: "int64", Kind.DECIMAL: "float64",
-    Kind.TIMESTAMPTZ: "int64", Kind.INTERVAL: "int64",
+    Kind.TIMESTAMPTZ: "int64", Kind.INTERVAL: "int64", Kind.TIME: "int64",
 }  # fmt: skip
 
 
@@ -58,8 +58,8 @@ class ResultColumn:
 
     @cached_property
     def values(self) -> Any:
-        """The values on their device, 0 under NULL: dates as days, timestamps as microseconds since 1970, intervals as
-        microseconds, decimals as floats. InterfaceError for text."""
+        """The values on their device, 0 under NULL: dates as days, timestamps as microseconds since 1970, times as
+        those since midnight, intervals as microseconds, decimals as floats. InterfaceError for text."""
         column, kind = self._column, self.dtype.kind
         if kind not in _NUMPY:
             raise InterfaceError(f'Column "{self.name}" of type {self.dtype} is no array of numbers; Arrow can hold it')
@@ -91,13 +91,13 @@ class ResultColumn:
             raise InterfaceError(f'Column "{self.name}": {error}; Arrow can hold it') from None
 
     def to_numpy(self) -> Any:
-        """A NumPy array, masked where there are NULLs; dates and timestamps as datetime64, intervals as timedelta64, text and
-        what is carried alone as Python objects."""
+        """A NumPy array, masked where there are NULLs; dates and timestamps as datetime64, intervals as timedelta64, text,
+        times and what is carried alone as Python objects."""
         if self.dtype.kind in (Kind.VARCHAR, Kind.NULL):
             from gquery.columns.arrow import export_column
 
             return export_column(self._column).to_numpy(zero_copy_only=False)
-        if self.dtype.is_opaque:
+        if self.dtype.is_opaque or self.dtype.kind is Kind.TIME:
             from gquery.columns.arrow import export_column
             from gquery.columns.python_values import python_values
 

@@ -18,7 +18,7 @@ Call = tuple[str, list[exp.Expr]]
 # functions that are written without parentheses, where no column has the name
 VALUES = frozenset((
     "current_catalog", "current_date", "current_role", "current_schema", "current_timestamp", "current_user",
-    "localtimestamp", "session_user", "user",
+    "localtime", "localtimestamp", "session_user", "user",
 ))  # fmt: skip
 GROUPINGS = ("grouping", "grouping_id")  # which tell of a group which of the keys it has
 

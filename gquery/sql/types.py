@@ -25,6 +25,7 @@ from gquery.expression.types import (
     NULL,
     REAL,
     SMALLINT,
+    TIME,
     TIMESTAMP,
     TIMESTAMPTZ,
     TINYINT,
@@ -47,7 +48,7 @@ Parameters = Sequence[Any] | Mapping[str, Any] | None
 _TYPES = {
     "BOOLEAN": BOOLEAN, "TINYINT": TINYINT, "SMALLINT": SMALLINT, "INT": INTEGER, "BIGINT": BIGINT,
     "UTINYINT": UTINYINT, "USMALLINT": USMALLINT, "UINT": UINTEGER, "UBIGINT": UBIGINT, "FLOAT": REAL,
-    "DOUBLE": DOUBLE, "DATE": DATE, "TIMESTAMP": TIMESTAMP, "TIMESTAMPNTZ": TIMESTAMP,
+    "DOUBLE": DOUBLE, "DATE": DATE, "TIME": TIME, "TIMESTAMP": TIMESTAMP, "TIMESTAMPNTZ": TIMESTAMP,
     "TIMESTAMPTZ": TIMESTAMPTZ, "DATETIME": TIMESTAMP,
     "TEXT": VARCHAR, "VARCHAR": VARCHAR,
     "CHAR": VARCHAR, "BPCHAR": VARCHAR, "NCHAR": VARCHAR, "NVARCHAR": VARCHAR, "NAME": VARCHAR, "INTERVAL": INTERVAL,
@@ -263,6 +264,9 @@ def python_literal(value: Any) -> Literal:
             start = datetime.datetime(1970, 1, 1, tzinfo=None if value.tzinfo is None else datetime.UTC)
             micros = (value - start) // datetime.timedelta(microseconds=1)
             return Literal(micros, TIMESTAMP if value.tzinfo is None else DType(Kind.TIMESTAMPTZ, zone=_zone(value)))
+        case datetime.time() if value.tzinfo is None:
+            micros = ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + value.microsecond
+            return Literal(micros, TIME)
         case datetime.date():
             return Literal(days_from_civil(value.year, value.month, value.day), DATE)
         case datetime.timedelta():

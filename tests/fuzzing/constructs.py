@@ -126,6 +126,7 @@ _EXPRESSIONS = {
     "TRY_CAST": r"TRY_CAST\(",
     "coalesce": r"coalesce\(",
     "a macro": r"either\(",
+    "a time of day": r" AS TIME\)",
     "nullif": r"nullif\(",
     "greatest, least": r"greatest\(|least\(",
     "LIKE": r" LIKE '",

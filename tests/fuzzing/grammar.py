@@ -546,6 +546,7 @@ class Grammar:
                     lambda: f"(~{signed()})",
                     lambda: f"{tape.one(('levenshtein', 'damerau_levenshtein'))}({sub(STR)}, {sub(STR)})",
                     lambda: f"extract({tape.one(('day', 'hour', 'second'))} FROM {sub(TIME)} - {sub(TIME)})",
+                    lambda: f"extract({tape.one(('hour', 'second'))} FROM CAST({sub(TIME)} AS TIME) + INTERVAL '9 hours')",
                     lambda: f"({self.column(INT, tuple(n for n in names if not n.made), ())} {tape.one('&|')} 3)",
                     lambda: f"((TRY_CAST({sub()} AS TINYINT)::BIGINT & 255) << {tape.count(0, 9)})",
                     lambda: f"(TRY_CAST({sub()} AS INTEGER) >> {tape.count(0, 33)})",

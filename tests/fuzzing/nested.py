@@ -144,7 +144,7 @@ class Nested(Items):
             lambda: f"len(map_entries({self.map(x)}))",
             lambda: f"map_values({self.map(x)})",
         ]
-        if self.a not in (DBL, TIME) and self.b != DBL:
+        if DBL not in (self.a, self.b):
             shapes.append(lambda: f"CAST({self.struct(x)} AS VARCHAR)")
         return tape.one(shapes)()
 

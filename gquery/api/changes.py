@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from gquery.api.inserted_rows import Inserts
-    from gquery.columns.table import Table, TableSource
+    from gquery.columns.table import ColumnData, Table, TableSource
     from gquery.io.column_cache import ColumnCache
     from gquery.io.made_table import MadeTable
     from gquery.sql.constraints import Constraints
@@ -101,20 +101,23 @@ class Changes(Plans):
             marked = self._stored(statement.name, rows)
             result = self._returned(statement.returning, marked, is_marked=True)
         if marked is not None and statement.goes:
-            from gquery.sql.bind_returning import left
-
-            rows = self.run_plan(self._plan(left(marked)))
+            rows = self._left(marked)
         elif statement.is_marked:
-            from gquery.columns.arrow import export_column
-            from gquery.columns.table import Table
-            from gquery.expression.types import Schema
-
             if marked is None:
-                marks = export_column(rows.columns[-1])
-                result = sum(part.true_count for part in getattr(marks, "chunks", [marks]))
-            rows = Table(Schema(rows.schema.fields[:-1]), rows.columns[:-1], rows.rows)
+                result = _count_true(rows.columns[-2 if statement.is_thinned else -1])
+            if statement.is_thinned and _count_true(rows.columns[-1]):
+                rows = self._left(self._stored(statement.name, rows))
+            elif statement.is_thinned:
+                rows = _without_last(rows)
+            rows = _without_last(rows)
         self._exchanged(statement, self._stored(statement.name, rows))
         return result
+
+    def _left(self, marked: TableSource) -> Table:
+        """The rows of which the last column is not true, without it."""
+        from gquery.sql.bind_returning import left
+
+        return self.run_plan(self._plan(left(marked)))
 
     def _exchanged(self, statement: ChangeTable, rows: TableSource) -> int:
         """Puts rows in place of a table's, if they are what it asks of its rows. Those that DELETE leaves have been there."""
@@ -261,3 +264,17 @@ class Changes(Plans):
                 count_column(device, column, label)
         else:
             device.count(made, made.nbytes, label)
+
+
+def _count_true(column: ColumnData) -> int:
+    from gquery.columns.arrow import export_column
+
+    marks = export_column(column)
+    return sum(part.true_count for part in getattr(marks, "chunks", [marks]))
+
+
+def _without_last(rows: Table) -> Table:
+    from gquery.columns.table import Table
+    from gquery.expression.types import Schema
+
+    return Table(Schema(rows.schema.fields[:-1]), rows.columns[:-1], rows.rows)

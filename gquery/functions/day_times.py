@@ -55,16 +55,31 @@ def _is_time(x: Expr) -> bool:
     return x.dtype.kind is Kind.TIME
 
 
-def of_date(day: Expr, time: Expr) -> Expr:
-    """The timestamp of a time on a day."""
-    micros = make("add", tuple(call("epoch_us", x) for x in (cast(day, TIMESTAMP), _stamp(time))), BIGINT)
-    return call("make_timestamp", micros)
-
-
-def moved(time: Expr, interval: Expr, sign: int) -> Expr:
+def _moved(time: Expr, interval: Expr, sign: int) -> Expr:
     """A time plus the hours and less of an interval, or minus them; its days and months change nothing."""
     micros = cast(intervals.parts(interval)[2], BIGINT)
     return make("_later_in_the_day", (time, micros if sign > 0 else make("negate", (micros,), BIGINT)), TIME)
+
+
+@resolver("add", "$(DATE, TIME) -> TIMESTAMP", "$(TIME, INTERVAL) -> TIME",
+          example=("DATE '2024-01-31' + make_time(10, 0, 0)", "2024-01-31 10:00:00"))  # fmt: skip
+def _add(a: Expr, b: Expr) -> Expr | None:
+    """A time on a day, or a time so much later on a clock of 24 hours."""
+    other, time = (b, a) if _is_time(a) else (a, b)
+    if not _is_time(time):
+        return None
+    if other.dtype.kind is Kind.INTERVAL:
+        return _moved(time, other, 1)
+    if other.dtype.kind is not Kind.DATE:
+        return None
+    micros = make("add", tuple(call("epoch_us", x) for x in (cast(other, TIMESTAMP), _stamp(time))), BIGINT)
+    return call("make_timestamp", micros)
+
+
+@resolver("subtract", "$(TIME, INTERVAL) -> TIME")
+def _subtract(a: Expr, b: Expr) -> Expr | None:
+    """A time so much earlier on a clock of 24 hours."""
+    return _moved(a, b, -1) if _is_time(a) and b.dtype.kind is Kind.INTERVAL else None
 
 
 def _declare_part(name: str) -> None:

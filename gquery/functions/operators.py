@@ -187,8 +187,6 @@ def _add(a: Expr, b: Expr) -> Expr | None:
         a, b = b, a
     if a.dtype.kind is b.dtype.kind is Kind.INTERVAL:
         return intervals.added(a, b)
-    if Kind.TIME in (a.dtype.kind, b.dtype.kind):
-        return _with_time(*((b, a) if a.dtype.kind is Kind.TIME else (a, b)), 1)
     if intervals.is_time(a) and b.dtype.kind is Kind.INTERVAL:
         return intervals.plus(a, b, 1)
     if a.dtype.kind is Kind.DATE and _is_small_integer(b):
@@ -196,22 +194,11 @@ def _add(a: Expr, b: Expr) -> Expr | None:
     return _arithmetic("add", a, b)
 
 
-def _with_time(x: Expr, time: Expr, sign: int) -> Expr | None:
-    """A time of day on a date, or an interval later or earlier."""
-    from gquery.functions import day_times
-
-    if x.dtype.kind is Kind.INTERVAL:
-        return day_times.moved(time, x, sign)
-    return day_times.of_date(x, time) if x.dtype.kind is Kind.DATE and sign > 0 else None
-
-
 @resolver("subtract", "$(numeric, numeric)", "$(DATE, INTEGER) -> DATE", "$(DATE, DATE) -> BIGINT",
           "$(DATE or TIMESTAMP, INTERVAL) -> TIMESTAMP")  # fmt: skip
 def _subtract(a: Expr, b: Expr) -> Expr | None:
     if a.dtype.kind is b.dtype.kind is Kind.INTERVAL:
         return intervals.added(a, intervals.minus(b))
-    if a.dtype.kind is Kind.TIME:
-        return _with_time(b, a, -1)
     if intervals.is_time(a) and b.dtype.kind is Kind.INTERVAL:
         return intervals.plus(a, b, -1)
     if a.dtype.kind is Kind.DATE and _is_small_integer(b):

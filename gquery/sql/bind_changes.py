@@ -29,7 +29,7 @@ from gquery.sql.inserted_values import constant_rows, parameters_of
 from gquery.sql.parse import located
 from gquery.sql.statement import AppendRows, ChangeTable, Conflict, CreateTable, Returning, Statement
 
-CHANGES = frozenset(("alter", "copy_from", "define", "insert", "update", "delete"))  # kinds of forms
+CHANGES = frozenset(("alter", "copy_from", "define", "insert", "update", "delete", "merge"))  # kinds of forms
 _CHANGED = marked("changed")
 
 
@@ -52,6 +52,10 @@ def changed(form: Form, tree: exp.Expr, binder: QueryScopes) -> Statement:
     table = binder.catalog.table(form.name)
     own = binder.catalog.constraints(form.name)
     _check_ctes(form, tree)
+    if form.kind == "merge":
+        from gquery.sql.bind_merge import merged
+
+        return merged(form, tree, binder, table, own)
     if form.kind == "update":
         returning = _returning(form, form.text, binder, table)
         new = _updated(form, tree, binder, table)

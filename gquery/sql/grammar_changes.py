@@ -10,12 +10,13 @@ from collections.abc import Sequence
 
 from gquery.errors import CatalogError, ParseError, point_at
 from gquery.runtime.records import replace
-from gquery.sql.grammar_constraints import OF_TABLE, ConstraintReader, Said
+from gquery.sql.grammar_constraints import OF_TABLE, Said
+from gquery.sql.grammar_merge import MergeReader
 from gquery.sql.grammar_tokens import Form, marked
 from gquery.sql.lexer import QUOTED, SYMBOL, WORD
 
 DEFAULT = "default"  # marks the word where it is a value
-CHANGES = frozenset(("insert", "update", "delete", "truncate"))
+CHANGES = frozenset(("insert", "update", "delete", "truncate", "merge"))
 
 
 def is_main(schema: Sequence[str]) -> bool:
@@ -23,7 +24,7 @@ def is_main(schema: Sequence[str]) -> bool:
     return list(schema) in ([], ["main"], ["memory"], ["memory", "main"])
 
 
-class ChangeReader(ConstraintReader):
+class ChangeReader(MergeReader):
     """Reads such statements; `query` is for who reads queries."""
 
     def change(self, start: int | None = None) -> None:
@@ -35,6 +36,9 @@ class ChangeReader(ConstraintReader):
                 self._update()
             case "delete":
                 self._delete()
+            case "merge":
+                self._merge()
+                return
             case _:
                 self._truncate()
                 return
@@ -203,6 +207,16 @@ class ChangeReader(ConstraintReader):
         if self.take("where"):
             self.expression()
         self.reading.form = Form("update", name, alias, tuple(names), (("others", others), ("marked", is_marked)))
+
+    def _merge(self) -> None:
+        self.say("select", marked("merge"))
+        self._blank("into")
+        name = alias = self._blank_table()
+        if self.word == "as" or (self.is_column_name() and self.word != "using"):
+            if self.word == "as":
+                self.blank()
+            alias = self._column_name(is_read=False)
+        self.merged(name, alias)
 
     def _others(self) -> None:
         """The tables that a table is changed by, behind it and a comma."""

@@ -15,18 +15,17 @@ from collections.abc import Iterator, Mapping
 from sqlglot import exp
 
 from gquery.errors import BindError, NotSupportedError
-from gquery.runtime.records import replace
 from gquery.sql.catalog import Catalog
 from gquery.sql.check import check
 from gquery.sql.grammar_tokens import Form
 from gquery.sql.macro import ARGUMENT, CALL, Macro
 from gquery.sql.names import MACRO, column_name
 from gquery.sql.parse import Parsed, located, nodes_of, parse_one
+from gquery.sql.pieces import parsed_piece
 from gquery.sql.statement import CreateMacro
 
 _AROUND = (exp.Window, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
 _CLOSED = (exp.Query, exp.Lambda, exp.Comprehension)  # where names can mean others than outside
-_WORD = len("SELECT ")
 _calls = itertools.count(1)
 
 
@@ -51,10 +50,7 @@ def _body(name: str, said: _Said, sql: str, catalog: Catalog) -> Macro:
     parameters, is_table, start, end = said
     names = tuple(n for n, _ in parameters)
     defaults = {n.lower(): _default(n, text) for n, text in parameters if text is not None}
-    before = "".join(c if c == "\n" else " " for c in sql[:start])
-    before = before if is_table else f"{before[:-_WORD]}SELECT "
-    parsed = replace(parse_one(before + sql[start:end]), sql=sql)
-    check(parsed)
+    parsed = parsed_piece(sql, start, end, "" if is_table else "SELECT ")
     for node in parsed.nodes:
         if isinstance(node, exp.Placeholder | exp.Parameter):
             raise located(BindError("a macro has no parameters but its own"), sql, node)

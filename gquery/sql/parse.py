@@ -154,7 +154,8 @@ def _trees(
     for start, end in (blank for r in read for blank in r.blanks):
         seen = seen[:start] + " " * (end - start) + seen[end:]
     for n, kind in enumerate(tokens.kinds if "$" in text else ()):
-        if kind == PARAMETER:  # sqlglot would read ``$1+$`` as the beginning of a text, and ``1.`` of ``$1.a`` as a number
+        if kind == PARAMETER and seen[tokens.starts[n]] != " ":
+            # sqlglot would read ``$1+$`` as the beginning of a text, and ``1.`` of ``$1.a`` as a number
             start, behind = tokens.starts[n], tokens.ends[n] + 1
             seen = f"{seen[:start]}?{' ' * (behind - start - 1)}{seen[behind:]}"
     names: dict[int, tuple[int, str]] = {}

@@ -13,7 +13,6 @@ from gquery.sql.parse import position
 
 _NODES: dict[type[exp.Expr], str] = {
     exp.Unnest: "UNNEST",
-    exp.Merge: "MERGE",
     exp.Pragma: "PRAGMA",
     exp.Attach: "ATTACH",
     exp.Use: "USE",

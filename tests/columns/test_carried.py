@@ -377,7 +377,7 @@ def test_parameters_are_exact_or_refused() -> None:
             (pd.Timedelta(1, "ns"), "has nanoseconds"),
             (np.longdouble(1), "no SQL type"),
             (np.array([[5]]), "no SQL type"),
-            (dt.time(1), "no SQL type"),
+            (dt.time(1, tzinfo=dt.UTC), "no SQL type"),
         ):
             with pytest.raises(gquery.InterfaceError, match=text):
                 value(given)

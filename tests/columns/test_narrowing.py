@@ -86,7 +86,8 @@ def test_which_types_have_words() -> None:
     assert {words_of(t): t for t in TYPES.values()} == TYPES
     assert words_of(pa.date32()) == "i32"
     assert words_of(pa.timestamp("us", "UTC")) == "i64"
-    others = (pa.int8(), pa.uint32(), pa.float64(), pa.date64(), pa.timestamp("s"), pa.time64("us"), pa.bool_())
+    assert words_of(pa.time64("us")) == "i64"
+    others = (pa.int8(), pa.uint32(), pa.float64(), pa.date64(), pa.timestamp("s"), pa.time64("ns"), pa.bool_())
     for other in (*others, pa.decimal64(9, 1), pa.decimal256(40, 1)):
         assert words_of(other) is None
 

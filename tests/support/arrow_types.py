@@ -31,6 +31,8 @@ def known() -> Iterator[tuple[str, pa.Array]]:
         yield f"zone_{unit}", pa.array(MOMENTS, pa.timestamp(unit, "Europe/Berlin"))
     for unit in ("s", "ms", "us", "ns"):
         yield f"duration_{unit}", pa.array([dt.timedelta(1, 5), None, dt.timedelta(-1)], pa.duration(unit))
+    for t in (pa.time32("s"), pa.time32("ms"), pa.time64("us"), pa.time64("ns")):
+        yield str(t), pa.array([dt.time(1, 2, 3), None, dt.time(0)], t)
     yield "span", pa.array([pa.MonthDayNano([1, 2, 3000]), None, pa.MonthDayNano([0, -1, -7000])])
     for t in (pa.string(), pa.large_string(), pa.string_view()):
         yield str(t), pa.array(["a" * 20, None, ""], t)
@@ -45,8 +47,6 @@ def known() -> Iterator[tuple[str, pa.Array]]:
 def carried() -> Iterator[tuple[str, str, pa.Array]]:
     """Types that gquery carries alone, with DuckDB's name of each."""
     i = pa.int32()
-    for t in (pa.time32("s"), pa.time32("ms"), pa.time64("us"), pa.time64("ns")):
-        yield str(t), "TIME" if t.unit != "ns" else "TIME_NS", pa.array([dt.time(1, 2, 3), None, dt.time(0)], t)
     for t in (pa.binary(), pa.large_binary(), pa.binary_view()):
         yield str(t), "BLOB", pa.array([b"a\xff" * 20, None, b""], t)
     yield "fixed", "BLOB", pa.array([b"abc", None, b"\0\0\0"], pa.binary(3))

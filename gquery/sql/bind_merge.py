@@ -1,0 +1,247 @@
+"""MERGE INTO: the query of all rows that a table is to have, as UPDATE's, with a mark of those that are changed, and one of those
+that go.
+
+Each row of the table meets rows of the source, and what the first clause says whose condition a pair of them fulfils is done
+with it. Of several pairs one is taken, as UPDATE with FROM does. Rows of the source that no row of the table meets
+are put behind. The source is a materialized CTE, so that both parts read the same rows.
+
+    SELECT changed, FALSE/TRUE FROM table LEFT JOIN LATERAL (source's row and what it does, LIMIT 1)
+    UNION ALL SELECT inserted, TRUE, FALSE FROM source WHERE NOT EXISTS (...)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import cast
+
+from sqlglot import exp
+
+from gquery.columns.table import TableSource
+from gquery.errors import BindError, NotSupportedError, did_you_mean, point_at
+from gquery.runtime.records import dataclass
+from gquery.sql.bind_constraints import default_tree
+from gquery.sql.bind_forms import result_of
+from gquery.sql.bind_query import QueryScopes
+from gquery.sql.constraints import Constraints
+from gquery.sql.ctes import Ctes
+from gquery.sql.grammar_merge import Place, When
+from gquery.sql.grammar_tokens import Form, marked
+from gquery.sql.lexer import PARAMETER
+from gquery.sql.macros import expand
+from gquery.sql.pieces import parsed_piece
+from gquery.sql.statement import ChangeTable
+
+_SOURCE, _FOUND, _ACTION, _CHANGED, _GONE = (marked(n) for n in ("source", "found", "action", "changed", "gone"))
+Values = dict[int, exp.Expr]
+"""New values of a row, by the places of their columns."""
+
+
+@dataclass(frozen=True)
+class _Clause:
+    number: int  # 0 of one that does nothing
+    condition: exp.Expr | None
+    values: Values
+    goes: bool
+
+
+def merged(form: Form, tree: exp.Expr, binder: QueryScopes, table: TableSource, own: Constraints) -> ChangeTable:
+    """What a MERGE makes of a table."""
+    made = _Merge(form, tree, binder, table, own)
+    names = tuple(table.schema.names)
+    return ChangeTable(form.name, table, made.query(), own, True, changed=names, is_thinned=True)
+
+
+class _Merge:
+    def __init__(self, form: Form, tree: exp.Expr, binder: QueryScopes, table: TableSource, own: Constraints) -> None:
+        self.form, self.binder, self.own = form, binder, own
+        self.fields = table.schema.fields
+        self.options = dict(form.options)
+        source = self._piece(cast(Place, self.options["source"]), "SELECT * FROM ").args["from_"].this
+        self.alias, self.other = form.text, source.alias_or_name or _SOURCE
+        if self.alias.lower() == self.other.lower():
+            raise BindError(f"table {self.alias!r} is there twice; give one an alias")
+        rows = exp.CTE(this=exp.select("*").from_(source), alias=exp.TableAlias(this=_name(_SOURCE)), materialized=True)
+        given = tree.args.get("with_")
+        self.ctes = exp.With(expressions=[*(given.expressions if given is not None else ()), rows])
+        self.ctes.set("recursive", given.args.get("recursive") if given is not None else None)
+        self.source_names = binder.query(self._with(exp.select("*").from_(_table(_SOURCE))), None, Ctes()).names
+        said = cast(tuple[When, ...], self.options["clauses"])
+        self.clauses: dict[str, list[_Clause]] = {"matched": [], "target": [], "source": []}
+        for n, c in enumerate(said, 1):
+            self.clauses[c.of].append(self._clause(n, c))
+
+    def query(self) -> exp.Expr:
+        """The rows, and their two marks."""
+        self._check_names()
+        changed = self._changed(self._met())
+        if self.clauses["target"]:
+            changed = exp.Union(this=changed, expression=self._inserted(), distinct=False)
+        return result_of(self.binder, self._with(changed))
+
+    # ---- pieces of the text ------------------------------------------------------------------------------------------
+
+    def _piece(self, place: Place, head: str = "SELECT ") -> exp.Expr:
+        parsed = parsed_piece(self.binder.sql, *place, head)
+        assert parsed.tokens is not None
+        for kind, word, start in zip(parsed.tokens.kinds, parsed.tokens.words, parsed.tokens.starts, strict=True):
+            if (
+                kind == PARAMETER and word == "?"
+            ):  # its number is that of its place in the statement, which a piece does not know
+                at = point_at(self.binder.sql, start)
+                raise NotSupportedError(f"not supported: ? in MERGE; write $1, $2 or $name\n{at}")
+        expand(parsed, self.binder.catalog)
+        return parsed.tree
+
+    def _expression(self, place: Place) -> exp.Expr:
+        (found,) = self._piece(place).expressions
+        return exp.Paren(this=found.unalias())
+
+    def _on(self) -> exp.Expr:
+        if "on" in self.options:
+            return self._expression(cast(Place, self.options["on"]))
+        names = cast(tuple[str, ...], self.options["using"])
+        return exp.and_(*(exp.EQ(this=_column(n, self.alias), expression=_column(n, self.other)) for n in names))
+
+    def _clause(self, number: int, said: When) -> _Clause:
+        condition = (
+            None if said.condition is None else exp.Is(this=self._expression(said.condition), expression=exp.true())
+        )
+        return _Clause(
+            number if said.action != "nothing" else 0, condition, self._values(said), said.action == "delete"
+        )
+
+    def _values(self, said: When) -> Values:
+        """What a clause puts into columns: for INSERT into all of them."""
+        if said.action not in ("update", "insert"):
+            return {}
+        names = [f.name for f in self.fields]
+        if said.by in ("position", "name"):
+            given: list[exp.Expr | None] = [_column(n, self.other) for n in self.source_names]
+            names = list(self.source_names) if said.by == "name" else names
+        else:
+            given = [None if v is None else self._expression(v) for v in said.values]
+            names = list(said.names) if said.by == "values" else names
+        if len(names) != len(given):
+            raise BindError(f"MERGE: {said.action.upper()} of {len(names)} columns has {len(given)} values")
+        places = {f.name.lower(): n for n, f in enumerate(self.fields)}
+        values: Values = {}
+        for name, value in zip(names, given, strict=True):
+            place = places.get(name.lower())
+            if place is None:
+                hint = did_you_mean(name, tuple(f.name for f in self.fields))
+                raise BindError(f"MERGE: table {self.form.name!r} has no column {name!r}.{hint}")
+            if place in values:
+                raise BindError(f"MERGE names column {name!r} twice")
+            values[place] = self._typed(place, value)
+        if said.action == "insert":
+            values = {n: values.get(n) or self._typed(n, None) for n in range(len(self.fields))}
+        return values
+
+    def _typed(self, place: int, value: exp.Expr | None) -> exp.Expr:
+        """A value as the column has it, None for its default."""
+        field = self.fields[place]
+        value = default_tree(self.own, field.name) if value is None else value
+        return exp.Cast(this=value, to=exp.DataType.build(str(field.dtype), dialect="duckdb"))
+
+    # ---- queries -----------------------------------------------------------------------------------------------------
+
+    def _with(self, query: exp.Expr) -> exp.Expr:
+        query.set("with_", self.ctes.copy())
+        return query
+
+    def _target(self) -> exp.Expr:
+        return exp.alias_(_table(self.form.name), self.alias, quoted=True, table=True)
+
+    def _rows(self) -> exp.Expr:
+        return exp.alias_(_table(_SOURCE), self.other, quoted=True, table=True)
+
+    def _check_names(self) -> None:
+        """Names in clauses of pairs are those of a join, where one that both tables have is ambiguous."""
+        used = [e for c in self.clauses["matched"] for e in (c.condition, *c.values.values()) if e is not None]
+        outputs = [e.copy() for e in used] or [exp.Literal.number(1)]
+        query = exp.Select(expressions=outputs).from_(self._target()).join(self._rows(), on=self._on())
+        self.binder.query(self._with(query), None, Ctes())
+
+    def _met(self) -> exp.Select:
+        """All rows of the table, each with what one row of the source that it meets does with it: the number of the clause, and
+        the new values. Without a number no row of the source meets it."""
+        clauses = self.clauses["matched"]
+        action = _chosen(clauses, _number_of, exp.Literal.number(0))
+        outputs: list[exp.Expr] = [exp.alias_(action, _ACTION, quoted=True)]
+        for n in sorted({n for c in clauses for n in c.values}):
+            own = _column(self.fields[n].name, self.alias)
+            new = _chosen(clauses, partial(_value_of, n, own), own)
+            outputs.append(exp.alias_(new, f"{_FOUND}{n}", quoted=True))
+        acts = exp.GT(this=action.copy(), expression=exp.Literal.number(0))
+        one = exp.Select(expressions=outputs).from_(self._rows()).where(self._on())
+        one = one.order_by(exp.Ordered(this=acts, desc=True)) if self.clauses["source"] else one.where(acts)
+        found = exp.Lateral(this=exp.Subquery(this=one.limit(1)), alias=exp.TableAlias(this=_name(_FOUND)))
+        rows = exp.Select(expressions=[exp.Star()]).from_(self._target())
+        rows.set("joins", [exp.Join(this=found, side="LEFT", on=exp.true())])
+        return rows
+
+    def _changed(self, met: exp.Select) -> exp.Select:
+        """The rows of the table with their new values, and their marks."""
+        matched, alone = self.clauses["matched"], self.clauses["source"]
+        acts = exp.GT(this=_column(_ACTION), expression=exp.Literal.number(0))
+        is_alone = exp.Is(this=_column(_ACTION), expression=exp.Null())
+        number = _chosen(alone, _number_of, exp.Literal.number(0))
+        number = exp.Case(ifs=[exp.If(this=is_alone.copy(), true=number)], default=_column(_ACTION))
+        outputs: list[exp.Expr] = []
+        for n, f in enumerate(self.fields):
+            own = _column(f.name, self.alias)
+            ifs = []
+            if any(n in c.values for c in matched):
+                ifs.append(exp.If(this=acts.copy(), true=_column(f"{_FOUND}{n}")))
+            if any(n in c.values for c in alone):
+                new = _chosen(alone, partial(_value_of, n, own), own)
+                ifs.append(exp.If(this=is_alone.copy(), true=new))
+            value = exp.Case(ifs=ifs, default=own) if ifs else own
+            outputs.append(exp.alias_(value, f.name, quoted=True))
+        gone = [exp.Literal.number(c.number) for c in (*matched, *alone) if c.goes]
+        goes: exp.Expr = exp.In(this=number.copy(), expressions=gone) if gone else exp.false()
+        marks = (_CHANGED, exp.GT(this=number, expression=exp.Literal.number(0))), (_GONE, goes)
+        outputs += [exp.alias_(e, name, quoted=True) for name, e in marks]
+        return exp.Select(expressions=outputs).from_(met.subquery(_name(self.alias), copy=False))
+
+    def _inserted(self) -> exp.Select:
+        """The new rows, and their marks."""
+        clauses = self.clauses["target"]
+        outputs: list[exp.Expr] = []
+        for n, f in enumerate(self.fields):
+            value = _chosen([c for c in clauses if c.number], partial(_value_of, n, exp.Null()), None)
+            outputs.append(exp.alias_(value, f.name, quoted=True))
+        outputs += [exp.alias_(exp.true(), _CHANGED, quoted=True), exp.alias_(exp.false(), _GONE, quoted=True)]
+        known = exp.Select(expressions=[exp.Literal.number(1)]).from_(self._target()).where(self._on())
+        number = _chosen(clauses, _number_of, exp.Literal.number(0))
+        rows = exp.Select(expressions=outputs).from_(self._rows()).where(exp.Not(this=exp.Exists(this=known)))
+        return rows.where(exp.GT(this=number, expression=exp.Literal.number(0)))
+
+
+def _number_of(clause: _Clause) -> exp.Expr:
+    return exp.Literal.number(clause.number)
+
+
+def _value_of(place: int, own: exp.Expr, clause: _Clause) -> exp.Expr:
+    """What a clause puts into a column; the column's own value where it says nothing of it."""
+    return clause.values.get(place, own)
+
+
+def _chosen(clauses: Sequence[_Clause], value: Callable[[_Clause], exp.Expr], default: exp.Expr | None) -> exp.Expr:
+    """A value of the first clause whose condition is true."""
+    ifs = [exp.If(this=(c.condition or exp.true()).copy(), true=value(c).copy()) for c in clauses]
+    otherwise = exp.Null() if default is None else default.copy()
+    return exp.Case(ifs=ifs, default=otherwise) if ifs else otherwise
+
+
+def _column(name: str, table: str = "") -> exp.Expr:
+    return exp.column(_name(name), table=_name(table) if table else None)
+
+
+def _table(name: str) -> exp.Table:
+    return exp.Table(this=_name(name))
+
+
+def _name(name: str) -> exp.Identifier:
+    return exp.to_identifier(name, quoted=True)

@@ -19,6 +19,7 @@ from sqlglot import exp
 
 from gquery.columns.table import TableSource
 from gquery.errors import BindError, NotSupportedError, did_you_mean, point_at
+from gquery.planner.logical.nodes import Query
 from gquery.runtime.records import dataclass
 from gquery.sql.bind_constraints import default_tree
 from gquery.sql.bind_forms import result_of
@@ -71,10 +72,10 @@ class _Merge:
         for n, c in enumerate(said, 1):
             self.clauses[c.of].append(self._clause(n, c))
 
-    def query(self) -> exp.Expr:
+    def query(self) -> Query:
         """The rows, and their two marks."""
         self._check_names()
-        changed = self._changed(self._met())
+        changed: exp.Expr = self._changed(self._met())
         if self.clauses["target"]:
             changed = exp.Union(this=changed, expression=self._inserted(), distinct=False)
         return result_of(self.binder, self._with(changed))

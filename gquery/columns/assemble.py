@@ -177,17 +177,17 @@ class Fixed:
 
     @property
     def takes_words(self) -> bool:
-        """Whether there are enough integers for compiled loops, and the loop from words is there."""
+        """Whether there are enough numbers for compiled loops, and the loop from words is there; floats have a room, and none."""
+        if self._type in (pa.float32(), pa.float64()):
+            return self.is_long
         is_plain = self._zones is not None and words_of(self._type) is not None
         return is_plain and self.is_long and word_loop(self._values.itemsize) is not None
 
     def room(self, group: int, at: int, is_nullable: bool) -> Room | None:
-        """In the array itself, where rows of integers go."""
-        if self._zones is None:
-            return None
-        start, block = self._starts[group] + at, self._zones.block
-        rows = slice(start, self._starts[group + 1])
-        return room_for(self._values[rows], block, start % block, self._flags()[rows] if is_nullable else None)
+        """In the array itself."""
+        rows = slice(self._starts[group] + at, self._starts[group + 1])
+        block = len(self._values) if self._zones is None else self._zones.block
+        return room_for(self._values[rows], block, rows.start % block, self._flags()[rows] if is_nullable else None)
 
     def add(self, group: int, pieces: Iterable[Piece]) -> int:
         """Copies the pieces of a group into their rows of the column's array; how many rows they have. MisfitError where
@@ -246,6 +246,8 @@ class Fixed:
         """Values that are written; their bounds, among which is 0 where some are NULL."""
         if piece.nulls:
             self._count_nulls(piece.nulls)
+        if self._zones is None:
+            return []
         if piece.nulls == piece.rows:
             return [Bounds(0, 0)]
         bounds = self._checked(at, piece.room.low, piece.room.high)

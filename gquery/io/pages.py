@@ -34,14 +34,15 @@ SLACK = 64
 CAN_READ = hasattr(os, "pread")
 """Whether the C library has what kernels read files by."""
 
-_WIDTHS = {"INT32": 4, "INT64": 8, "BYTE_ARRAY": 0}
+_WIDTHS = {"INT32": 4, "INT64": 8, "FLOAT": 4, "DOUBLE": 8, "BYTE_ARRAY": 0}
+_BYTES = "FIXED_LEN_BYTE_ARRAY"  # decimals, the highest byte first
 _CODECS = {"UNCOMPRESSED": 0, "SNAPPY": 1}
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How a column of a file is laid out: its physical type, the bytes of a value (0: text), whether its pages have levels, and
-    whether its texts are wanted as codes."""
+    """How a column of a file is laid out: its physical type, the bytes of a value (0: text; below 0: the highest comes first),
+    whether its pages have levels, and whether its texts are wanted as codes."""
 
     type: str
     width: int
@@ -70,6 +71,8 @@ class Chunk:
 def layout_of(column: Any, is_text: bool, as_codes: bool) -> Layout | None:
     """That of a column, of which a footer's schema tells; None where kernels would not read it."""
     width = _WIDTHS.get(column.physical_type)
+    if column.physical_type == _BYTES and 0 < column.length <= 8:
+        width = -column.length
     if width is None or (width == 0) is not is_text or column.max_repetition_level or column.max_definition_level > 1:
         return None
     return Layout(column.physical_type, width, column.max_definition_level == 1, as_codes)
@@ -233,10 +236,10 @@ class ChunkReader:
     def _take_dictionary(self, size: int) -> bool:
         """Make words of a dictionary's page, which is unpacked and larger than there is room for; whether it is one."""
         entries, raw, width = int(self._buffers.state[ENTRIES]), self._buffers.scratch, self._layout.width
-        if not 0 < entries <= size or size < entries * (width or 4):
+        if not 0 < entries <= size or size < entries * (abs(width) or 4):
             return False
         if width:
-            self._own = raw[: entries * width].view(f"i{width}").astype(np.int64)
+            self._own = _words(raw[: entries * abs(width)], width)
             return True
         offsets, characters = np.zeros(entries + 1, np.int32), made_bytes(size)
         if not self._kernels.texts(raw, size, offsets, characters):
@@ -257,3 +260,13 @@ class ChunkReader:
         made = pa.Array.from_buffers(pa.string(), len(offsets) - 1, buffers)
         check_decoded(made, self._name)
         return made
+
+
+def _words(raw: Array, width: int) -> Array:
+    """Integers of ``width`` bytes, the highest first where it is below 0, as words."""
+    if width > 0:
+        return raw.view(f"i{width}").astype(np.int64)
+    padded = np.zeros((len(raw) // -width, 8), np.uint8)
+    padded[:, :-width] = raw.reshape(-1, -width)
+    words: Array = padded.view(">i8")[:, 0].astype(np.int64) >> (64 + 8 * width)
+    return words

@@ -278,14 +278,16 @@ class ParquetReader:
         return self._layouts[key]
 
     def _chunks(self, decoding: _Decoding, layout: Layout) -> list[Chunk | None]:
-        """The chunks of a run, None for those that kernels would not read. Rows that are picked go as words, none NULL."""
+        """The chunks of a run, None for those that kernels would not read. Rows that are picked go as words, which NULLs and
+        floats are not."""
         wanted, run, assembly = decoding.wanted, decoding.run, decoding.assembly
         groups, extents = self._files.row_groups, self._files.extents(wanted.number, run)
         size, leaf = self._files.files[run[0].file].size, wanted.leaves[0]
         is_picked = not layout.are_texts and (self._selection is not None or isinstance(assembly, Selecting))
+        is_exact = wanted.field.dtype.is_exact or wanted.field.dtype.is_string
         return [
             None
-            if extent.nulls and is_picked
+            if is_picked and (extent.nulls or not is_exact)
             else chunk_of_pages(groups[p.position].column(leaf), layout, p.rows, extent.nulls, size)
             for p, extent in zip(run, extents, strict=True)
         ]

@@ -19,6 +19,7 @@ from gquery.kernels.primitives.python.integers import (
     max_i64,
     min_i64,
     mul_i64,
+    neg_i64,
     or_i64,
     shl_i64,
     shr_i64,
@@ -36,6 +37,7 @@ from gquery.kernels.primitives.python.memory import (
 from gquery.kernels.primitives.python.values import Pointer
 
 _EVERY_BYTE, _DIAGONAL, _ALL_BUT_HIGHEST = 0x0101010101010101, -0x7FBFDFEFF7FBFDFF, 0x7F7F7F7F7F7F7F7F
+_EVEN_BYTES, _EVEN_PAIRS = 0x00FF00FF00FF00FF, 0x0000FFFF0000FFFF
 VALUE, DICTIONARY, ENTRIES = 0, 48, 49
 """Words of the state: what `varint_word` has read; where the words of a dictionary lie, and how many there are."""
 
@@ -232,10 +234,18 @@ def coded_words(at: int, end: int, width: int, count: int, words: int, state: Po
 
 
 def plain_words(at: int, end: int, width: int, count: int, words: int) -> bool:
-    """Write so many integers of ``width`` bytes, 4 or 8, to an address; whether all are there."""
-    k = i64(0)
-    if eq_i64(width, 0) or gt_i64(mul_i64(count, width), sub_i64(end, at)):
+    """Write so many integers of ``width`` bytes, 4 or 8, to an address, or of 1 to 8 with the highest first where it is below 0;
+    whether all are there."""
+    k, size = i64(0), max_i64(width, neg_i64(width))
+    if eq_i64(width, 0) or gt_i64(mul_i64(count, size), sub_i64(end, at)):
         return False
+    if lt_i64(width, 0):
+        surplus = sub_i64(64, shl_i64(size, 3))
+        while lt_i64(k, count):
+            word = _swapped(load_word_unaligned(add_i64(at, mul_i64(k, size))))
+            store_word_unaligned(add_i64(words, shl_i64(k, 3)), shr_i64(word, surplus))
+            k = add_i64(k, 1)
+        return True
     if eq_i64(width, 8):
         while lt_i64(k, count):
             store_word_unaligned(add_i64(words, shl_i64(k, 3)), load_word_unaligned(add_i64(at, shl_i64(k, 3))))
@@ -246,6 +256,13 @@ def plain_words(at: int, end: int, width: int, count: int, words: int) -> bool:
         store_word_unaligned(add_i64(words, shl_i64(k, 3)), shr_i64(shl_i64(word, 32), 32))
         k = add_i64(k, 1)
     return True
+
+
+def _swapped(word: int) -> int:
+    """The bytes of a word the other way round."""
+    word = or_i64(and_i64(shr_u64(word, 8), _EVEN_BYTES), shl_i64(and_i64(word, _EVEN_BYTES), 8))
+    word = or_i64(and_i64(shr_u64(word, 16), _EVEN_PAIRS), shl_i64(and_i64(word, _EVEN_PAIRS), 16))
+    return or_i64(shr_u64(word, 32), shl_i64(word, 32))
 
 
 def text_entries(source: int, size: int, count: int, offsets: int, characters: int, used: int) -> bool:

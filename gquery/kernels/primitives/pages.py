@@ -55,7 +55,7 @@ VALUE, DICTIONARY, ENTRIES = 0, 48, 49  # as in `primitives.packed`
 SOURCE, HAVE, AT, WORDS, ROOM, MADE, SCRATCH, SIZE, LEFT, WIDTH, CODEC, LEVELS, NEED = range(50, 63)
 """Where bytes of a chunk lie, how many there are, and how many of them are read; where words go, how many there is room for, and
 how many there are; where a page is unpacked, and the bytes there; how many values of the chunk are left, the bytes of one (0:
-text), 1 for Snappy, 1 where values have levels; how much is needed of what is missing."""
+text; below 0: the highest comes first), 1 for Snappy, 1 where values have levels; how much is needed of what is missing."""
 VALUES, NEXT, CHUNKS, FILE, WINDOW, POSITION, BEHIND = range(63, 70)
 """How many values the chunk has; where the next chunk is described, and how many chunks follow; the file, how many of its bytes
 there is room for, where in it the next byte lies that is not there yet, and how many such bytes the chunk has."""

@@ -25,6 +25,7 @@ from gquery.device.buffer import InPieces
 from gquery.expression.nested_types import from_outside, known_type, list_of, map_of, struct_of
 from gquery.expression.types import (
     BIGINT,
+    BLOB,
     BOOLEAN,
     DATE,
     DOUBLE,
@@ -62,6 +63,7 @@ _TO_ARROW: dict[Kind, Any] = {
     Kind.UINTEGER: pa.uint32(), Kind.UBIGINT: pa.uint64(), Kind.REAL: pa.float32(), Kind.DOUBLE: pa.float64(),
     Kind.DATE: pa.date32(), Kind.TIMESTAMP: pa.timestamp("us"), Kind.VARCHAR: pa.string(),
     Kind.INTERVAL: pa.month_day_nano_interval(), Kind.TIME: pa.time64("us"),
+    Kind.BLOB: pa.binary(),
 }  # fmt: skip
 
 _CODES = {
@@ -78,7 +80,7 @@ _WORDS: dict[Kind, Any] = {  # what Arrow has numbers, dates and times in
 
 def dtype_of(type_: pa.DataType) -> DType:
     """The logical type of an Arrow type: LIST, STRUCT and MAP of types that gquery computes with, an opaque one for types with
-    which it does not (binary)."""
+    which it does not."""
     known = _FROM_ARROW.get(type_)
     if known is not None:
         return known
@@ -96,7 +98,15 @@ def dtype_of(type_: pa.DataType) -> DType:
         return TIME
     if pa.types.is_timestamp(type_):
         return TIMESTAMP if type_.tz is None else DType(Kind.TIMESTAMPTZ, zone=type_.tz)
+    if _is_blob(type_):
+        return from_outside(BLOB, type_)
     return _nested(type_) or DType(Kind.OPAQUE, name=sql_name(type_), arrow=type_)
+
+
+def _is_blob(type_: pa.DataType) -> bool:
+    is_ = pa.types
+    has_length = is_.is_binary(type_) or is_.is_large_binary(type_) or is_.is_binary_view(type_)
+    return bool(has_length or is_.is_fixed_size_binary(type_))
 
 
 def _nested(type_: pa.DataType) -> DType | None:
@@ -123,7 +133,7 @@ def _inner(type_: pa.DataType) -> DType | None:
     found = dtype_of(type_)
     is_known = type_ in _FROM_ARROW or pa.types.is_decimal128(type_)
     is_known |= pa.types.is_timestamp(type_) and type_.unit == "us"
-    return found if found.is_nested or is_known else None
+    return found if (found.is_nested or is_known) and found.kind is not Kind.BLOB else None
 
 
 def arrow_type(dtype: DType) -> pa.DataType:
@@ -201,7 +211,7 @@ def export_column(column: ColumnData) -> pa.Array | pa.ChunkedArray:
     match column.dtype.kind:
         case Kind.NULL:
             return pa.nulls(rows)
-        case Kind.OPAQUE | Kind.LIST | Kind.STRUCT | Kind.MAP:
+        case Kind.OPAQUE | Kind.LIST | Kind.STRUCT | Kind.MAP | Kind.BLOB:
             return _export_opaque(column, data, ok)
         case Kind.VARCHAR:
             return _export_strings(column, data, ok)

@@ -1,11 +1,12 @@
-"""Columns whose values kernels do not look at: lists, structs, maps, BLOB, UUID, TIME, durations and their like.
+"""Columns whose values kernels do not look at: lists, structs, maps, BLOB, UUID and their like.
 
 The rows of such a column are numbers into an `Opaque`, the Arrow values as they came, so that kernels move plain integers: 4
 bytes a row at most, whatever a list holds. The values are taken by those numbers when a result leaves, or when a function on
 the host asks for them. NULLs are known beside the numbers, so ``IS NULL`` and ``count`` work.
 
 Two kinds of types lie so. A LIST has elements of a type that is computed with: functions (`gquery.functions.lists`) look into
-its Arrow arrays, aggregates and functions make new ones, and UNNEST makes rows of its elements. Any other is carried alone;
+its Arrow arrays, aggregates and functions make new ones, and UNNEST makes rows of its elements; a BLOB is looked into by
+`gquery.functions.blobs`. Any other is carried alone;
 what would need its values is refused while binding (`gquery.functions.opaque`).
 
 Why numbers and not (start, length) pairs into the elements: a column that comes from Arrow, one that a stage made and one whose

@@ -33,7 +33,7 @@ def _check(what: str, dtype: DType) -> None:
         raise NotSupportedError(
             f"not supported: {what} of INTERVAL; CAST the values to VARCHAR, or take epoch_us of them"
         )
-    if dtype.kind is Kind.OPAQUE:
+    if dtype.kind in (Kind.OPAQUE, Kind.BLOB):
         raise NotSupportedError(f"not supported: {what} of {dtype}")
 
 

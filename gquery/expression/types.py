@@ -8,7 +8,7 @@ few *register classes* of `Register`: all integers, dates and small decimals are
 Physical values: integers as they are; BOOLEAN 0 or 1; DECIMAL the unscaled integer; DATE days since 1970-01-01;
 TIMESTAMP and TIMESTAMPTZ microseconds since 1970-01-01 (UTC), TIME since midnight; REAL and DOUBLE IEEE floats; VARCHAR either
 a code into a sorted dictionary or an (address, length) pair of UTF-8 bytes; INTERVAL one integer of three parts (`interval`);
-LIST, STRUCT, MAP and OPAQUE a row number into Arrow values.
+LIST, STRUCT, MAP, BLOB and OPAQUE a row number into Arrow values.
 """
 
 from __future__ import annotations
@@ -57,6 +57,7 @@ class Kind(_Constants):
     LIST = "LIST"  # of values of one type that is computed with; `gquery.functions.lists` looks into them
     STRUCT = "STRUCT"  # of named values, or of values without names; `gquery.functions.structs`
     MAP = "MAP"  # of values by keys; `gquery.functions.maps`
+    BLOB = "BLOB"  # bytes, which functions on the host look into; `gquery.functions.blobs`
     OPAQUE = "OPAQUE"  # carried, not computed with: see `gquery.columns.opaque`
 
     __hash__ = object.__hash__  # as fast as equality, which is identity; Enum's hashes the name
@@ -75,7 +76,7 @@ INTEGER_BOUNDS = {
 
 
 _NUMBERS = (*INTEGER_BOUNDS, Kind.DECIMAL, Kind.REAL, Kind.DOUBLE)
-_NESTED = (Kind.LIST, Kind.STRUCT, Kind.MAP)
+_NESTED = (Kind.LIST, Kind.STRUCT, Kind.MAP, Kind.BLOB)
 _KINDS: dict[str, tuple[Kind, ...]] = {
     "is_integer": tuple(INTEGER_BOUNDS), "is_decimal": (Kind.DECIMAL,), "is_float": (Kind.REAL, Kind.DOUBLE),
     "is_numeric": _NUMBERS, "is_temporal": (Kind.DATE, Kind.TIMESTAMP), "is_string": (Kind.VARCHAR,),
@@ -107,8 +108,8 @@ class DType:
     element: DType | None = field(default=None, compare=False, repr=False)
     fields: tuple[tuple[str, DType], ...] = field(default=(), compare=False, repr=False)
     # What is asked of types again and again. ``is_opaque``: carried as numbers of Arrow values, which kernels move and do not
-    # look at; ``is_nested``: of other values, which functions on the host look into, compared by keys (`functions.nested_keys`);
-    # ``is_exact``: held as an integer, so that bounds apply.
+    # look at; ``is_nested``: of other values, or bytes, which functions on the host look into, compared by keys
+    # (`functions.nested_keys`); ``is_exact``: held as an integer, so that bounds apply.
     is_integer: bool = _said()
     is_decimal: bool = _said()
     is_float: bool = _said()
@@ -156,6 +157,7 @@ TIMESTAMPTZ = DType(Kind.TIMESTAMPTZ, zone="UTC")
 TIME = DType(Kind.TIME)
 INTERVAL = DType(Kind.INTERVAL)
 VARCHAR = DType(Kind.VARCHAR)
+BLOB = DType(Kind.BLOB, name="BLOB")
 
 
 @cache
@@ -223,7 +225,7 @@ def type_bounds(dtype: DType) -> Bounds | None:
             return _TIME_BOUNDS
         case Kind.INTERVAL:
             return Bounds(LEAST, GREATEST)
-        case Kind.OPAQUE | Kind.LIST | Kind.STRUCT | Kind.MAP:
+        case Kind.OPAQUE | Kind.LIST | Kind.STRUCT | Kind.MAP | Kind.BLOB:
             return _ROW_NUMBERS
         case _:
             pair = INTEGER_BOUNDS.get(dtype.kind)

@@ -13,6 +13,7 @@ up `FUNCTIONS` for how to compute a `Call`, and `AGGREGATES` for what an `Aggreg
 from __future__ import annotations
 
 from gquery.functions import (
+    blobs,
     chance,
     clock,
     comparison_keys,
@@ -68,7 +69,7 @@ from gquery.functions.registry import EXAMPLES, FUNCTIONS, RESOLVERS, ScalarFunc
 
 __all__ = [
     "AGGREGATES", "COMPARISONS", "EXAMPLES", "FUNCTIONS", "MIRRORED", "NEGATED", "RESOLVERS", "AggregateFunction",
-    "ScalarFunction", "aggregate", "call", "case", "cast", "castable", "chance", "clock", "comparison_keys",
+    "ScalarFunction", "aggregate", "blobs", "call", "case", "cast", "castable", "chance", "clock", "comparison_keys",
     "conditional", "counts", "date_differences", "date_forms", "date_names", "dates", "day_times", "declaration", "declared",
     "format_text", "frame_forms", "gives_one_value", "grapheme_pieces", "has_result", "integers", "is_aggregate", "is_ordered",
     "likeness", "list_aggregates", "list_moments", "list_picks", "list_sets", "list_splits", "lists", "maps",

@@ -11,7 +11,7 @@ import pyarrow as pa
 from gquery.errors import ConversionError
 from gquery.expression.nested_types import struct_of
 from gquery.expression.types import VARCHAR, DType, Kind
-from gquery.functions import cast_to_text, text_casts
+from gquery.functions import binary, cast_to_text, text_casts
 from gquery.functions.casts import fields_in
 from gquery.functions.list_arrays import Lists, list_array, lists_of, plain
 from gquery.functions.nested_arrays import as_type, fields_of, struct_array
@@ -23,8 +23,14 @@ _QUOTED = r"""[\[\]{}(),:='"]|^\s|\s$|^$|^(?i:null)$"""
 
 def cast_nested(array: pa.Array, source: DType, target: DType, to: pa.DataType, is_tried: bool) -> pa.Array:
     """``CAST(array AS target)``, where ``source`` or the target is nested; ``to`` is the target's Arrow type."""
+    if source.kind is Kind.BLOB and target.kind is Kind.BLOB:
+        return array.cast(to)
     if target.is_string:
-        return text_of(array, source)
+        return binary.to_texts(array) if source.kind is Kind.BLOB else text_of(array, source)
+    if target.kind is Kind.BLOB:
+        made = binary.from_texts(array)
+        _check(made, array, target, is_tried)
+        return made.cast(to)
     if source.is_string:
         return _from_text(array, target, to, is_tried)
     if target.is_struct:

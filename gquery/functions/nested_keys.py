@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from gquery.expression.facts import INT64_BITS
+from gquery.functions.binary import blobs_of, hex_of, is_blob
 from gquery.functions.list_arrays import lists_of, plain
 from gquery.functions.vectors import flags, null, offsets_of, scalar_text
 from gquery.runtime.arrow_compute import pc
@@ -40,6 +41,8 @@ def keys_of(array: pa.Array) -> pa.Array:
     elif pa.types.is_nested(type_):
         lists = lists_of(array, rows)
         keys = _joined([_by_list(_marked(lists.flat), lists.lengths), _END])
+    elif is_blob(type_):
+        keys = _joined([hex_of(blobs_of(array)), _TEXT_END])
     elif pa.types.is_string(type_) or pa.types.is_large_string(type_):
         keys = _joined([pc.replace_substring(array.cast(pa.large_string()), "\x00", _ESCAPED), _TEXT_END])
     else:

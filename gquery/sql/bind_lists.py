@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from gquery.errors import NotSupportedError
 from gquery.expression.expr import Expr, Literal
-from gquery.expression.types import BIGINT, VARCHAR, Kind
+from gquery.expression.types import BIGINT, BLOB, VARCHAR, Kind
 from gquery.functions import call
 from gquery.functions.opaque import refuse_nested, refuse_opaque
 from gquery.sql.bind_lambda import BindBody, comprehension
@@ -32,7 +32,7 @@ def _bracket(node: exp.Bracket, bind: Bind) -> Expr:
     """``x[2]`` and ``x[2:3]`` of a list or a text, ``x[1:4:2]`` of a list."""
     of, index = bind(node.this), node.expressions[0]
     refuse_opaque((of,), "[]")
-    if len(node.expressions) != 1 or not (of.dtype == VARCHAR or of.dtype.is_nested):
+    if len(node.expressions) != 1 or not (of.dtype == VARCHAR or of.dtype.is_nested) or of.dtype == BLOB:
         raise NotSupportedError("not supported: [] of a value that is neither a list, a struct, a map nor a string")
     if isinstance(index, exp.Slice):
         refuse_nested(() if of.dtype.is_list else (of,), "a slice")

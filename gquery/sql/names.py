@@ -28,7 +28,7 @@ _INVERSE: dict[type[exp.Expr], str] = {
 MACRO = "gquery macro"  # with the name of a call, at the parentheses around what it stands for
 _FORMS = ("substring", "trim")  # of DuckDB's grammar, whose names have a schema then
 _QUOTED_TYPES = frozenset((
-    "DATE", "DOUBLE", "TINYINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "TIMESTAMP WITH TIME ZONE",
+    "DATE", "DOUBLE", "TINYINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "TIMESTAMP WITH TIME ZONE", "BLOB",
 ))  # fmt: skip
 
 

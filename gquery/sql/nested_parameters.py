@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gquery.errors import InterfaceError
-from gquery.expression.expr import Expr
+from gquery.expression.expr import Expr, Literal
 from gquery.expression.types import NULL, VARCHAR
 from gquery.functions import call, cast
 from gquery.functions.structs import struct
@@ -18,6 +18,8 @@ Value = Callable[[Any], Expr]
 def nested_value(value: Any, value_of: Value) -> Expr:
     """A list, a tuple, an array or a dict as an expression of constants. ``value_of`` gives those of the values in it.
     InterfaceError where one has no type."""
+    if isinstance(value, bytes):
+        return call("unhex", Literal(value.hex(), VARCHAR))
     if not isinstance(value, dict):
         return _list(_elements(value), value_of)
     if not value:

@@ -17,6 +17,7 @@ from gquery.expression.nested_types import list_of, map_of, struct_of
 from gquery.expression.slots import derived
 from gquery.expression.types import (
     BIGINT,
+    BLOB,
     BOOLEAN,
     DATE,
     DOUBLE,
@@ -56,7 +57,7 @@ _TYPES = {
     "BOOL": BOOLEAN, "INT1": TINYINT, "INT2": SMALLINT, "INT4": INTEGER, "INT8": BIGINT, "SIGNED": INTEGER,
     "LONG": BIGINT,
     "SHORT": SMALLINT, "UINT8": UTINYINT, "UINT16": USMALLINT, "UINT32": UINTEGER, "UINT64": UBIGINT, "REAL": REAL,
-    "FLOAT4": REAL, "FLOAT8": DOUBLE, "STRING": VARCHAR,
+    "FLOAT4": REAL, "FLOAT8": DOUBLE, "STRING": VARCHAR, "BLOB": BLOB, "BYTEA": BLOB, "BINARY": BLOB, "VARBINARY": BLOB,
 }  # fmt: skip
 
 
@@ -218,7 +219,7 @@ def parameter_value(value: Any) -> Expr:
 
 
 def _is_nested(value: Any) -> bool:
-    return isinstance(value, list | tuple | dict) or getattr(value, "ndim", 0) == 1
+    return isinstance(value, list | tuple | dict | bytes) or getattr(value, "ndim", 0) == 1
 
 
 def parameter_names(values: Parameters) -> frozenset[str]:

@@ -1,0 +1,77 @@
+"""Blobs over Arrow's binary arrays: their bytes in digits, and as the texts that casts read and write."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pyarrow as pa
+
+from gquery.functions.vectors import each_value
+from gquery.runtime.arrow_compute import pc
+
+_DIGITS = np.array([*b"0123456789ABCDEF"], np.uint8)
+_TEXT = re.compile(r"(?:[\x00-\x5b\x5d-\x7f]|\\x[0-9a-fA-F]{2})*", re.ASCII)
+_ESCAPE = re.compile(rb"\\x([0-9a-fA-F]{2})")
+_ODD = re.compile(rb"[^ !#-&(-\[\]-~]")
+
+
+def is_blob(type_: pa.DataType) -> bool:
+    """Whether an Arrow type is one of strings of bytes."""
+    is_ = pa.types
+    return bool(
+        is_.is_binary(type_)
+        or is_.is_large_binary(type_)
+        or is_.is_binary_view(type_)
+        or is_.is_fixed_size_binary(type_)
+    )
+
+
+def blobs_of(array: pa.Array) -> pa.Array:
+    """Blobs in one array of large offsets."""
+    if pa.types.is_fixed_size_binary(array.type):
+        array = array.cast(pa.binary())
+    return array.cast(pa.large_binary())
+
+
+def hex_of(blobs: pa.Array) -> pa.Array:
+    """Two hexadecimal digits a byte, whose order is that of the bytes; blobs of large offsets, and large texts."""
+    offsets = np.frombuffer(blobs.buffers()[1] or bytes(8), np.int64)[blobs.offset : blobs.offset + len(blobs) + 1]
+    data = np.frombuffer(blobs.buffers()[2] or b"", np.uint8)[offsets[0] : offsets[-1]]
+    digits = np.empty((len(data), 2), np.uint8)
+    digits[:, 0], digits[:, 1] = _DIGITS[data >> 4], _DIGITS[data & 15]
+    ends = pa.py_buffer(np.ascontiguousarray((offsets - offsets[0]) * 2))
+    made = pa.LargeStringArray.from_buffers(len(blobs), ends, pa.py_buffer(digits))
+    if not blobs.null_count:
+        return made
+    return pc.if_else(blobs.is_valid(), made, pa.scalar(None, pa.large_string()))
+
+
+def blob_of_text(text: str) -> bytes | None:
+    """The bytes of a text of ASCII, in which a backslash begins one in hexadecimal digits; None for another.
+
+    >>> blob_of_text("a\\\\xFF"), blob_of_text("\\\\x4"), blob_of_text("é")
+    (b'a\\xff', None, None)
+    """
+    if _TEXT.fullmatch(text) is None:
+        return None
+    return _ESCAPE.sub(lambda m: bytes([int(m[1], 16)]), text.encode())
+
+
+def text_of_blob(blob: bytes) -> str:
+    """A blob as a cast prints it.
+
+    >>> text_of_blob(b"a'\\xff")
+    'a\\\\x27\\\\xFF'
+    """
+    return _ODD.sub(lambda m: b"\\x%02X" % m[0][0], blob).decode()
+
+
+def from_texts(texts: pa.Array) -> pa.Array:
+    """The blobs that texts say; NULL for one that says none."""
+    return each_value(texts, blob_of_text, pa.large_binary())
+
+
+def to_texts(blobs: pa.Array) -> pa.Array:
+    """Blobs as casts print them."""
+    return each_value(blobs_of(blobs), text_of_blob, pa.string())

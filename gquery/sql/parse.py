@@ -278,9 +278,13 @@ def _edited(given: list[Token], edits: Sequence[Edit]) -> list[Token]:
     for edit in edits:
         (before if edit.is_before else instead).setdefault(edit.start, []).extend(edit.words)
     result: list[Token] = []
+    places = sorted(before, reverse=True)  # some of them are those of tokens that are hidden
     for t in given:
         at = t.start
-        words = before.pop(at, []) + instead.get(at, [])
+        words = []
+        while places and places[-1] <= at:
+            words += before.pop(places.pop())
+        words += instead.get(at, [])
         result += [Token(_PUT.get(w, TokenType.VAR), w, t.line, t.col, at, at - 1) for w in words]
         if at not in instead:
             result.append(t)

@@ -156,3 +156,12 @@ def test_methods_of_a_transaction() -> None:
         assert db.sql("SELECT sum(x) FROM r").fetchall() == [(6,)]
         db.execute(insert, [5])
         assert db.sql("SELECT sum(x) FROM r").fetchall() == [(11,)]
+
+
+def test_a_statement_may_follow() -> None:
+    """What sqlglot is given in place of a hidden end of a statement stands before the next one."""
+    db = gquery.connect(device="python")
+    db.sql("CREATE TABLE t(a INTEGER); ALTER TABLE t ADD COLUMN b VARCHAR DEFAULT 'q'; SELECT 1")
+    db.sql("ALTER TABLE t ADD COLUMN c INTEGER DEFAULT 1; SELECT 1")
+    made = db.sql("INSERT INTO t (a) VALUES (1) RETURNING b; UPDATE t SET a = 2 RETURNING a; SELECT * FROM t")
+    assert made.fetchall() == [(2, "q", 1)]

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
+from gquery.errors import NotSupportedError, point_at
 from gquery.expression.keywords import COLUMN_NAMES, RESERVED
 from gquery.sql import grammar_nodes as nodes
 from gquery.sql.grammar_nodes import COMPARE, OR
@@ -314,6 +315,8 @@ class FormReader(TokenReader, ABC):
             self.take("varying")
         if word in ("struct", "map") and self.word == "(":
             self._types_inside(word == "struct")
+        elif self.word == "(" and word == "enum":
+            raise self.no_type("type ENUM; VARCHAR with a CHECK")
         elif self.word == "(" and word not in ("int", "integer", "smallint", "bigint", "real", "boolean"):
             self.next()
             self._type_arguments(word in ("decimal", "dec", "numeric"))
@@ -324,6 +327,12 @@ class FormReader(TokenReader, ABC):
         while self.word == "[" and self.peek(1) == "]":  # a list of such values
             self.next()
             self.next()
+        if self.word == "[" and self.peek(2) == "]":
+            raise self.no_type("type with a fixed number of values; lists have none")
+
+    def no_type(self, what: str) -> NotSupportedError:
+        """The error of a type that gquery does not have, at the next token."""
+        return NotSupportedError(f"not supported: {what}\n{point_at(self.sql, self.starts[self.at])}")
 
     def _types_inside(self, has_labels: bool) -> None:
         """The types in a struct, each behind a name, or in a map."""

@@ -128,7 +128,8 @@ def _parsed(sql: str, text: str, explain: tuple[str, ...] | None, tokens: Lexed)
         if isinstance(s.tree, exp.Command):
             if isinstance(s.reading, ParseError) and tokens.words[s.first] in FORMS:
                 raise s.reading
-            raise NotSupportedError(f"statement {s.tree.name.upper()}\n{point_at(sql, tokens.starts[s.first])}")
+            words = " ".join(tokens.words[s.first : min(s.first + 2, s.behind)]).upper()
+            raise NotSupportedError(f"not supported: {words}\n{point_at(sql, tokens.starts[s.first])}")
     return statements
 
 

@@ -14,6 +14,7 @@ from gquery.sql.parse import position
 _NODES: dict[type[exp.Expr], str] = {
     exp.Unnest: "UNNEST",
     exp.Pragma: "PRAGMA",
+    exp.Abs: "the operator @; abs(x) is",
     exp.Attach: "ATTACH",
     exp.Use: "USE",
 }

@@ -62,7 +62,7 @@ class JoinGraph:
         least = tuning.cardinality.least_rows
         self.base = [leaf(1 << i, r, max(self.estimator.rows(r), least)) for i, r in enumerate(self.relations)]
         self.keys: dict[tuple[int, int], KeyPair] = {}  # by two columns
-        self.columns: dict[int, list[Column | None]] = {}  # by relations
+        self.columns: dict[int, dict[int, Column]] = {}  # by relations
         self.pairs: dict[int, list[tuple[int, int]]] = {}  # by relations
         # (relations, share of rows that the conditions keep): asked for each pair of subsets, and known from here on
         self.kept = [(mask, self._kept(mask)) for mask in dict.fromkeys(mask for mask, _ in self.others)]
@@ -175,13 +175,15 @@ class JoinGraph:
             found = self.keys[x.id, y.id] = self.estimator.keys_of(x, y)
         return found
 
-    def columns_in(self, mask: int) -> list[Column | None]:
-        """Of each class of equal columns the first that some relations hold."""
+    def columns_in(self, mask: int) -> dict[int, Column]:
+        """By the number of each class of equal columns the first that some relations hold."""
         found = self.columns.get(mask)
         if found is None:
-            found = self.columns[mask] = [
-                next(c for bit, c in columns if bit & mask) if held & mask else None for held, columns in self.edges
-            ]
+            found = self.columns[mask] = {
+                n: next(c for bit, c in columns if bit & mask)
+                for n, (held, columns) in enumerate(self.edges)
+                if held & mask
+            }
         return found
 
 

@@ -22,7 +22,7 @@ class JoinSearch:
     def __init__(self, graph: JoinGraph, probe_side: int) -> None:
         self.graph = graph
         self.probe_side = 1 << probe_side
-        self.columns: dict[int, list[Column | None]] = {}  # of a left side, by relations
+        self.columns: dict[int, dict[int, Column]] = {}  # of a left side, by relations
 
     def best(self) -> Plan:
         return self._plan(self.tree)
@@ -79,48 +79,52 @@ class JoinSearch:
         build side; the probe side is always streamed."""
         if b.mask & self.probe_side or (not a.mask & self.probe_side and b.rows > a.rows):
             a, b = b, a
-        graph, both = self.graph, a.mask | b.mask
         pairs = self._equalities(a.mask, b.mask)
+        left, right = {x.id for x, _ in pairs}, {y.id for _, y in pairs}
+        unique_a, unique_b = any(map(left.issuperset, a.keys)), any(map(right.issuperset, b.keys))
+        by = self._matching(pairs, a.mask, b.mask)
+        stream, build, cost = a, b, cost_of(a, b, by, unique_b)
+        if unique_a and not unique_b and not a.mask & self.probe_side:
+            other = cost_of(b, a, by, True)
+            if other < cost:
+                stream, build, cost = b, a, other
+        cost += stream.cost + build.cost
+        if known is not None and not cost < known.cost:
+            return known  # most of them: the rest is not asked for
+        rows = self._rows(pairs, a, b)
+        keys = (a.keys if unique_b else ()) + (b.keys if unique_a else ())
+        width = a.width + b.width
+        materialize = stream.streamed * tuning.join_costs.materialize_source + rows * width
+        return Tree(a.mask | b.mask, rows, cost, keys, rows, materialize, stream.streamed, width, stream, build)
+
+    def _matching(self, pairs: list[tuple[Column, Column]], a: int, b: int) -> Matching:
+        if pairs:
+            return "equal"
+        both = a | b
+        return "range" if any(m & ~both == 0 and m & a and m & b for m in self.graph.ranges) else "all"
+
+    def _rows(self, pairs: list[tuple[Column, Column]], a: Tree, b: Tree) -> float:
+        """How many rows two trees have together."""
+        graph, both = self.graph, a.mask | b.mask
         rows = a.rows * b.rows * pairs_selectivity([graph.keys_of(x, y) for x, y in pairs], a.rows, b.rows)
         for mask, kept in graph.kept:
             if mask & ~both == 0 and mask & a.mask and mask & b.mask:
                 rows *= kept
-        rows = max(rows, tuning.cardinality.least_rows)
-        left, right = {x.id for x, _ in pairs}, {y.id for _, y in pairs}
-        unique_a, unique_b = any(map(left.issuperset, a.keys)), any(map(right.issuperset, b.keys))
-        keys = (a.keys if unique_b else ()) + (b.keys if unique_a else ())
-        by: Matching = (
-            "equal"
-            if pairs
-            else "range"
-            if any(m & ~both == 0 and m & a.mask and m & b.mask for m in graph.ranges)
-            else "all"
-        )
-        cost = cost_of(a, b, by, unique_b)
-        if unique_a and not unique_b and not a.mask & self.probe_side:
-            other = cost_of(b, a, by, True)
-            if other < cost:
-                a, b, cost = b, a, other
-        if known is not None and not a.cost + b.cost + cost < known.cost:
-            return known
-        width = a.width + b.width
-        materialize = a.streamed * tuning.join_costs.materialize_source + rows * width
-        return Tree(both, rows, a.cost + b.cost + cost, keys, rows, materialize, a.streamed, width, a, b)
+        return max(rows, tuning.cardinality.least_rows)
 
     def _equalities(self, a: int, b: int) -> list[tuple[Column, Column]]:
         """One (left column, right column) for each class of equal columns that both sides hold."""
-        both = zip(self._left_columns(a), self.graph.columns_in(b), strict=True)
-        return [(x, y) for x, y in both if x is not None and y is not None]
+        left, right = self._left_columns(a), self.graph.columns_in(b)
+        return [(left[n], right[n]) for n in left if n in right]
 
-    def _left_columns(self, mask: int) -> list[Column | None]:
-        """Of each class the column that a left side gives: one of the probe side is there without a probe."""
+    def _left_columns(self, mask: int) -> dict[int, Column]:
+        """By class the column that a left side gives: one of the probe side is there without a probe."""
         first = self.graph.columns_in(mask)
         if not mask & self.probe_side:
             return first
         found = self.columns.get(mask)
         if found is None:
-            own = self.graph.columns_in(self.probe_side)
-            found = self.columns[mask] = [c if o is None else o for o, c in zip(own, first, strict=True)]
+            found = self.columns[mask] = {**first, **self.graph.columns_in(self.probe_side)}
         return found
 
     # -- the plan

@@ -6,8 +6,9 @@ from gquery.expression.expr import Call, Cast, Expr, Literal
 from gquery.expression.traverse import walk
 from gquery.kernels import interval_values
 from gquery.kernels.compare import COMPARISONS
-from gquery.kernels.render import ARITHMETIC, EXTREMES
 
+ARITHMETIC = {"add", "subtract", "multiply", "divide", "int_divide", "modulo", "negate", "abs"}
+EXTREMES = {"greatest": "gt", "least": "lt"}
 _WRITTEN = frozenset([*ARITHMETIC, *COMPARISONS, *EXTREMES, "add_days", "days_between", *interval_values.FUNCTIONS])
 """Functions that `render` writes itself, for all arguments."""
 _MATCHES = ("like", "ilike")

@@ -33,6 +33,7 @@ from gquery.functions import FUNCTIONS
 from gquery.kernels import arithmetic, casts, compare, dictionaries, hashes, interval_values, ir, like, loops, patterns
 from gquery.kernels import slot_constants as slots
 from gquery.kernels.bindings import NeedsHostError
+from gquery.kernels.bodies import ARITHMETIC, EXTREMES, has_body
 from gquery.kernels.code import Code
 from gquery.kernels.convert import convert, merge
 from gquery.kernels.row_calls import row_call
@@ -40,9 +41,6 @@ from gquery.kernels.text_matches import by_scan
 from gquery.kernels.values import Value, ValueProperties, value_properties
 from gquery.runtime.interrupt import check
 from gquery.runtime.records import replace
-
-EXTREMES = {"greatest": "gt", "least": "lt"}
-ARITHMETIC = {"add", "subtract", "multiply", "divide", "int_divide", "modulo", "negate", "abs"}
 
 
 def render(e: Expr, code: Code) -> Value:
@@ -344,6 +342,8 @@ def _case(e: Case, code: Code) -> Value:
     what = merge([described(r, code) for r in there or results])
     if len(there) < len(results) and not what.nullable:  # a NULL tells of no value: codes of texts stay codes
         what = replace(what, nullable=True)
+    if code.is_thrown_away and all(has_body(test) for test, _ in e.branches):  # tests tell nothing of the value
+        return Value(code.name("v", "row"), code.name("v", "row") if what.nullable else None, what)
     var, ok = code.let(code.zero(what.register)), code.let(ir.FALSE) if what.nullable else None
 
     def assign(result: Expr) -> None:

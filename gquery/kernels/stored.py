@@ -36,47 +36,81 @@ class StoredColumn:
     properties: ValueProperties
 
 
+@frozen
+class Elements:
+    """What is read of a stored column at a row, the same wherever a kernel reads it: the value, whether it is there (None:
+    always), and the parameters that both read."""
+
+    stored: StoredColumn
+    value: ir.Call
+    is_valid: ir.Call | None
+    parameters: tuple[ir.Name, ...]
+
+
 def load(stored: StoredColumn, row: ir.Expression, code: Code, guard: ir.Expression | None = None) -> Value:
     """Load a stored column at ``row``; under ``guard`` (a boolean variable: there is such a row) it is NULL where that is
     False."""
-    owner, column, physical_type, what = stored.owner, stored.column, stored.physical_type, stored.properties
-    pointer = code.pointer(element_type(physical_type), ColumnPart(owner, column, "data"), "c")
+    return load_elements(elements(stored, row, code), code, guard)
+
+
+def load_again(found: Elements, code: Code, guard: ir.Expression | None) -> Value:
+    """Load what was loaded before, in a block that has closed."""
+    for name in found.parameters:
+        code.selectivities[name.id] = max(code.selectivities[name.id], code.selectivity)
+    return load_elements(found, code, guard)
+
+
+def load_elements(found: Elements, code: Code, guard: ir.Expression | None) -> Value:
+    """The lines of `load`."""
+    stored = found.stored
+    physical_type, what = stored.physical_type, stored.properties
     ok: ir.Name | None = None
-    if what.nullable:
-        valid = code.pointer("u8", ColumnPart(owner, column, "validity"), "m")
-        is_valid = code.call("truth", ir.Load(valid, row))
+    if found.is_valid is not None:
         if guard is None:
-            ok = code.let(is_valid)
+            ok = code.let(found.is_valid)
         else:
             ok = code.let(ir.FALSE)
             with code.when(guard):
-                code.set(ok, is_valid)
-    loaded = _loaded(stored, pointer, row, code)
+                code.set(ok, found.is_valid)
     if guard is None:
-        var = code.let(loaded)
+        var = code.let(found.value)
         # text is followed to its characters, which wait anyway
-        is_plain = owner is None and not physical_type.is_string
+        is_plain = stored.owner is None and not physical_type.is_string
         skipped = (1.0 - code.selectivity) ** (SECTOR_BYTES / physical_type.bytes)  # sectors that no row needs
         if is_plain and skipped < tuning.kernel_texts.skipped_sectors:
             code.hoisted.update((var, ok) if ok is not None else (var,))
         return Value(var, ok, what)
     var = code.let(code.zero(what.register))
     with code.when(guard):
-        code.set(var, loaded)
+        code.set(var, found.value)
     return Value(var, ok or guard, what)
 
 
-def _loaded(stored: StoredColumn, pointer: ir.Name, row: ir.Expression, code: Code) -> ir.Call:
-    match stored.physical_type:
+def elements(stored: StoredColumn, row: ir.Expression, code: Code) -> Elements:
+    """What is read of a stored column at a row."""
+    owner, column = stored.owner, stored.column
+    data = code.pointer(element_type(stored.physical_type), ColumnPart(owner, column, "data"), "c")
+    parameters, is_valid = [data], None
+    if stored.properties.nullable:
+        valid = code.pointer("u8", ColumnPart(owner, column, "validity"), "m")
+        parameters.append(valid)
+        is_valid = code.call("truth", ir.Load(valid, row))
+    if stored.physical_type in (PhysicalType.STRING32, PhysicalType.STRING64):
+        parameters.append(code.scalar(ColumnPart(owner, column, "characters"), "i64", "a"))
+        value = code.call(stored.physical_type.value, data, parameters[-1], row)
+    else:
+        value = _loaded(stored.physical_type, data, row, code)
+    return Elements(stored, value, is_valid, tuple(parameters))
+
+
+def _loaded(physical_type: PhysicalType, pointer: ir.Name, row: ir.Expression, code: Code) -> ir.Call:
+    match physical_type:
         case PhysicalType.BOOL:
             return code.call("truth", ir.Load(pointer, row))
         case PhysicalType.F32 | PhysicalType.F64:
             return code.call("f64", ir.Load(pointer, row))
         case PhysicalType.I128:
             return code.call("load_i128", pointer, row)
-        case PhysicalType.STRING32 | PhysicalType.STRING64:
-            characters = code.scalar(ColumnPart(stored.owner, stored.column, "characters"), "i64", "a")
-            return code.call(stored.physical_type.value, pointer, characters, row)
         case PhysicalType.VIEW:
             return code.call("view", pointer, row)
         case _:

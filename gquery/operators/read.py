@@ -7,7 +7,7 @@ from typing import assert_never
 from gquery.kernels import ir
 from gquery.kernels.bindings import Constant
 from gquery.kernels.code import Code
-from gquery.kernels.stored import StoredColumn, load
+from gquery.kernels.stored import Elements, StoredColumn, elements, load_again, load_elements
 from gquery.kernels.values import Value, ValueProperties
 from gquery.planner.layouts import nullable
 from gquery.planner.physical import ReadOne, ReadRange, ReadStage, ReadTable, Source, Stored
@@ -37,8 +37,15 @@ def provide_stored(
     what = stored.properties if guard is None else nullable(stored.properties)
     column = StoredColumn(owner, stored.column.id, stored.physical_type, stored.properties)
 
+    found: Elements | None = None
+
     def make() -> Value:
-        value = load(column, row, code, guard)
+        nonlocal found
+        if found is None:
+            found = elements(column, row, code)
+            value = load_elements(found, code, guard)
+        else:
+            value = load_again(found, code, guard)
         return Value(value.var, value.ok, what)
 
     code.provide(stored.column.id, what, make)

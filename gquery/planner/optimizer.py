@@ -7,13 +7,13 @@ on (subqueries gone, no DISTINCT aggregates, none that is made of others) cannot
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from time import perf_counter
 
 from gquery.errors import InternalError
 from gquery.expression.frozen import frozen_open
-from gquery.planner.logical.nodes import Plan, Query
-from gquery.planner.logical.shared import each, uses, without_uses
+from gquery.planner.logical.nodes import JoinKind, Limit, Plan, Query, Values, Window
+from gquery.planner.logical.shared import each, kinds, uses, without_uses
 from gquery.planner.logical.verify import is_verifying, verify
 from gquery.planner.rules.anti_join import anti_join
 from gquery.planner.rules.common_subplans import common_subplans
@@ -62,6 +62,7 @@ class Rule:
     whole: bool = False  # takes the query with its definitions; others take each definition and the query by themselves
     for_uses: bool = False  # has nothing to do where no definition is used
     makes_uses: bool = False  # of definitions that it makes
+    only: tuple[Hashable, ...] = ()  # behind the subqueries' end: has nothing to do where there is no such node (`shared.kinds`)
 
 
 def _on_plan(rule: Callable[[Plan], Plan | None]) -> Rewrite:
@@ -101,24 +102,24 @@ RULES: tuple[Rule, ...] = (
     Rule("inline_renames", lambda query, _: inline_renames(query)),
     Rule("simplify", _simplify),
     # filters on the rows pass by the groups that are joined to them
-    Rule("whole_partitions", _on_plan(whole_partitions), required=True, makes_uses=True),
+    Rule("whole_partitions", _on_plan(whole_partitions), required=True, makes_uses=True, only=(Window,)),
     # predicates go down, taking outer joins with them: less outer means further down
-    Rule("reduce_outer_joins", _on_plan(reduce_outer_joins)),
-    Rule("anti_join", _on_plan(anti_join)),
+    Rule("reduce_outer_joins", _on_plan(reduce_outer_joins), only=(JoinKind.LEFT, JoinKind.FULL, JoinKind.SINGLE)),
+    Rule("anti_join", _on_plan(anti_join), only=(JoinKind.LEFT,)),
     Rule("push_down_filter", _on_plan(push_down_filter)),
     Rule("filter_shared", filter_shared, whole=True, for_uses=True),
-    Rule("propagate_empty", _on_plan(propagate_empty)),
+    Rule("propagate_empty", _on_plan(propagate_empty), only=(Values,)),
     # before the join order, so that joins nothing depends on are not ordered; the pushed predicates are known by now
     Rule("prune_columns", lambda query, _: prune_columns(query), whole=True),
     Rule("eliminate_distinct_aggregates", _on_plan(eliminate_distinct_aggregates), required=True),
     Rule("expand_aggregates", _on_plan(expand_aggregates), required=True),
     Rule("reduce_group_keys", _on_plan(reduce_group_keys)),
-    Rule("eager_aggregation", _on_plan(eager_aggregation)),
+    Rule("eager_aggregation", _on_plan(eager_aggregation), only=(JoinKind.LEFT,)),
     Rule("semi_join_reduction", _on_plan(semi_join_reduction)),
     Rule("join_order", _on_plan(join_order)),
-    Rule("exists_by_extremes", _on_plan(exists_by_extremes)),
-    Rule("limit_into_sort", _on_plan(limit_into_sort)),
-    Rule("limit_windows", _on_plan(limit_windows)),
+    Rule("exists_by_extremes", _on_plan(exists_by_extremes), only=(JoinKind.SEMI, JoinKind.ANTI)),
+    Rule("limit_into_sort", _on_plan(limit_into_sort), only=(Limit,)),
+    Rule("limit_windows", _on_plan(limit_windows), only=(Window,)),
     Rule("drop_sorts", lambda query, _: drop_sorts(query), whole=True),
     Rule("merge_projections", _on_plan(merge_projections)),
     # again: outer joins became inner ones
@@ -169,7 +170,7 @@ def steps(
 
 def _rewritten(rule: Rule, query: Query, evaluate: Evaluate | None, has_uses: bool) -> Query | None:
     """The query as a rule leaves it, its definitions too; None where it found nothing to do."""
-    if rule.for_uses and not has_uses:
+    if (rule.for_uses and not has_uses) or (rule.only and kinds(query.plan).isdisjoint(rule.only)):
         return None
     if rule.whole or not has_uses:
         return rule.rewrite(query, evaluate)

@@ -8,11 +8,19 @@ never refer to each other in a circle; those that others use come first.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 
 from gquery.expression.expr import new_column
 from gquery.planner.logical.everywhere import map_subqueries
-from gquery.planner.logical.nodes import Definition, Fixpoint, Plan, Query, Scan, Shared
+from gquery.planner.logical.nodes import (
+    Definition,
+    Fixpoint,
+    Join,
+    Plan,
+    Query,
+    Scan,
+    Shared,
+)
 from gquery.planner.logical.tree import (
     cached,
     own_subqueries,
@@ -38,6 +46,11 @@ def use(definition: Definition) -> Shared:
     return Shared(definition, columns, tuple(range(len(columns))))
 
 
+Kinds = frozenset[Hashable]
+"""Classes of nodes, of a join its `JoinKind`, of a use what it uses."""
+_NO_KINDS: Kinds = frozenset()
+
+
 def nodes(plan: Plan) -> Iterator[Plan]:
     """The plan and every plan below it, those inside subquery expressions too, but not those of definitions."""
     stack = [plan]
@@ -45,6 +58,28 @@ def nodes(plan: Plan) -> Iterator[Plan]:
         for node in walk(stack.pop()):
             yield node
             stack += [s.plan for s in own_subqueries(node)]
+
+
+def kinds(plan: Plan) -> Kinds:
+    """What nodes a plan has, those of its definitions too: which rules may find something to do. A node remembers it, and most
+    nodes stay from rule to rule. There are no subqueries any more."""
+    found: Kinds | None = plan.__dict__.get("_kinds")
+    if found is None:
+        found = plan.__dict__["_kinds"] = _kinds(plan)
+    return found
+
+
+def _kinds(plan: Plan) -> Kinds:
+    if isinstance(plan, Shared):
+        for d in definitions(plan):  # those that it uses first: a long chain is no deep recursion
+            kinds(d.plan)
+        return kinds(plan.definition.plan)
+    own: Hashable = plan.kind if isinstance(plan, Join) else type(plan)
+    found = _NO_KINDS
+    for s in plan.sources:
+        more = kinds(s)
+        found = more if found <= more else found if more <= found else found | more
+    return found if own in found else found | {own}
 
 
 def uses(plan: Plan) -> tuple[Shared, ...]:

@@ -295,7 +295,8 @@ INTERNAL = {
 
 def declaration(call: AggregateCall) -> AggregateFunction:
     """What is declared of the aggregate of a call."""
-    return declared(call.function)
+    found = AGGREGATES.get(call.function)
+    return INTERNAL[call.function] if found is None else found
 
 
 def declared(name: str) -> AggregateFunction:

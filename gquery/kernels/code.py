@@ -10,6 +10,7 @@ the kernel is launched; the text never holds values.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -95,7 +96,7 @@ class Code:
         self.hoisted: set[ir.Name] = set()  # variables whose loads an unrolled loop should not wait for
         self.scannable: ScannableTexts | None = None  # of the source
         self._parameters: list[Parameter] = []
-        self._parameter_names: dict[tuple[Any, ...], ir.Name] = {}  # of those that are bound to the same thing
+        self._parameter_names: dict[tuple[Any, ...], list[ir.Name]] = {}  # the one of all that are bound to the same thing
         # what is known of each column that `provide` named
         self.known: dict[int, ValueProperties] = {} if described is None else described
         self._providers: dict[int, Callable[[], Value]] = {}
@@ -106,10 +107,9 @@ class Code:
         # by open block, the keys of ``_flags`` that are forgotten with it
         self._made: list[list[tuple[Any, ...]]] = [[]]
         self._heads: list[tuple[Head, list[ir.Statement]]] = []  # of open blocks, and the statements before each
-        # at least so many are printed for blocks that are closed, and how deep they were
-        self._lines = self._deepest = 0
-        self._names: dict[str, int] = {}
-        self._constants = 0
+        # at least so many are printed for blocks that are closed, how deep they were, and how many constants there are
+        self._lines = self._deepest = self._constants = 0
+        self._names: dict[str, int] = defaultdict(int)
         self._arrays: dict[ElementType, tuple[ir.Name, list[int | float]]] = {}  # a parameter, and its elements
         self._claims = checks.ENABLED and target == "python"
         self.describer: Code | None = None  # of a text that is thrown away, over the same columns (`render.described`)
@@ -194,9 +194,9 @@ class Code:
 
     def name(self, stem: str, role: ir.Role = "thread") -> ir.Name:
         """A new name."""
-        n = self._names.get(stem, 0)
+        n = self._names[stem]
         self._names[stem] = n + 1
-        known = _NAMES.setdefault(stem, [])
+        known = _NAMES[stem] if stem in _NAMES else _NAMES.setdefault(stem, [])
         if n < len(known) and (found := known[n]).role == role:
             return found
         made = ir.Name(f"{stem}{n}", role)
@@ -257,14 +257,15 @@ class Code:
 
     def _parameter(self, stem: str, type_: ElementType, is_pointer: bool, binding: Binding) -> ir.Name:
         key = (id(binding.buffer) if isinstance(binding, Content) else binding, type_, is_pointer)
-        name = self._parameter_names.get(key)
-        if name is None:
-            name = self.name(stem, _ROLES[type(binding)] if is_pointer else "scalar")
-            self._parameter_names[key] = name
+        known = self._parameter_names.setdefault(key, [])  # a list, as the key of a new one is hashed once so
+        if not known:
+            known.append(name := self.name(stem, _ROLES[type(binding)] if is_pointer else "scalar"))
             self._parameters.append(Parameter(name.id, type_, is_pointer))
             self.bindings[name.id] = binding
-        self.selectivities[name.id] = max(self.selectivities.get(name.id, 0.0), self.selectivity)
-        return name
+            self.selectivities[name.id] = self.selectivity
+        elif self.selectivity > self.selectivities[known[0].id]:
+            self.selectivities[known[0].id] = self.selectivity
+        return known[0]
 
     def pointer(self, type_: ElementType, binding: Binding, stem: str = "p") -> ir.Name:
         """The parameter that points to an array; the same binding gives the same one."""

@@ -10,7 +10,7 @@ value is counted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache, cached_property
 from typing import Literal, assert_never
 
@@ -190,39 +190,41 @@ def plan_aggregates(
     none).
     """
     accumulators: dict[Accumulator, int] = {}
-
-    def use(accumulator: Accumulator) -> int:
-        return accumulators.setdefault(accumulator, len(accumulators))
-
     plans = []
     for call, arg in zip(calls, known, strict=True):
         made = declaration(call).accumulated
         if made is None:
             raise NotSupportedError(f"aggregate {call.function}")
-        plans.append(_plan(made, _Use(call, arg, rows, grouped, use)))
+        plans.append(_plan(made, _Use(call, arg, rows, grouped, accumulators)))
     return tuple(accumulators), tuple(plans)
 
 
-@frozen_open
 class _Use:
-    """An aggregate that is planned: its argument's properties, the rows of a group at most, and where accumulators go."""
+    """An aggregate that is planned: its argument and what is known of it, the rows of a group at most, whether a group may have
+    no value, and where accumulators go."""
 
-    call: AggregateCall
-    arg: ValueProperties | None
-    rows: int | None
-    grouped: bool
-    use: Callable[[Accumulator], int]
+    __slots__ = ("accumulators", "arg", "call", "can_be_empty", "rows")
+
+    def __init__(
+        self,
+        call: AggregateCall,
+        arg: ValueProperties | None,
+        rows: int | None,
+        grouped: bool,
+        accumulators: dict[Accumulator, int],
+    ) -> None:
+        self.call, self.arg, self.rows, self.accumulators = call, arg, rows, accumulators
+        self.can_be_empty = call.filter is not None or not grouped or (arg is not None and arg.nullable)
+
+    def use(self, accumulator: Accumulator) -> int:
+        """The index of an accumulator."""
+        return self.accumulators.setdefault(accumulator, len(self.accumulators))
 
     @property
-    def values(self) -> tuple[Expr, ValueProperties]:
-        """The argument, of an aggregate that has one."""
+    def known(self) -> ValueProperties:
+        """What is known of the argument, of an aggregate that has one."""
         assert self.arg is not None
-        return self.call.args[0], self.arg
-
-    @property
-    def can_be_empty(self) -> bool:
-        """Whether a group may have no value."""
-        return self.call.filter is not None or not self.grouped or self.values[1].nullable
+        return self.arg
 
     def accumulate(self, op: Op, register: Literal["i64", "f64"], value: Input) -> int:
         """The index of an accumulator of the argument."""
@@ -230,8 +232,8 @@ class _Use:
 
     def count_values(self) -> int:
         """The index of the accumulator that counts the argument's values: the rows, where it has no NULL."""
-        e, arg = self.values
-        return self.use(Accumulator("add", "i64", ONE, e if arg.nullable else None, self.call.filter))
+        e = self.call.args[0] if self.known.nullable else None
+        return self.use(Accumulator("add", "i64", ONE, e, self.call.filter))
 
     def count_alone(self) -> int:
         """The same where nothing else looks at the argument: what fails has no count, so it is looked at unless it surely has
@@ -268,11 +270,11 @@ def _one(made: Accumulated, one: Accumulate, a: _Use) -> AggregatePlan:
         case Total():
             states = (_words(one, a),)
             count = a.count_values() if a.can_be_empty else None
-            result = _sum_properties(a.call.dtype, a.values[1], a.rows, a.can_be_empty)
+            result = _sum_properties(a.call.dtype, a.known, a.rows, a.can_be_empty)
             return AggregatePlan(a.call, made.finalize, states, count, a.arg, result)
         case Extreme() | OneValue():
             count = a.count_values() if a.can_be_empty else None
-            _, arg = a.values
+            arg = a.known
             result = ValueProperties(a.call.dtype, arg.bounds, a.can_be_empty, arg.dictionary)
             return AggregatePlan(a.call, made.finalize, (_words(one, a),), count, arg, result)
         case _:
@@ -281,7 +283,7 @@ def _one(made: Accumulated, one: Accumulate, a: _Use) -> AggregatePlan:
 
 def _words(one: Accumulate, a: _Use) -> GroupWords:
     """The words of an accumulator of the argument."""
-    _, arg = a.values
+    arg = a.known
     match one:
         case Count():
             return Word(a.count_values())
@@ -301,7 +303,7 @@ def _words(one: Accumulate, a: _Use) -> GroupWords:
 
 
 def _sum_words(a: _Use) -> SumOfDoubles | ExactSum:
-    _, arg = a.values
+    arg = a.known
     if arg.register is Register.F64:
         return SumOfDoubles(a.accumulate("add", "f64", WHOLE))
     if arg.register is Register.I64 and arg.bounds is not None and a.rows is not None:

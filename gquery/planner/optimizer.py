@@ -7,7 +7,7 @@ on (subqueries gone, no DISTINCT aggregates, none that is made of others) cannot
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from time import perf_counter
 
 from gquery.errors import InternalError
@@ -62,7 +62,7 @@ class Rule:
     whole: bool = False  # takes the query with its definitions; others take each definition and the query by themselves
     for_uses: bool = False  # has nothing to do where no definition is used
     makes_uses: bool = False  # of definitions that it makes
-    only: tuple[Hashable, ...] = ()  # behind the subqueries' end: has nothing to do where there is no such node (`shared.kinds`)
+    only: tuple[object, ...] = ()  # behind the subqueries' end: has nothing to do where there is no such node (`shared.kinds`)
 
 
 def _on_plan(rule: Callable[[Plan], Plan | None]) -> Rewrite:
@@ -123,7 +123,7 @@ RULES: tuple[Rule, ...] = (
     Rule("drop_sorts", lambda query, _: drop_sorts(query), whole=True),
     Rule("merge_projections", _on_plan(merge_projections)),
     # again: outer joins became inner ones
-    Rule("refresh_nullability_last", lambda query, _: refresh_nullability(query)),
+    Rule("refresh_nullability_last", lambda query, _: refresh_nullability(query, is_pruned=True)),
     # again: conditions that moved into joins and filters leave columns that nothing above them needs
     Rule("prune_columns_last", lambda query, _: prune_columns(query), whole=True),
     # pruning would take from each copy what only the others ask for

@@ -8,7 +8,7 @@ never refer to each other in a circle; those that others use come first.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from gquery.expression.expr import new_column
 from gquery.planner.logical.everywhere import map_subqueries
@@ -46,7 +46,7 @@ def use(definition: Definition) -> Shared:
     return Shared(definition, columns, tuple(range(len(columns))))
 
 
-Kinds = frozenset[Hashable]
+Kinds = frozenset[object]
 """Classes of nodes, of a join its `JoinKind`, of a use what it uses."""
 _NO_KINDS: Kinds = frozenset()
 
@@ -74,7 +74,7 @@ def _kinds(plan: Plan) -> Kinds:
         for d in definitions(plan):  # those that it uses first: a long chain is no deep recursion
             kinds(d.plan)
         return kinds(plan.definition.plan)
-    own: Hashable = plan.kind if isinstance(plan, Join) else type(plan)
+    own: object = plan.kind if isinstance(plan, Join) else type(plan)
     found = _NO_KINDS
     for s in plan.sources:
         more = kinds(s)

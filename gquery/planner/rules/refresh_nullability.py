@@ -64,9 +64,10 @@ _NO_FLAGS: frozenset[tuple[int, bool]] = frozenset()
 _FILLING = (JoinKind.LEFT, JoinKind.SINGLE, JoinKind.ASOF, JoinKind.FULL)  # joins that put NULLs into columns of a side
 
 
-def refresh_nullability(query: Query) -> Query | None:
-    """The query with the flags of all columns and calls as they follow from its sources."""
-    plan = _refresh(query.plan, {}, Read(query))
+def refresh_nullability(query: Query, is_pruned: bool = False) -> Query | None:
+    """The query with the flags of all columns and calls as they follow from its sources. Where it ``is_pruned``, all columns of
+    its sources are read."""
+    plan = _refresh(query.plan, {}, Read(query, is_pruned))
     if plan is query.plan:
         return None
     made = {c.id: c for c in plan.columns}
@@ -76,10 +77,14 @@ def refresh_nullability(query: Query) -> Query | None:
 class Read:
     """What is read of a query, and what has been made of its subqueries."""
 
-    def __init__(self, query: Query) -> None:
-        self._query = query
+    def __init__(self, query: Query, is_pruned: bool) -> None:
+        self._query, self._is_pruned = query, is_pruned
         # by plan and flags of outer columns: the plan, so that it stays, and what was made of it
         self.subqueries: dict[tuple[int, tuple[tuple[int, bool], ...]], tuple[Plan, Plan]] = {}
+
+    def has(self, column: Column) -> bool:
+        """Whether anything reads a column of a source."""
+        return self._is_pruned or column.id in self.columns
 
     @cached_property
     def columns(self) -> frozenset[int]:
@@ -208,7 +213,7 @@ def _columns(plan: Plan, read: Read) -> Plan:
                 c.id
                 for c, f in zip(columns, fields, strict=True)
                 # of type NULL are columns that a file has but nobody can read: asking for their statistics is an error
-                if c.nullable and c.id in read.columns and c.dtype.kind is not Kind.NULL and not plan.source.has_nulls(f)
+                if c.nullable and read.has(c) and c.dtype.kind is not Kind.NULL and not plan.source.has_nulls(f)
             }
             if not full:
                 return plan

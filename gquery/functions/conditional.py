@@ -4,15 +4,13 @@ comparisons of each with each they would grow with the square of their arguments
 from __future__ import annotations
 
 from gquery.expression.expr import TRUE, Case, Expr, IsNull, Literal, Not
-from gquery.expression.types import BOOLEAN
+from gquery.expression.types import BOOLEAN, NULL
 from gquery.functions.casts import cast, unified
 from gquery.functions.registry import LIST_RESOLVERS, RESOLVERS, ScalarFunction, call, declare, make, resolver
 
 
 def case(branches: list[tuple[Expr, Expr]], otherwise: Expr | None) -> Expr:
     """CASE over conditions, its values cast to their common type; without ELSE it is NULL."""
-    from gquery.expression.types import NULL
-
     values = unified([v for _, v in branches] + [otherwise or Literal(None, NULL)], "CASE")
     pairs = tuple((cast(c, BOOLEAN), v) for (c, _), v in zip(branches, values[:-1], strict=True))
     return Case(pairs, values[-1])

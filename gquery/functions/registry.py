@@ -214,8 +214,11 @@ def call(name: str, *args: Expr) -> Expr:
     resolvers = RESOLVERS.get(name)
     if resolvers is None:
         raise BindError(f"there is no scalar function {name!r}.{did_you_mean(name, _public_names())}")
-    if name not in CARRYING and any(a.dtype.is_opaque for a in args):
-        resolvers = of_lists(name, args)
+    if name not in CARRYING:
+        for a in args:
+            if a.dtype.is_opaque:
+                resolvers = of_lists(name, args)
+                break
     for resolve in resolvers:
         result = resolve(args)
         if result is not None:

@@ -25,7 +25,6 @@ from gquery.planner.logical.tree import (
     cached,
     own_subqueries,
     transform_up,
-    walk,
 )
 from gquery.runtime.records import replace
 
@@ -53,11 +52,16 @@ _NO_KINDS: Kinds = frozenset()
 
 def nodes(plan: Plan) -> Iterator[Plan]:
     """The plan and every plan below it, those inside subquery expressions too, but not those of definitions."""
-    stack = [plan]
-    while stack:
-        for node in walk(stack.pop()):
+    plans = [plan]
+    while plans:
+        stack = [plans.pop()]
+        while stack:  # as `tree.walk`, without a second generator
+            node = stack.pop()
             yield node
-            stack += [s.plan for s in own_subqueries(node)]
+            if below := node.sources:
+                stack.extend(below[::-1])
+            if own := own_subqueries(node):
+                plans += [s.plan for s in own]
 
 
 def kinds(plan: Plan) -> Kinds:

@@ -22,6 +22,7 @@ Rows that a user sorted keep their order under a window. Where the window became
 from __future__ import annotations
 
 from dataclasses import field
+from math import inf
 
 from gquery import tuning
 from gquery.expression.expr import Expr
@@ -197,13 +198,14 @@ class _Group:
         longest = max(numbers, key=lambda i: raw[i])
         if raw[longest] <= raw[heaviest]:
             return heaviest
-        return min((heaviest, longest), key=lambda i: self._search(i).tree.cost)
+        most = self._search(heaviest).cost
+        return longest if self._search(longest, most).cost < most else heaviest
 
-    def _search(self, probe_side: int) -> JoinSearch:
+    def _search(self, probe_side: int, most: float = inf) -> JoinSearch:
         if probe_side not in self.searches:
             known = [s.graph for s in self.searches.values()]
             graph = known[0] if known else JoinGraph(self.relations, tuple(dict.fromkeys(self.terms)), self.estimator)
-            self.searches[probe_side] = JoinSearch(graph, probe_side)
+            self.searches[probe_side] = JoinSearch(graph, probe_side, most)
         return self.searches[probe_side]
 
     def _put_early(self, probe_side: int, rows: list[float]) -> list[_Dependent]:

@@ -4,6 +4,7 @@ is searched and why)."""
 from __future__ import annotations
 
 from functools import cached_property
+from math import inf
 
 from gquery import tuning
 from gquery.expression.expr import Column, Expr
@@ -17,27 +18,36 @@ from gquery.planner.rules.join_graph import JoinGraph, bits
 
 
 class JoinSearch:
-    """What is found in a graph where ``probe_side`` is the relation that is streamed."""
+    """What is found in a graph where ``probe_side`` is the relation that is streamed: the cheapest tree, or none where each costs
+    ``most`` or more."""
 
-    def __init__(self, graph: JoinGraph, probe_side: int) -> None:
-        self.graph = graph
+    def __init__(self, graph: JoinGraph, probe_side: int, most: float = inf) -> None:
+        self.graph, self.most = graph, most
         self.probe_side = 1 << probe_side
         self.columns: dict[int, dict[int, Column]] = {}  # of a left side, by relations
 
     def best(self) -> Plan:
+        assert self.tree is not None
         return self._plan(self.tree)
 
+    @property
+    def cost(self) -> float:
+        """What the cheapest tree costs."""
+        return inf if self.tree is None else self.tree.cost
+
     @cached_property
-    def tree(self) -> Tree:
+    def tree(self) -> Tree | None:
         """The cheapest tree that was found."""
-        parts = [self._search(part) for part in self.graph.components()]
+        parts = [tree for part in self.graph.components() if (tree := self._search(part)) is not None]
+        if len(parts) < len(self.graph.components()):
+            return None
         parts.sort(key=lambda t: (not t.mask & self.probe_side, t.rows))
         tree = parts[0]
         for part in parts[1:]:  # no condition between them: a cross join, the small ones first
             tree = self._join(tree, part)
         return tree
 
-    def _search(self, part: int) -> Tree:
+    def _search(self, part: int) -> Tree | None:
         graph = self.graph
         members = list(bits(part))
         if len(members) == 1:
@@ -48,14 +58,14 @@ class JoinSearch:
         found: dict[int, Tree] = {1 << i: graph.base[i] for i in members}
         least = least_cost()
         for a, b in pairs:
-            left, right, known = found[a], found[b], found.get(a | b)
-            if known is None:
-                found[a | b] = self._join(left, right)
-            elif (
-                left.cost + right.cost + (left.rows + right.rows) * least < known.cost
-            ):  # else whatever they cost together
+            left, right, known = found.get(a), found.get(b), found.get(a | b)
+            if left is None or right is None:
+                continue
+            most = self.most if known is None else known.cost
+            if most == inf or left.cost + right.cost + (left.rows + right.rows) * least < most:
+                # else it is dearer, whatever they cost together
                 found[a | b] = self._join(left, right, known)
-        return found[part]
+        return found.get(part)
 
     def _greedy(self, members: list[int]) -> Tree:
         trees = [self.graph.base[i] for i in members]

@@ -1,0 +1,44 @@
+"""The search for a join order that is told what another tree costs: it finds the same tree, or none that is cheaper."""
+
+from __future__ import annotations
+
+import random
+from math import inf
+
+import pyarrow as pa
+import pytest
+
+import gquery
+from gquery.planner.rules import join_order
+from gquery.planner.rules.join_graph import JoinGraph
+from gquery.planner.rules.join_search import JoinSearch
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_limit_of_cost_changes_no_tree(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = random.Random(seed)
+    db = gquery.connect("python")
+    count = rng.randrange(3, 8)
+    for n in range(count):
+        rows = rng.choice((1, 3, 40, 500, 3000))
+        keys = {f"k{k}": [rng.randrange(rng.choice((2, 30, 2000))) for _ in range(rows)] for k in range(3)}
+        db.register(f"t{n}", pa.table(keys))
+    near = [f"t{n}.k{rng.randrange(3)} = t{rng.randrange(n)}.k{rng.randrange(3)}" for n in range(1, count)]
+    far = [f"t{a}.k{rng.randrange(3)} = t{b}.k{rng.randrange(3)}" for a, b in [rng.sample(range(count), 2) for _ in range(2)]]
+    graphs: list[JoinGraph] = []
+
+    class Kept(JoinSearch):
+        def __init__(self, graph: JoinGraph, probe_side: int, most: float = inf) -> None:
+            super().__init__(graph, probe_side, most)
+            graphs.append(graph)
+
+    monkeypatch.setattr(join_order, "JoinSearch", Kept)
+    tables = ", ".join(f"t{n}" for n in range(count))
+    db.explain(f"SELECT count(*) FROM {tables} WHERE {' AND '.join([*near, *far])} AND t0.k0 < {rng.randrange(1, 9)}")
+    assert graphs
+    for graph in graphs:
+        for probe_side in range(count):
+            cost = JoinSearch(graph, probe_side).cost
+            for most in (cost / 3, cost, cost * 1.01, cost * 5):
+                found = JoinSearch(graph, probe_side, most).cost
+                assert found == cost if cost < most else found >= most

@@ -246,9 +246,10 @@ class Runner:
         check()
 
     def _rows_at_once(self, steps: int, most: int) -> int:
-        """Rows between two looks at whether the query is interrupted: fewer where each meets many rows of a build side."""
+        """Rows between two looks at whether the query is interrupted: fewer where each meets many rows of a build side. Where
+        they are materialized, whole units: a count covers one."""
         least = self.decision.unit if isinstance(self.pipeline.sink, Materialize) else 1
-        return max(1, min(most, max(least, int(steps / self.decision.fan_out) // least * least)))
+        return max(1, min(most, int(steps / self.decision.fan_out)) // least) * least
 
     def _interpret(
         self, attempt: Attempt, unit: Unit, ranges: Ranges, state: SinkState, arguments: Sequence[object]

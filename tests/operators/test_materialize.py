@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import gquery
+from gquery import tuning
 from gquery.columns.arrow import export_table
 from gquery.expression.facts import NOT_IN
 from gquery.kernels.builtin import define, scans
@@ -144,3 +146,15 @@ def test_flags_of_groups_are_bits_on_a_gpu(partitions: int, monkeypatch: pytest.
     ]
     kept = export_table(answer(found, "SELECT DISTINCT w FROM v", monkeypatch, partitions))[0].to_pylist()
     assert sorted(kept) == sorted(set((values % 9_000).tolist()))
+
+
+@pytest.mark.parametrize("rows", [1_000, 1_500])
+def test_threads_that_take_fewer_rows_than_a_count_covers(rows: int) -> None:
+    """They take as many: two that count in one place would lose what the other has found."""
+    sql = MARKED[0]
+    types, want = expect(sql, tables())
+    with tuning.using(replace(tuning.threads, morsel_rows=rows)), gquery.connect(device="cpu") as fresh:
+        fresh.sql("SET interpret_limit = 0")
+        fresh.register("t", tables()["t"])
+        wrong = compare(fresh.sql(sql).fetchall(), want, False, types)
+    assert wrong is None, wrong

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from sqlglot import exp
 
 from gquery.errors import BindError
-from gquery.expression.expr import Expr, IsNull, Not, ScalarSubquery, SortKey, new_column
+from gquery.expression.expr import Case, Expr, IsNull, Literal, Not, ScalarSubquery, SortKey, new_column
 from gquery.functions import aggregate, call, case, cast
 from gquery.planner.logical.nodes import Aggregate, Filter, Plan, Project
 from gquery.sql.bind_unnest import list_to_unnest, unnest_table
@@ -40,7 +40,18 @@ def over_elements(name: str, xs: Expr, node: exp.Lambda, bind: BindBody) -> Expr
     bound = bind(body, ScopeRelation("", names, (element, place)[: len(names)]), name in _FILTERS)
     source: Plan = Filter(rows, bound) if name in _FILTERS else rows
     value = element if name in _FILTERS else bound
-    return case([(Not(IsNull(xs)), ScalarSubquery(in_one_list(source, value, [SortKey(place)])))], None)
+    return case([(_is_there(xs), ScalarSubquery(in_one_list(source, value, [SortKey(place)])))], None)
+
+
+def _is_there(xs: Expr) -> Expr:
+    """Whether a list is not NULL. One that `over_elements` has made of another is where that one is: to ask it itself would be to
+    make it twice, and lists of lists of lists so many times more."""
+    match xs:
+        case Case(((Not(IsNull()) as test, ScalarSubquery(Project(Aggregate(keys=()), exprs))),), Literal(value=None)):
+            match exprs:
+                case ((_, Case(((Not(IsNull(some)), same),), empty)),) if some == same and not empty.nullable:
+                    return test  # `in_one_list` makes none that is NULL
+    return Not(IsNull(xs))
 
 
 def in_one_list(plan: Plan, value: Expr, order: Sequence[SortKey]) -> Plan:

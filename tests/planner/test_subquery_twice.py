@@ -79,6 +79,17 @@ def test_lists_made_of_lists_made_of_lists(seed: int) -> None:
     assert_same(sql, tables, targets=("python",), ranks=(1,))
 
 
+def test_a_list_made_of_another_asks_once_for_it() -> None:
+    """Whether it is NULL the innermost tells. It was made again to be asked: 4 to the power of levels."""
+    made = "xs"
+    for n in range(5):
+        made = f"[e + {n} FOR e IN {made} IF e > {n}]"
+    db = gquery.connect("python")
+    db.sql("CREATE TABLE t AS FROM (VALUES ([1, 9]), ([]), (NULL)) AS v(xs)")
+    assert str(db.sql(f"EXPLAIN SELECT {made} FROM t")).partition("stage 0")[0].count(" Unnest ") == 10
+    assert db.sql(f"SELECT {made} FROM t").fetchall() == [([19],), ([],), (None,)]
+
+
 def test_a_copy_keeps_what_stands_in_two_nodes() -> None:
     """A subquery of a node, and of another subquery of it: it stays one in a copy, and gets columns of its own where plans are
     told apart."""

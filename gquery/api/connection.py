@@ -19,7 +19,7 @@ from gquery.api.dbapi import Exceptions
 from gquery.api.explain import Explains, explain_options
 from gquery.api.plan_cache import Parameters, PlanCache, PreparedPlan
 from gquery.api.prepared import PreparedTexts
-from gquery.api.readers import Files
+from gquery.api.readers import Files, found_files
 from gquery.api.startup import ClusterWorkers, Devices, Target, choose_devices, connected, limited, load_engine, wake
 from gquery.api.templates import Question, Template, Templates
 from gquery.api.transactions import Transactions
@@ -106,7 +106,7 @@ class Connection(Transactions, Frames, Files, Explains, Exceptions):
         self._seeds = Seeds()
         self._templates = Templates()
         self._catalog = Catalog(
-            self._open_file, self._variable, self._check_function, self._answer, storage, self._forget_plans
+            self._open_file, found_files, self._variable, self._check_function, self._answer, storage, self._forget_plans
         )
         self._prepared = PreparedTexts()
         self._files_lock = threading.RLock()

@@ -14,8 +14,8 @@ from gquery.runtime.recent import Recent
 
 if TYPE_CHECKING:
     from gquery.sql.bind_constraints import Conditions
-    from gquery.sql.catalog import Catalog, Columns
-    from gquery.sql.constraints import Constraints
+    from gquery.sql.catalog import Catalog
+    from gquery.sql.constraints import Columns, Constraints
     from gquery.sql.statement import AppendRows
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from gquery.api.session import Session
-from gquery.errors import FileError, InterfaceError
+from gquery.errors import FileError, InterfaceError, NotSupportedError
 from gquery.runtime.boundary import boundary
 
 if TYPE_CHECKING:
@@ -105,6 +105,16 @@ class Files(Session):
             else:
                 _ = source.version  # looks whether the files have changed, and opens them again if so
         return source if self._cluster is None else self._cluster.table(source)
+
+
+def found_files(paths: Sequence[str], kind: str) -> list[str]:
+    """The files that paths, patterns and folders mean. NotSupportedError for those of other machines."""
+    from gquery.io.files import items_of, resolve
+
+    items = items_of(paths)
+    if any(i.path is None for i in items):
+        raise NotSupportedError("not supported: union_by_name of files that are not on this machine")
+    return [f.path for f in resolve(items, kind)]
 
 
 def _held(source: TableSource, cache: ColumnCache) -> Iterable[tuple[int, ColumnData]]:

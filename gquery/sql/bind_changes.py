@@ -21,8 +21,7 @@ from gquery.runtime.records import replace
 from gquery.sql.bind_forms import result_of
 from gquery.sql.bind_query import QueryScopes
 from gquery.sql.calls import function_call, is_call
-from gquery.sql.catalog import columns_of
-from gquery.sql.constraints import NONE, Constraints
+from gquery.sql.constraints import NONE, Constraints, columns_of
 from gquery.sql.ctes import Ctes
 from gquery.sql.grammar_tokens import Form, marked
 from gquery.sql.inserted_values import constant_rows, parameters_of

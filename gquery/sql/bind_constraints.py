@@ -26,9 +26,9 @@ from gquery.runtime.records import dataclass
 from gquery.sql.bind_forms import result_of
 from gquery.sql.bind_query import QueryScopes
 from gquery.sql.bind_returning import RowsOf, check_row
-from gquery.sql.catalog import Bound, Catalog, Columns
+from gquery.sql.catalog import Bound, Catalog
 from gquery.sql.check import check
-from gquery.sql.constraints import Check, Constraints, Key
+from gquery.sql.constraints import Check, Columns, Constraints, Key
 from gquery.sql.ctes import Ctes
 from gquery.sql.grammar_changes import DEFAULT
 from gquery.sql.grammar_tokens import mark_of, marked

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 from sqlglot import exp
 
 from gquery.errors import BindError, NotSupportedError
-from gquery.expression.expr import Expr, Literal
+from gquery.expression.expr import Expr, Literal, new_column
 from gquery.expression.types import python_value
+from gquery.planner.logical.nodes import Query, Scan
+from gquery.sql.bind_sets import by_name, union
+from gquery.sql.catalog import Catalog
 
 READERS = {
     "read_parquet": "parquet", "parquet_scan": "parquet", "read_csv": "csv", "read_csv_auto": "csv",
@@ -90,3 +94,36 @@ def _key(node: exp.Expr) -> str:
     if not isinstance(node, exp.PropertyEQ):
         raise BindError("an option of columns and types is written {'a': 'BIGINT'}")
     return str(node.this.name)
+
+
+def is_by_name(options: dict[str, Any]) -> bool:
+    """Whether files are to have their columns put together by name; the option is taken away."""
+    value = options.pop("union_by_name", False)
+    known = {"true": True, "1": True, "false": False, "0": False}.get(str(value).lower())
+    if known is None:
+        raise BindError(f"The option union_by_name is true or false, not {value!r}")
+    return known
+
+
+def by_names(paths: list[str], kind: str, options: dict[str, Any], catalog: Catalog) -> Query:
+    """All rows of files whose columns may differ, NULL in those that a file has not. Files with the same columns are one table.
+    Which files there are is known to this query alone."""
+    assert catalog.open_file is not None and catalog.find_files is not None
+    groups: dict[Any, list[str]] = {}
+    for path in catalog.find_files(paths, kind):
+        fields = catalog.open_file(path, kind, options).schema.fields
+        groups.setdefault(tuple((f.name.lower(), f.dtype) for f in fields), []).append(path)
+    catalog.is_for_one_use()
+    sides = []
+    for group in groups.values():
+        source = catalog.open_file(group[0] if len(group) == 1 else group, kind, options)
+        columns = tuple(new_column(f.name, f.dtype, f.nullable) for f in source.schema)
+        sides.append(Query(Scan(source, columns, tuple(range(len(columns)))), columns, source.schema.names))
+    if len(sides) == 1:
+        return sides[0]
+    made = union(by_name(sides))
+    folders = {part for group in groups.values() for path in group for part in re.split(r"[/\\]", path)}
+    of_paths = {f.partition("=")[0].lower() for f in folders if "=" in f}
+    of_paths.add(str(options.get("filename")).lower() if isinstance(options.get("filename"), str) else "filename")
+    order = sorted(range(len(made.names)), key=lambda n: made.names[n].lower() in of_paths)  # those of paths stand last
+    return Query(made.plan, tuple(made.outputs[n] for n in order), tuple(made.names[n] for n in order))

@@ -16,7 +16,7 @@ from gquery.planner.logical.nodes import Apply, Filter, Join, JoinKind, Plan, Qu
 from gquery.planner.logical.tree import column_ids, free_columns
 from gquery.sql.bind_catalog import FUNCTIONS, SCHEMA, schema_table, table_function
 from gquery.sql.bind_expr import ExprBinder
-from gquery.sql.bind_files import reader_arguments, reader_of
+from gquery.sql.bind_files import by_names, is_by_name, reader_arguments, reader_of
 from gquery.sql.bind_limits import numbered
 from gquery.sql.bind_range import range_plan
 from gquery.sql.bind_shared import relation_use
@@ -213,6 +213,8 @@ class FromBinder:
         open_file = self.query.catalog.open_file
         if open_file is None:
             raise CatalogError("files cannot be read here")
+        if is_by_name(options):
+            return self._named(by_names(paths, kind, options, self.query.catalog), alias or f"read_{kind}", columns)
         source = open_file(paths[0] if len(paths) == 1 else paths, kind, options)
         return self._scan(source, alias or f"read_{kind}", columns)
 

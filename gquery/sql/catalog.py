@@ -18,13 +18,12 @@ from gquery.columns.appended import Appended, Storage
 from gquery.columns.seen_keys import SeenKeys, list_keys
 from gquery.columns.table import TableSource
 from gquery.errors import CatalogError, OperationalError, did_you_mean
-from gquery.expression.types import DType
 from gquery.functions import AGGREGATES, RESOLVERS
 from gquery.functions.user import UserFunction
 from gquery.functions.windows import WINDOWS
 from gquery.planner.logical.nodes import Query
 from gquery.runtime.records import dataclass
-from gquery.sql.constraints import NONE, Constraints
+from gquery.sql.constraints import NONE, Columns, Constraints, columns_of
 from gquery.sql.macro import Macro, Macros
 from gquery.sql.noted import ALL, Noted, note
 
@@ -58,19 +57,12 @@ class _Snapshot:
     macros: dict[str, tuple[Macro, ...]]
 
 
-Columns = tuple[tuple[str, DType], ...]
-
-
-def columns_of(table: TableSource) -> Columns:
-    """Names and types of a table's columns."""
-    return tuple((f.name, f.dtype) for f in table.schema.fields)
-
-
 @dataclass
 class Catalog:
     """Tables and views of a connection. ``open_file`` gives the source for a file's path (``FROM 'file.parquet'``)."""
 
     open_file: Callable[..., TableSource] | None = None  # (paths, format or None, options by name)
+    find_files: Callable[[list[str], str], list[str]] | None = None  # the paths that patterns mean, by format
     variable: Callable[[str, bool], TableSource | Bound | UserFunction | None] | None = None
     check: Callable[[UserFunction], None] | None = None  # refuses a function that the connection cannot compile
     rows: Callable[[Query], list[tuple[Any, ...]]] | None = None  # of a query that is run while another is bound
@@ -113,8 +105,12 @@ class Catalog:
         """The table that a Python variable of the caller holds; CatalogError where it holds something else."""
         found = self.variable(name, False) if self.variable is not None else None
         if found is not None:
-            (self._below or self).scans += 1
+            self.is_for_one_use()
         return found if not isinstance(found, UserFunction) else None
+
+    def is_for_one_use(self) -> None:
+        """What is bound now is good for one use, as what a variable of a caller makes is."""
+        (self._below or self).scans += 1
 
     def function(self, name: str) -> UserFunction | None:
         """The Python function of that name: given with the query, created, or a variable of the caller."""
@@ -123,7 +119,7 @@ class Catalog:
         if found is None and self.variable is not None:
             found = self.variable(name, True)
             if found is not None:
-                (self._below or self).scans += 1
+                self.is_for_one_use()
         if not isinstance(found, UserFunction):
             return None
         if self.check is not None:

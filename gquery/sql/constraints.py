@@ -8,8 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Set
 
+from gquery.columns.table import TableSource
 from gquery.errors import CatalogError
+from gquery.expression.types import DType
 from gquery.runtime.records import dataclass, replace
+
+Columns = tuple[tuple[str, DType], ...]
+
+
+def columns_of(table: TableSource) -> Columns:
+    """Names and types of a table's columns."""
+    return tuple((f.name, f.dtype) for f in table.schema.fields)
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,7 @@ from gquery.expression.expr import Expr
 from gquery.expression.types import DType
 from gquery.planner.logical.nodes import Query
 from gquery.runtime.records import dataclass
-from gquery.sql.catalog import Columns
-from gquery.sql.constraints import NONE, Constraints, Key
+from gquery.sql.constraints import NONE, Columns, Constraints, Key
 from gquery.sql.macro import Macro
 
 

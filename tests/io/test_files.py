@@ -374,3 +374,29 @@ def test_formats_by_name() -> None:
         None,
     ]
     assert format_of(["x.csv", "y.parquet"]) == "csv"
+
+
+def test_columns_by_name(tmp_path: Path) -> None:
+    """Files with other columns than others are put together by names; new files are found, and those that changed."""
+    folder = tmp_path / "k=1"
+    folder.mkdir()
+    pq.write_table(pa.table({"a": [1, 2], "b": ["x", None]}), folder / "1.parquet")
+    pq.write_table(pa.table({"c": [1.5], "a": pa.array([3], pa.int32())}), folder / "2.parquet")
+    pq.write_table(pa.table({"a": [7], "b": ["z"]}), folder / "3.parquet")
+    (tmp_path / "1.csv").write_text("a,b\n1,x\n")
+    (tmp_path / "2.csv").write_text("b,c\ny,2.5\n")
+    db = gquery.connect(device="python")
+    queries = [
+        f"SELECT * FROM read_parquet('{folder}/*.parquet', union_by_name = true) ORDER BY ALL",
+        f"SELECT sum(c), k FROM read_parquet('{tmp_path}/**/*.parquet', union_by_name = 1, filename = 1) GROUP BY k ORDER BY k",
+        f"SELECT x.a FROM read_parquet(['{folder}/1.parquet'], union_by_name = true) x JOIN '{folder}/3.parquet' y ON x.a < y.a",
+        f"SELECT * FROM read_csv('{tmp_path}/*.csv', union_by_name = true) ORDER BY ALL",
+    ]
+    for sql in queries:
+        assert db.sql(sql).fetchall() == duckdb.sql(sql).fetchall(), sql
+    pq.write_table(pa.table({"B": ["y"], "d": [True]}), folder / "4.parquet")
+    pq.write_table(pa.table({"a": [8]}), folder / "3.parquet")
+    for sql in queries[:2]:
+        assert db.sql(sql).fetchall() == duckdb.sql(sql).fetchall(), sql
+    with pytest.raises(errors.BindError, match="union_by_name is true or false"):
+        db.sql(f"FROM read_parquet('{folder}/*.parquet', union_by_name = 'x')")

@@ -35,6 +35,8 @@ def formed(form: Form, tree: exp.Expr, binder: QueryScopes) -> Statement:
             return macro_of(form, binder.sql, binder.catalog)
         case "drop_macro":
             return DropMacro(form.name, bool(dict(form.options)["exists"]))
+        case "set":
+            return SetOption(form.name.lower(), form.text)
         case "reset":
             return SetOption(form.name.lower(), None)
         case _:

@@ -12,7 +12,7 @@ from gquery.sql.grammar_macros import MacroReader
 from gquery.sql.grammar_tokens import Form, marked
 from gquery.sql.lexer import END, NUMBER, PARAMETER, QUOTED, STRING, WORD
 
-FORMS = CHANGES | TRANSACTIONS.keys() | {"alter", "prepare", "execute", "deallocate", "copy", "reset"}
+FORMS = CHANGES | TRANSACTIONS.keys() | {"alter", "prepare", "execute", "deallocate", "copy", "reset", "pragma"}
 
 REFUSED = {
     "savepoint": "SAVEPOINT; ROLLBACK takes back the whole transaction", "release": "RELEASE; there are no savepoints",
@@ -46,6 +46,8 @@ class StatementReader(MacroReader):
                 self.reading.form = Form("reset", name)
             case "copy":
                 self._copy()
+            case "pragma":
+                self._pragma()
             case "alter":
                 self.alter()
             case word if word in TRANSACTIONS:
@@ -116,6 +118,30 @@ class StatementReader(MacroReader):
         name = self._text()
         self.say()
         self.reading.form = Form("deallocate", name)
+
+    def _pragma(self) -> None:
+        """``PRAGMA setting = value``, ``PRAGMA table_info('t')`` and ``PRAGMA show_tables``, which are other statements."""
+        name, behind = self.peek(1), self.peek(2)
+        if name == "show_tables":
+            self.blank()
+            self.say("select", marked("tables"))
+        elif name == "table_info" and behind == "(":
+            self.say("from")
+            self.say("pragma_table_info")
+            self.expect("(")
+            if self.kind != STRING:
+                raise self.unexpected("the name of a table")
+            self.leaf()
+            self.expect(")")
+        elif behind == "=":
+            self.blank()
+            setting = self._text()
+            self.say("select", marked("pragma"))
+            self.say()
+            self.reading.form = Form("set", setting, self._constant())
+        else:
+            self.next()
+            raise self.not_supported(f"PRAGMA {name.upper()}; there are TABLE_INFO, SHOW_TABLES and settings")
 
     # ---- COPY --------------------------------------------------------------------------------------------------------
 

@@ -324,3 +324,15 @@ def test_plans_hold_no_tables_that_are_others_now(db: gquery.Connection, change:
         db.sql("SELECT sum(a) FROM old").fetchall()
     gc.collect()
     assert before() is None
+
+
+def test_pragmas_are_other_statements() -> None:
+    db = gquery.connect(device="python")
+    db.sql("CREATE TABLE t(a INTEGER NOT NULL, b VARCHAR)")
+    assert db.sql("PRAGMA table_info('t')").fetchall() == db.sql("SELECT * FROM pragma_table_info('t')").fetchall()
+    assert db.sql("PRAGMA show_tables").fetchall() == [("t",)]
+    assert db.sql("PRAGMA threads = 3; PRAGMA memory_limit='1GB'; SELECT 1").fetchall() == [(1,)]
+    assert (db.settings.threads, db.settings.memory_limit) == (3, 10**9)
+    for sql, kind in (("PRAGMA version", gquery.NotSupportedError), ("PRAGMA nosuch = 1", gquery.ProgrammingError)):
+        with pytest.raises(kind):
+            db.sql(sql)

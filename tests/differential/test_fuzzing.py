@@ -19,6 +19,7 @@ from tests.fuzzing.campaign import Campaign
 from tests.fuzzing.check import (
     DATA_ERRORS,
     KINDS,
+    MACRO,
     Case,
     Engine,
     Outcome,
@@ -188,6 +189,7 @@ def test_most_queries_are_sql_and_find_rows() -> None:
     """As DuckDB takes them: whether gquery does, the tests above tell."""
     outcomes: Counter[str] = Counter()
     for case in (c for c in map(of_seed, range(300)) if c.kind not in ("tlp", "norec")):
+        oracle(tables(case.sets)).execute(MACRO)
         try:
             outcomes["rows" if oracle(tables(case.sets)).execute(case.sql[0]).fetchall() else "none"] += 1
         except duckdb.Error as error:

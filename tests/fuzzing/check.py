@@ -69,7 +69,7 @@ class Engine:
     writes: bool = False  # the kernels of a GPU too, which need none to be written
 
 
-_MACRO = "CREATE OR REPLACE MACRO either(a, b := NULL) AS CASE WHEN a IS NULL THEN b ELSE a END"
+MACRO = "CREATE OR REPLACE MACRO either(a, b := NULL) AS CASE WHEN a IS NULL THEN b ELSE a END"
 
 
 def make(kind: Kind, sets: int, tape: Tape) -> Case:
@@ -111,8 +111,8 @@ def of_seed(seed: int) -> Case:
 def run(case: Case, engine: Engine) -> Outcome:
     """What comes of a case. An error that is none of the data is raised: a fault."""
     if any("either(" in text for text in case.sql):
-        oracle(tables(case.sets)).execute(_MACRO)
-        _connection(case, engine).sql(_MACRO)
+        oracle(tables(case.sets)).execute(MACRO)
+        _connection(case, engine).sql(MACRO)
     if case.kind in ("tlp", "norec"):
         return _alone(case, engine)
     if case.kind == "changes":

@@ -142,8 +142,19 @@ class RankTable:
         for f in fields:
             found, at = held[f] or (columns[f], first)
             low = self._low - at
-            made.append(found if (low, self.rows) == (0, found.length) else found.slice(low, low + self.rows))
+            made.append(found if (low, self.rows) == (0, found.length) else _part(found, low, low + self.rows))
         return made
+
+
+def _part(column: ColumnData, low: int, high: int) -> ColumnData:
+    """Some rows of a column. Of a sorted one they have values of their own, which are counted: ranks that share row groups would
+    have those of each twice."""
+    made, known = column.slice(low, high), column.statistics
+    if not known.is_sorted or known.distinct is None or column.physical_type not in _INTEGERS:
+        return made
+    values = made.data.host
+    distinct = int(np.count_nonzero(values[1:] != values[:-1])) + min(made.length, 1)
+    return replace(made, statistics=replace(made.statistics, distinct=distinct))
 
 
 def _holding(source: ParquetSource, low: int, high: int) -> tuple[tuple[RowGroup, ...], int]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -313,6 +314,19 @@ def test_no_state_of_all_orders_is_exchanged(
         assert "a part of the rows" in text and "states merged" not in text, text
         assert db.sql(queries.sql(number)).fetchall()
     assert max(handed_over) < 20_000  # 15,000 orders
+
+
+def test_values_of_row_groups_that_ranks_share_are_counted_once(client: Any, tmp_path: Path, tune: Tune) -> None:
+    """Three ranks read five row groups in seven parts; of columns that are in no order each has all values."""
+    tune(tuning.cluster, whole_bytes=0)
+    key = np.arange(1000) // 4 * 10
+    pq.write_table(pa.table({"k": key, "v": np.arange(1000) % 7}), tmp_path / "t.parquet", row_group_size=200)
+    with gquery.connect(device="python", cluster=client, workers=3, threads=1) as db:
+        assert db.sql(f"SELECT count(DISTINCT k), sum(v) FROM '{tmp_path}/t.parquet'").fetchall()[0][0] == 250
+        cluster: Any = db._cluster
+        ((_, table),) = cluster._files.items()
+        assert (table.statistics(0).is_sorted, table.statistics(1).distinct) == (True, 7)
+        assert table.statistics(0).distinct == 250
 
 
 def test_rows_that_two_cuts_share_are_read_once(client: Any, tmp_path: Path, tune: Tune) -> None:

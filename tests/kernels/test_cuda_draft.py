@@ -86,6 +86,32 @@ def test_a_draft_is_replaced_by_the_kernel_proper(target: CudaTarget) -> None:
     assert [m.registers for m in made] == [e.registers for e in expected]
 
 
+def test_a_query_s_kernels_are_begun_and_waited_for_one_by_one(
+    target: CudaTarget, mine: workers.Workers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What no worker has taken yet, and is wanted, is compiled here."""
+    gate, taken, ask = threading.Event(), queue.SimpleQueue[str](), workers._Line.ask
+
+    def held(line: workers._Line, request: workers.Request) -> bool:
+        taken.put(request[1].name)
+        return gate.wait(60) and ask(line, request)
+
+    monkeypatch.setattr(workers._Line, "ask", held)
+    first, second, third = some(3)
+    target.begin(iter([first, second, third]))  # though the worker stands still
+    assert taken.get(timeout=60) == cuda_draft.source(first).name
+    assert target.compile(third).is_draft
+    waiting = threading.Thread(target=target.compile, args=(first,))
+    waiting.start()
+    assert not target.is_ready(first) and waiting.is_alive()
+    gate.set()
+    waiting.join(60)
+    assert target.is_ready(first) and not target.is_ready(second)
+    target.begin([first, third])  # nothing is left to do
+    assert target.compile(second).is_draft
+    ended(target, mine)
+
+
 @pytest.mark.parametrize("records", [True, False], ids=["recorded", "rehearsed"])
 def test_a_recording_waits_for_the_kernel_proper(target: CudaTarget, records: bool) -> None:
     first, second = some(2)
@@ -285,13 +311,14 @@ def test_many_processes_on_an_empty_cache(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", programs.names())
-def test_drafts_keep_their_variables_in_registers(name: str) -> None:
+def test_drafts_keep_variables_in_registers_and_say_where_atomics_work(name: str) -> None:
     connection = programs.small() if name in programs.SMALL else programs.tpch()
     with compiling_by("llvm"):
         for kernel in connection.kernels(programs.text(name), target="cuda"):
-            source = cuda_draft.source(kernel)
-            code = assemble(cuda_draft.ptx(source, HOPPER)[0], HOPPER)
-            assert cubin._resources(code, "kernel")[1] == 0, kernel.text
+            text, _ = cuda_draft.ptx(cuda_draft.source(kernel), HOPPER)
+            assert cubin._resources(assemble(text, HOPPER), "kernel")[1] == 0, kernel.text
+            # else each is a loop for shared memory, too
+            assert set(re.findall(r"\b(?:atom|red)\.(\w+)", text)) <= {"global", "shared"}, kernel.text
 
 
 def test_drafts_round_as_the_kernels_proper_do() -> None:

@@ -15,8 +15,9 @@ from gquery.kernels.targets.intrinsics import (
     I64,
     Definition,
     Emit,
+    atomics,
     constant,
-    element,
+    in_space,
     pair_load,
     store_at,
 )
@@ -83,7 +84,8 @@ def _is_first_lane_with(b: Any, key: Any) -> Any:
 
 
 def _add_f64(b: Any, pointer: Any, index: Any, value: Any) -> Any:
-    return call(b, "llvm.nvvm.atomic.load.add.f64.p0f64", F64, element(b, pointer, index, F64), value)
+    place = in_space(b, pointer, index, F64, _GLOBAL)
+    return call(b, f"llvm.nvvm.atomic.load.add.f64.p{_GLOBAL}f64", F64, place, value)
 
 
 def _rounded(name: str) -> Emit:
@@ -159,6 +161,8 @@ _WORDS: tuple[tuple[str, str, str, Emit], ...] = (
     ("lane_count", "i64", "i64", lambda b, lanes: b.zext(b.ctpop(b.trunc(lanes, I32)), I64)),
     ("load_pair", "* i64", "str", pair_load(16)),  # one instruction: memory of its own begins at multiples of 256
 )
-CUDA_DEFINITIONS = {
+# Where the space is not said, an assembler writes a loop for shared memory beside each atomic, of some 20 instructions. libNVVM's
+# optimizer finds it out by itself; drafts are made without that.
+CUDA_DEFINITIONS = atomics(_GLOBAL) | {
     name: Definition(name, tuple(arguments.split()), result, emit) for name, arguments, result, emit in _WORDS
 }

@@ -318,35 +318,42 @@ define("store_view", "* i64 str", "void", _store_view)
 
 
 # ---- atomics; all relaxed: the end of a kernel orders them -------------------------------------------------------
-def _atomic(operation: str, type_: Any) -> Emit:
+def in_space(b: Any, pointer: Any, index: Any, type_: Any, space: int) -> Any:
+    """The address of element ``index`` in one of LLVM's address spaces, in which it is known to lie."""
+    place = element(b, pointer, index, type_)
+    return b.addrspacecast(place, type_.as_pointer(space)) if space else place
+
+
+def _atomic(operation: str, type_: Any, space: int) -> Emit:
     def emit(b: Any, pointer: Any, index: Any, value: Any) -> Any:
         value = value if value.type == type_ else b.trunc(value, type_)
-        old = b.atomic_rmw(operation, element(b, pointer, index, type_), value, "monotonic")
+        old = b.atomic_rmw(operation, in_space(b, pointer, index, type_, space), value, "monotonic")
         return old if type_ == I64 else b.zext(old, I64)
 
     return emit
 
 
-def _compare_and_swap(type_: Any) -> Emit:
+def _compare_and_swap(type_: Any, space: int) -> Emit:
     def emit(b: Any, pointer: Any, index: Any, old: Any, new: Any) -> Any:
         if type_ != I64:
             old, new = b.trunc(old, type_), b.trunc(new, type_)
-        pair = b.cmpxchg(element(b, pointer, index, type_), old, new, "monotonic", "monotonic")
+        pair = b.cmpxchg(in_space(b, pointer, index, type_, space), old, new, "monotonic", "monotonic")
         found = b.extract_value(pair, 0)
         return found if type_ == I64 else b.zext(found, I64)
 
     return emit
 
 
-define("atomic_add_i64", "* i64 i64", "i64", _atomic("add", I64))
-define("atomic_min_i64", "* i64 i64", "i64", _atomic("min", I64))
-define("atomic_max_i64", "* i64 i64", "i64", _atomic("max", I64))
-define("atomic_or_u32", "* i64 i64", "i64", _atomic("or", I32))
-define("atomic_add_u32", "* i64 i64", "i64", _atomic("add", I32))
-define("atomic_min_u32", "* i64 i64", "i64", _atomic("umin", I32))
-define("atomic_max_u32", "* i64 i64", "i64", _atomic("umax", I32))
-define("cas_u32", "* i64 i64 i64", "i64", _compare_and_swap(I32))
-define("cas_i64", "* i64 i64 i64", "i64", _compare_and_swap(I64))
+def atomics(space: int = 0) -> dict[str, Definition]:
+    """Those on memory of one of LLVM's address spaces; 0: of any."""
+    operations = {"add_i64": ("add", I64), "min_i64": ("min", I64), "max_i64": ("max", I64), "or_u32": ("or", I32),
+                  "add_u32": ("add", I32), "min_u32": ("umin", I32), "max_u32": ("umax", I32)}  # fmt: skip
+    found = {f"atomic_{n}": ("* i64 i64", _atomic(*of, space)) for n, of in operations.items()}
+    found |= {f"cas_{n}": ("* i64 i64 i64", _compare_and_swap(t, space)) for n, t in (("u32", I32), ("i64", I64))}
+    return {name: Definition(name, tuple(given.split()), "i64", emit) for name, (given, emit) in found.items()}
+
+
+DEFINITIONS.update(atomics())
 
 
 # ---- whether a sum, difference or product of 64 bits wraps ----------------------------------------------------------

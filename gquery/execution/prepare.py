@@ -1,4 +1,4 @@
-"""The kernels of a program, compiled before it first runs: all at once, where each would be waited for when its turn comes.
+"""The kernels of a program, begun before it first runs: all at once, where each would be waited for when its turn comes.
 
 A pipeline is specialized for what it meets when it starts (`execution.specialize`). Here the same is done with estimates: rows
 are those of the plan, keys that are expected to be unique are. Where an estimate is of what other stages make, there may be few
@@ -21,7 +21,7 @@ from gquery.execution.variants import output_of, units_of
 from gquery.expression.facts import BYTE_BITS
 from gquery.expression.frozen import frozen_open
 from gquery.kernels.kernel import Kernel
-from gquery.kernels.targets import compile_many, get_target
+from gquery.kernels.targets import begin, get_target
 from gquery.kernels.targets.capabilities import capabilities
 from gquery.operators.base import Frame, JoinArrays, JoinIndex
 from gquery.operators.codegen import kernels
@@ -41,21 +41,17 @@ from gquery.planner.physical import (
     SegmentRows,
     Stage,
 )
-from gquery.runtime import stopwatch
 from gquery.runtime.records import replace
 
 
 def prepare(state: Run) -> None:
-    """Compile the kernels of the pipelines that will surely not be interpreted, at a program's first run."""
+    """Begin with the kernels of the pipelines that will surely not be interpreted, at a program's first run."""
     context = state.context
     if context.meter is not None and not context.counts:
         return  # each kernel compiles when it is first run, so that its own time is known
     if capabilities(context.target).is_interpreted or not state.feedback.begin_preparing(context.counts):
         return
-    sure = list(dict.fromkeys(_kernels(state, few=False)))
-    if sure:
-        with stopwatch.part("compile"):
-            compile_many(get_target(context.target), sure, lambda: set(_kernels(state, few=True)).difference(sure))
+    begin(get_target(context.target), _kernels(state, few=False), lambda: dict.fromkeys(_kernels(state, few=True)))
 
 
 def _kernels(state: Run, few: bool) -> Iterator[Kernel]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 
@@ -21,9 +21,9 @@ from gquery.expression.types import PhysicalType
 from gquery.kernels.builtin import text_scan
 from gquery.kernels.kernel import Kernel
 from gquery.kernels.patterns import ScannedPattern
+from gquery.kernels.targets import begin as begin_with
 from gquery.kernels.targets import capabilities as targets
-from gquery.kernels.targets import compile_many as compile_all
-from gquery.kernels.targets.base import Compiled, Perhaps, Target
+from gquery.kernels.targets.base import Perhaps, Target
 from tests.support.harness import assert_same
 from tests.support.lanes import answer
 from tests.support.marks import one_in
@@ -134,11 +134,11 @@ def _like(pattern: str, text: str) -> bool:
 def test_kernels_of_scans_are_compiled_with_the_query(scanning: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     prepared: list[Kernel] = []
 
-    def compile_many(target: Target, kernels: Sequence[Kernel], perhaps: Perhaps) -> list[Compiled]:
-        prepared.extend(kernels)
-        return compile_all(target, kernels, perhaps)
+    def begin(target: Target, kernels: Iterable[Kernel], perhaps: Perhaps) -> None:
+        prepared.extend(dict.fromkeys(kernels))
+        begin_with(target, prepared, perhaps)
 
-    monkeypatch.setattr(prepare, "compile_many", compile_many)
+    monkeypatch.setattr(prepare, "begin", begin)
     connection = gquery.connect(device="cpu").register("t", tables()["t"])
     connection.sql("SET interpret_limit = 0")
     connection.sql("SELECT count(*) FROM t WHERE s LIKE '%special%' AND u LIKE '%requests%'").fetchall()

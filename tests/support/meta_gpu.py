@@ -8,7 +8,7 @@ have more rows (`enlarged`), arrays are meta arrays, launches do nothing. `copie
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -51,6 +51,9 @@ class MetaTarget(CudaTarget):
 
     def compile_many(self, kernels: Sequence[Kernel], perhaps: Perhaps = tuple) -> list[Compiled]:
         return [self.compile(k) for k in kernels]
+
+    def begin(self, kernels: Iterable[Kernel], perhaps: Perhaps = tuple) -> None:
+        self.compile_many(list(kernels), perhaps)
 
     def run(self, compiled: Compiled, lo: int, hi: int, arguments: Sequence[Any], shared_words: int = 0) -> None:
         if hi > lo and self._local.noted is not None:

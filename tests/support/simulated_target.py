@@ -6,7 +6,7 @@ run one after another, the threads of a block in turns. Slow, so tests give it f
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
@@ -87,6 +87,9 @@ class SimulatedTarget(CudaTarget):
 
     def compile_many(self, kernels: Sequence[Kernel], perhaps: Perhaps = tuple) -> list[Compiled]:
         return [self.compile(k) for k in kernels]
+
+    def begin(self, kernels: Iterable[Kernel], perhaps: Perhaps = tuple) -> None:
+        self.compile_many(list(kernels), perhaps)
 
     def argument(self, parameter: Parameter, value: Any) -> Any:
         if not parameter.is_pointer:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 
 from gquery.errors import InterfaceError
@@ -16,7 +16,7 @@ TARGETS = {
     "cuda": "gquery.kernels.targets.cuda",
 }
 
-__all__ = ["TARGETS", "Compiled", "Target", "compile_many", "get_target"]
+__all__ = ["TARGETS", "Compiled", "Target", "begin", "compile_many", "get_target"]
 
 
 @cache
@@ -32,3 +32,9 @@ def compile_many(target: Target, kernels: Sequence[Kernel], perhaps: Perhaps = t
     """The kernels of a query, ready for a target; those that no cache has compile at once, in worker processes. ``perhaps``
     gives others that it may want instead: where kernels had to be compiled, and it can be done beside the query, these are."""
     return target.compile_many(kernels, perhaps)
+
+
+def begin(target: Target, kernels: Iterable[Kernel], perhaps: Perhaps = tuple) -> None:
+    """Begin with the kernels of a query that no cache has, as they come; `Target.compile` waits for those that are not there yet.
+    A CPU, whose cores are the workers', waits here. ``perhaps`` as in `compile_many`."""
+    target.begin(kernels, perhaps)

@@ -79,6 +79,10 @@ class Target(Protocol):
         """See `targets.compile_many`."""
         ...
 
+    def begin(self, kernels: Iterable[Kernel], perhaps: Perhaps = tuple) -> None:
+        """See `targets.begin`."""
+        ...
+
     def argument(self, parameter: Parameter, value: Argument) -> object:
         """What the launch takes for an array (or None, where the kernel never looks) or a number."""
         ...

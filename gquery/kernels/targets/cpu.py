@@ -11,7 +11,7 @@ import importlib
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from typing import Any, Protocol, cast
 
@@ -30,6 +30,7 @@ from gquery.kernels.targets.morsels import run_morsels
 from gquery.kernels.targets.workers import workers
 from gquery.runtime.interrupt import beside
 from gquery.runtime.recent import Recent
+from gquery.runtime.stopwatch import part
 
 _DUMMY = np.zeros(2, np.int64)
 _NOWHERE = address_of(_DUMMY)  # for parameters that a kernel never looks at
@@ -125,6 +126,11 @@ class CpuTarget:
         if len(missing) > 1:
             self._compile_elsewhere(missing)
         return [self.compile(k) for k in kernels]
+
+    def begin(self, kernels: Iterable[Kernel], perhaps: Perhaps = tuple) -> None:
+        found = list(dict.fromkeys(kernels))
+        with part("compile"):
+            self.compile_many(found, perhaps)
 
     def compile_in_background(self, kernels: Sequence[Kernel]) -> None:
         """Begin to compile kernels that a later run wants. What needs Numba is left: it holds the interpreter's lock."""

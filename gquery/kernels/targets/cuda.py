@@ -14,7 +14,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
@@ -45,6 +45,7 @@ from gquery.kernels.targets.workers import Request, workers
 from gquery.runtime.interrupt import beside
 from gquery.runtime.once import once
 from gquery.runtime.recent import Recent
+from gquery.runtime.stopwatch import part
 from gquery.runtime.tuples import NamedTuple
 
 
@@ -75,15 +76,23 @@ class CudaTarget:
         key = self._key(kernel, _device())
         compiled = self._compiled.get(key)
         if compiled is None or (compiled.is_draft and self._is_due(kernel, _capability(key.device))):
-            with self._lock:
-                known = self._compiled.get(key)
-                if known is None or (known.is_draft and self._is_due(kernel, _capability(key.device))):
-                    made = self._make(kernel, _capability(key.device), is_final=known is not None)
-                    if known is not None:
-                        made = replace(made, cached=False, seconds=known.seconds + made.seconds)
-                    known = self._compiled[key] = made
-                compiled = known
+            with part("compile"):
+                return self._newly(kernel, key, _capability(key.device))
         return compiled
+
+    def _newly(self, kernel: Kernel, key: _Key, cc: tuple[int, int]) -> Compiled:
+        """The kernel, which is not in memory, or is a draft that is due."""
+        first = self._first(kernel)
+        if workers().is_open(*_requests([first], cc)):  # with no lock, as other threads want other kernels
+            self._compile_now([first], cc)
+        with self._lock:
+            known = self._compiled.get(key)
+            if known is None or (known.is_draft and self._is_due(kernel, cc)):
+                made = self._make(kernel, cc, is_final=known is not None)
+                if known is not None:
+                    made = replace(made, cached=False, seconds=known.seconds + made.seconds)
+                known = self._compiled[key] = made
+            return known
 
     def _is_due(self, kernel: Kernel, cc: tuple[int, int]) -> bool:
         """Whether a draft's kernel proper is to take its place: it is there; or a recording keeps what it launches; or no process
@@ -108,6 +117,22 @@ class CudaTarget:
             self._compile_builtin(cc)
             self._compile_now(wanted, cc)
         return [self.compile(k) for k in kernels]
+
+    def begin(self, kernels: Iterable[Kernel], perhaps: Perhaps = tuple) -> None:
+        """Workers get each kernel that no cache has while the next one is written, and stages run while kernels of later ones
+        compile: whoever launches one waits for it."""
+        if not kernel_cache().is_usable or not workers().can_start:
+            self.compile_many(list(dict.fromkeys(kernels)), perhaps)
+            return
+        device, is_begun = _device(), False
+        cc = _capability(device)
+        for kernel in kernels:
+            if self._key(kernel, device) not in self._compiled and (missing := self._without_code([kernel], cc)):
+                workers().compile_soon(_requests(missing, cc))
+                is_begun = True
+        if is_begun:
+            self._compile_first(list(perhaps()), cc)
+            self._compile_builtin(cc)
 
     def _is_final(self, kernel: Kernel, device: int) -> bool:
         """Whether the kernel is in memory, and no draft."""
@@ -194,7 +219,8 @@ class CudaTarget:
         """Compile into the cache folder, if it can be used, in several processes where that is sooner."""
         if not kernel_cache().is_usable:
             return
-        if len(missing) > 1 or (missing and workers().has_ready):
+        is_begun = any(workers().is_open(r) for r in _requests(missing, cc))
+        if len(missing) > 1 or is_begun or (missing and workers().has_ready):
             # a worker that is ready has done three kernels before this process has imported Numba
             is_imported = "numba.cuda" in sys.modules or all(found.compiler != "numba" for found in missing)
             patience = 1 if is_imported else tuning.compiling.patience

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import linecache
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from importlib import import_module
 from types import FunctionType
@@ -140,6 +140,9 @@ class PythonTarget:
 
     def compile_many(self, kernels: Sequence[Kernel], perhaps: Perhaps = tuple) -> list[Compiled]:
         return [self.compile(k) for k in kernels]
+
+    def begin(self, kernels: Iterable[Kernel], perhaps: Perhaps = tuple) -> None:
+        """Nothing: a kernel is ready within the time that it takes to say so."""
 
     def _make(self, kernel: Kernel) -> Compiled:
         start = time.perf_counter()

@@ -86,6 +86,15 @@ class Workers:
                         self._urgent.remove(task)
                         self._end(task)
 
+    def compile_soon(self, requests: Sequence[Request]) -> None:
+        """Have kernels' modules compiled before all that no query waits for; `compile_at_once` waits for them."""
+        with self._changed:
+            if self._is_refused:
+                return
+            for request in requests:
+                self._task(request, self._urgent)
+            self._start(requests[0][0])
+
     def compile_later(self, requests: Sequence[Request]) -> None:
         """Have kernels' modules compiled when no query waits for a worker."""
         with self._changed:

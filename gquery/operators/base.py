@@ -21,6 +21,7 @@ from gquery.expression.expr import SortKey
 from gquery.expression.frozen import frozen_open, frozen_single
 from gquery.expression.types import PhysicalType
 from gquery.kernels.bindings import Argument, JoinName, StatePart
+from gquery.kernels.builtin.elements import converted
 from gquery.kernels.targets.capabilities import Capabilities
 from gquery.kernels.values import ValueProperties
 from gquery.runtime.records import dataclass
@@ -229,7 +230,7 @@ def words_a_row(physical_type: PhysicalType) -> int:
 
 def narrow(values: Array, physical_type: PhysicalType) -> Array:
     """An array of register words (int64, float64, or two words a row) in a physical type's element type."""
-    return values if values.dtype == physical_type.numpy else values.astype(physical_type.numpy)
+    return values if values.dtype == physical_type.numpy else converted(values, physical_type.numpy)
 
 
 def null_column(stored: Stored, rows: int, device: Device) -> ColumnData:

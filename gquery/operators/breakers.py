@@ -20,6 +20,7 @@ from gquery.device.recording import CannotRecordError
 from gquery.expression.expr import Column
 from gquery.expression.types import Bounds, PhysicalType
 from gquery.kernels.builtin import counted_order, gathers, order, scans
+from gquery.kernels.builtin.define import full
 from gquery.kernels.builtin.sort_room import room_to_sort
 from gquery.kernels.builtin.text_extremes import text_extremes
 from gquery.kernels.readback import Count, validate
@@ -233,10 +234,9 @@ def _concat(
 
 def concatenate(parts: Sequence[ColumnData], stored: Stored, rows: int, device: Device) -> ColumnData:
     """Columns of one type one after another, in the physical type of ``stored``."""
-    xp = device.xp
     validity = None
     if stored.properties.nullable:
-        flags = [xp.ones(c.length, np.uint8) if c.validity is None else c.validity.on(device) for c in parts]
+        flags = [full(device, c.length, 1, "uint8", "", 1) if c.validity is None else c.validity.on(device) for c in parts]
         validity = gathers.concatenated(flags)
     if stored.physical_type.is_string:
         views = gathers.concatenated([gathers.string_views(c, device) for c in parts])
@@ -252,7 +252,7 @@ def concatenate(parts: Sequence[ColumnData], stored: Stored, rows: int, device: 
 def _unmatched(frame: Frame, matched: Array, columns: Sequence[Stored], device: Device) -> Frame:
     """The build rows that no probe matched, with NULL for the columns of the probing side."""
     flags = Buffer(matched).on(device)[: frame.rows]
-    rows = scans.compact(flags == 0)
+    rows = scans.compact(flags, 1)
     made = {}
     for stored in columns:
         if (own := frame.columns.get(stored.column.id)) is not None:

@@ -14,7 +14,7 @@ from gquery.device.recording import CannotRecordError
 from gquery.errors import OperationalError
 from gquery.expression.expr import Column
 from gquery.expression.facts import BITMAP_BITS, MOST_ROW_IDS, NOT_IN
-from gquery.kernels.builtin import define, grouping, partition, scans
+from gquery.kernels.builtin import define, elements, grouping, partition, scans
 from gquery.kernels.builtin.gathers import gather
 from gquery.kernels.builtin.key_buckets import key_buckets
 from gquery.kernels.builtin.order import Integers, sort_order
@@ -236,8 +236,9 @@ class BuildRun(SinkRun[BuildState]):
         if state.twice is not None:
             return bool(read_scalar(state.twice, expected=0))
         assert state.slots is not None and state.entered is not None
-        used = scans.count_others(state.slots)
-        return read_scalar((used - state.entered)[0], expected=0) != 0
+        missing = scans.count_others(state.slots)
+        elements.subtract(missing, state.entered)
+        return read_scalar(missing[0], expected=0) != 0
 
     def _is_clustered(self) -> bool:
         """Whether rows lie in the order of their slots: the one key of a direct-address table is sorted at load."""

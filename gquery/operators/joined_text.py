@@ -20,6 +20,7 @@ from gquery.expression.expr import Call, Column, Expr, Literal
 from gquery.expression.types import PhysicalType
 from gquery.kernels.builtin import gathers
 from gquery.kernels.builtin.define import address, builtin_kernel, launch
+from gquery.kernels.builtin.elements import converted
 from gquery.kernels.dictionaries import text_of
 from gquery.operators.base import Frame
 from gquery.planner.physical import HostRows, Stored
@@ -35,6 +36,11 @@ _VIEW = (
 _MASK = "length = mul_i64(length, i64(valid[i]))"  # nothing lies under NULL
 _PIECE = builtin_kernel("views:*i64 pieces:i64 piece:i64 made:*i64", _AT, *_VIEW, *_STORE)
 _VALID_PIECE = builtin_kernel("views:*i64 valid:*u8 pieces:i64 piece:i64 made:*i64", _AT, *_VIEW, _MASK, *_STORE)
+_SAME = builtin_kernel(
+    "characters:i64 size:i64 made:*i64",
+    "store_i64(made, shl_i64(i64(i), 1), characters)",
+    "store_i64(made, add_i64(shl_i64(i64(i), 1), 1), size)",
+)
 _BOTH = builtin_kernel(
     "one:*u8 other:*u8 made:*u8", "store_bool(made, i, ne_i64(and_i64(i64(one[i]), i64(other[i])), 0))"
 )
@@ -123,7 +129,7 @@ class _Joining:
         device = self._device
         valid = None if column.validity is None else column.validity.on(device)
         if isinstance(column.dictionary, Dictionary):
-            codes = column.data.on(device).astype(np.uint32)
+            codes = converted(column.data.on(device), np.uint32)
             views = gathers.string_views(text_of(column.dictionary), device, codes)
         else:
             views = gathers.string_views(column, device)
@@ -133,8 +139,8 @@ class _Joining:
         """The views of a constant."""
         characters = self._device.from_host(np.frombuffer(text or b"\0", np.uint8))
         self._constants.append(characters)
-        views = self._device.full(2 * self._frame.rows, len(text), np.int64)
-        views[::2] = address(characters)
+        views = self._device.empty(2 * self._frame.rows, np.int64)
+        launch(_SAME, self._frame.rows, views, address(characters), len(text), views)
         return views
 
     def _all_of(self, each: Sequence[_Text]) -> _Text:

@@ -18,6 +18,7 @@ from gquery.device.device import Device
 from gquery.expression.expr import Column, SortKey
 from gquery.kernels.builtin import order, scans
 from gquery.kernels.builtin.define import builtin_kernel, launch
+from gquery.kernels.builtin.elements import converted
 from gquery.kernels.builtin.gathers import gather
 from gquery.kernels.builtin.key_changes import key_changes
 from gquery.operators.base import Frame, KnownOrder
@@ -183,7 +184,7 @@ def groups_of(flags: Array | None, count: int, device: Device, workers: int = 1)
         return Groups(device.zeros(count, np.uint32), device.from_host(ends))
     if device.is_cpu:
         return _groups_by_tiles(flags, count, device, workers)
-    numbers = xp.cumsum(flags, dtype=np.uint32)
+    numbers = xp.cumsum(converted(flags, np.uint32), dtype=np.uint32)
     launch(_FROM_ZERO, count, numbers, numbers, workers=workers)
     found = scans.compact(flags)
     starts: Array = xp.empty(found.size + 1, np.uint32)

@@ -38,8 +38,7 @@ def key_parts(column: ColumnData, device: Device, descending: bool = False, work
         case PhysicalType.F32 | PhysicalType.F64:
             return [order.Integers(_order_words(data, device, workers), None, descending)]
         case PhysicalType.I128:
-            words = data.reshape(-1, 2)
-            high, low = words[:, 1].copy(), words[:, 0] ^ np.int64(INT64.low)
+            high, low = _wide_words(data, device)
             return [order.Integers(high, None, descending), order.Integers(low, None, descending)]
         case PhysicalType.BOOL:
             return [order.Integers(data, Bounds(0, 1), descending)]
@@ -56,10 +55,28 @@ _ORDER_WORDS = {
 }
 
 
+WIDE_WORDS = builtin_kernel(
+    "words:*i64 turn:i64 high:*i64 low:*i64",
+    "word = shl_i64(i64(i), 1)",
+    "store_i64(high, i64(i), i64(words[row_index(add_i64(word, 1))]))",
+    "store_i64(low, i64(i), xor_i64(i64(words[row_index(word)]), turn))",
+)
+
+
+def _wide_words(data: Array, device: Device) -> tuple[Array, Array]:
+    """The upper and the lower words of 128-bit integers, the lower as signed numbers of the same order."""
+    if device.is_cpu:
+        words = data.reshape(-1, 2)
+        return words[:, 1].copy(), words[:, 0] ^ np.int64(INT64.low)
+    high, low = device.empty(data.size // 2, np.int64), device.empty(data.size // 2, np.int64)
+    launch(WIDE_WORDS, high.size, high, data, INT64.low, high, low)
+    return high, low
+
+
 def _order_words(values: Array, device: Device, workers: int) -> Array:
     """Floats as int64 of the same order; many in one pass. Not where memory is counted: the room for a sort is for its rows, and
     its numbers are scratch of array functions."""
-    if values.size < tuning.sorting.fused_rows or device.is_counted:
+    if device.is_cpu and (values.size < tuning.sorting.fused_rows or device.is_counted):
         return wide_arrays.f64_order(values.astype(np.float64))
     words = device.empty(values.size, np.int64)
     launch(_ORDER_WORDS[values.dtype], values.size, words, values, words, workers=workers)

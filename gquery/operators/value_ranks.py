@@ -8,6 +8,7 @@ from gquery.columns.table import ColumnData
 from gquery.device.array import Array
 from gquery.device.device import Device
 from gquery.kernels.builtin import gathers, order, scans
+from gquery.kernels.builtin.elements import put, running, shift
 from gquery.operators.sort_keys import key_parts
 from gquery.runtime.records import replace
 
@@ -17,5 +18,8 @@ def rank(column: ColumnData, device: Device) -> tuple[Array, ColumnData]:
     xp = device.xp
     rows, starts = order.sort_starts(key_parts(column, device))
     codes = xp.empty(column.length, np.int64)
-    codes[rows] = xp.cumsum(starts, dtype=np.int64) - 1
-    return codes, gathers.take(replace(column, validity=None), rows[scans.compact(starts)], device)
+    ranks = xp.empty(column.length, np.int64)
+    running(starts, ranks)
+    shift(ranks, -1)
+    put(codes, rows, ranks)
+    return codes, gathers.take(replace(column, validity=None), gathers.gather(rows, scans.compact(starts)), device)

@@ -223,9 +223,9 @@ def test_kernels_of_a_part(descending: bool, monkeypatch: pytest.MonkeyPatch) ->
 
     flip, low = (-1, ~part.bounds.high) if descending else (0, part.bounds.low)
     top, both = np.empty(200, np.uint64), np.empty(200, np.uint64)
-    run(order.FIRST_BITS.kernel, data, flip, low, part.bits - 9, 2**9 - 1, top)
+    run(order_bits.FIRST_BITS["i64"].kernel, data, flip, low, part.bits - 9, 2**9 - 1, top)
     assert np.array_equal(top, part.append(None, None, part.bits - 9, 9))
-    run(order.NEXT_BITS.kernel, data, top, flip, low, 5, 2**20 - 1, 20, both)
+    run(order_bits.NEXT_BITS["i64"].kernel, data, top, flip, low, 5, 2**20 - 1, 20, both)
     assert np.array_equal(both, part.append(top, None, 5, 20))
     offsets = part.bounds.high - data.astype(object) if descending else data.astype(object) - part.bounds.low
     assert both.tolist() == [(x >> part.bits - 9 & 2**9 - 1) << 20 | x >> 5 & 2**20 - 1 for x in offsets]

@@ -117,12 +117,12 @@ def builtin_kernel(
 
 
 FILLS = {
-    word: builtin_kernel(f"values:*{word} value:i64", f"store_{word}(values, i64(i), value)") for word in ("u32", "i64")
+    word: builtin_kernel(f"values:*{word} value:i64", f"store_{word}(values, i64(i), value)") for word in ("u8", "u32", "i64")
 }
 
 
 def fill(values: Array, value: int) -> None:
-    """Set all of an array of int64 or uint32."""
+    """Set all of an array of int64, uint32 or bytes."""
     if namespace(values) is np:
         values.fill(value)
     else:

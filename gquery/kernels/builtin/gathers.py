@@ -17,7 +17,16 @@ from gquery.device.array import READ_AHEAD, Array, ElementDType
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device, cpu_device
 from gquery.expression.types import PhysicalType
-from gquery.kernels.builtin.define import PART, address, builtin_kernel, is_interpreted, launch, namespace
+from gquery.kernels.builtin.define import (
+    PART,
+    address,
+    builtin_kernel,
+    element_word,
+    is_interpreted,
+    launch,
+    namespace,
+)
+from gquery.kernels.builtin.elements import converted
 from gquery.kernels.readback import read_count
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.base import arguments_of
@@ -81,6 +90,9 @@ _COPY = builtin_kernel("views:*i64 offsets:*i64 characters:i64",
                 "copy_bytes(str_address(s), add_i64(characters, i64(offsets[i])), str_bytes(s))")  # fmt: skip
 
 
+_VIEW_LENGTHS = builtin_kernel("views:*i64 lengths:*i64", "store_i64(lengths, i64(i), str_bytes(view(views, i64(i))))")
+
+
 _APPEND = builtin_kernel(
     "views:*i64 offsets:*i64 characters:i64 start:i64",
     "s = view(views, i64(i))",
@@ -111,7 +123,11 @@ def gather_strings(
         offsets[0] = 0
     else:
         offsets = xp.zeros(rows + 1, np.int64)
-    xp.cumsum(views[1::2], out=offsets[1:])
+    lengths = views[1::2]
+    if xp is not np:
+        lengths = xp.empty(rows, np.int64)
+        launch(_VIEW_LENGTHS, rows, views, views, lengths)
+    xp.cumsum(lengths, out=offsets[1:])
     total = read_count(offsets[-1:]).bound
     characters = make(total + READ_AHEAD, np.uint8)[:total]
     if xp is np:
@@ -182,11 +198,13 @@ def string_views(column: ColumnData, device: Device, rows: Array | None = None) 
     if column.physical_type is PhysicalType.VIEW:
         return data if rows is None else gather(data, rows, 2)
     assert column.characters is not None
+    xp = namespace(data)
+    if xp is not np:
+        return _views_on_gpu(column, data, address(column.characters.on(device)), rows)
     starts, ends = data[:-1], data[1:]
     if rows is not None:
         starts, ends = gather(starts, rows), gather(ends, rows)
     starts, ends = starts.astype(np.int64), ends.astype(np.int64)
-    xp = namespace(data)
     pairs: Array = xp.stack((starts + address(column.characters.on(device)), ends - starts), axis=1)
     return pairs.reshape(-1)
 
@@ -215,6 +233,30 @@ COPIES = {
 }
 
 
+VIEWS = {
+    (physical_type, row): builtin_kernel(
+        f"data:{element} characters:i64 rows:*{row or 'u32'} views:*i64",
+        "row = i64(i)" if row is None else "row = i64(rows[i])",
+        f"store_view(views, i64(i), {string.replace('i64(rows[i])', 'row')})",
+    )
+    for physical_type, (element, string) in _STRINGS.items()
+    if physical_type is not PhysicalType.VIEW
+    for row in (None, "u32", "i64")
+}
+
+
+def _views_on_gpu(column: ColumnData, data: Array, characters: int, rows: Array | None) -> Array:
+    """`string_views` of texts that lie one behind the other, by one kernel; of rows of any integers."""
+    xp = namespace(data)
+    if rows is not None and rows.dtype != np.uint32:
+        rows = converted(rows, np.int64)
+    row = None if rows is None else element_word(rows)
+    views: Array = xp.empty(2 * (column.length if rows is None else rows.size), np.int64)
+    given = None if rows is None else xp.ascontiguousarray(rows)
+    launch(VIEWS[column.physical_type, row], views.size // 2, views, data, characters, given, views)
+    return views
+
+
 def take_strings(column: ColumnData, rows: Array, device: Device, number: Array | None = None) -> tuple[Array, Array]:
     """The strings of these rows one after another, as `gather_strings` gives them: two kernels and a scan, where array
     functions would be a dozen. Behind as many as ``number`` says come empty ones."""
@@ -222,14 +264,31 @@ def take_strings(column: ColumnData, rows: Array, device: Device, number: Array 
     rows = rows.astype(np.uint32, copy=False)
     data = column.data.on(device)
     characters = 0 if column.characters is None else address(column.characters.on(device))
-    lengths = xp.empty(n + 1, np.int64) if n and number is None else xp.zeros(n + 1, np.int64)
-    launch(LENGTHS[column.physical_type], n, lengths, data, characters, rows, lengths, number=number)
-    offsets = xp.cumsum(lengths)
+    offsets = xp.cumsum(_lengths(column, rows, device, number))
     total = read_count(offsets[-1:]).bound
     copy = xp.empty(total + READ_AHEAD, np.uint8)[:total]
     if total:
         launch(COPIES[column.physical_type], n, copy, data, characters, rows, offsets, address(copy), number=number)
     return offsets, copy
+
+
+def _lengths(column: ColumnData, rows: Array, device: Device, number: Array | None = None) -> Array:
+    """0, and how many bytes the strings of these rows have (int64)."""
+    xp, n = device.xp, int(rows.size)
+    data = column.data.on(device)
+    characters = 0 if column.characters is None else address(column.characters.on(device))
+    lengths: Array = xp.empty(n + 1, np.int64) if n and number is None else xp.zeros(n + 1, np.int64)
+    launch(LENGTHS[column.physical_type], n, lengths, data, characters, rows, lengths, number=number)
+    return lengths
+
+
+def text_lengths(column: ColumnData, rows: Array, device: Device) -> Array:
+    """How many bytes the strings of these rows have, of a column with offsets."""
+    if device.is_cpu:
+        data = column.data.on(device)
+        lengths: Array = data[1:][rows] - data[:-1][rows]
+        return lengths
+    return _lengths(column, rows, device)[1:]
 
 
 def take(column: ColumnData, rows: Array, device: Device, number: Array | None = None) -> ColumnData:

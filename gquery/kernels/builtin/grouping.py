@@ -11,9 +11,10 @@ import numpy as np
 
 from gquery import tuning
 from gquery.device.array import Array
-from gquery.expression.facts import NOT_IN
+from gquery.expression.facts import NOT_IN, ROW_ID_BITS
 from gquery.kernels.builtin.define import builtin_kernel, launch, namespace
 from gquery.kernels.builtin.gathers import gather
+from gquery.kernels.builtin.order_bits import places_of
 from gquery.kernels.builtin.scans import bits_of, check_rows, compact, count_others, counted_rows_of_bits, pad
 from gquery.kernels.builtin.sort_room import room_to_sort
 from gquery.kernels.readback import Count, read_count, read_scalar
@@ -165,7 +166,7 @@ def rows_by_sorting(slots: Array, counts: Array) -> tuple[Array, Array]:
     halves = pairs.view(np.uint32)
     launch(_RUNS, slots.size, slots, halves, 2, 1, slots.size, counts)
     starts = xp.cumsum(counts, dtype=np.uint32)
-    return starts, xp.ascontiguousarray(halves[: 2 * read_count(starts[-1:], slots.size).bound : 2])
+    return starts, places_of(pairs[: read_count(starts[-1:], slots.size).bound], ROW_ID_BITS)
 
 
 def accumulate_at(total: Array, slots: Array, values: Array, op: Literal["add", "min", "max"]) -> None:

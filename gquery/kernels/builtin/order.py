@@ -22,9 +22,12 @@ from gquery.device.array import Array
 from gquery.device.device import Device
 from gquery.expression.facts import INT64_BITS, UINT64_MAX
 from gquery.expression.types import Bounds, PhysicalType
-from gquery.kernels.builtin.define import builtin_kernel, launch, namespace
-from gquery.kernels.builtin.gathers import gather, gather_views
+from gquery.kernels.builtin.define import element_word, fill, launch, namespace
+from gquery.kernels.builtin.elements import are_at_most, differences, or_shifted, put, row_numbers, running
+from gquery.kernels.builtin.gathers import gather, gather_views, text_lengths
 from gquery.kernels.builtin.order_bits import (
+    FIRST_BITS,
+    NEXT_BITS,
     Piece,
     TieGroups,
     changed_words,
@@ -43,21 +46,6 @@ from gquery.runtime.records import dataclass
 
 Fetch = Callable[[Array | None], Array]
 """``fetch(rows)``: the integers of these rows (None: all)."""
-
-FIRST_BITS = builtin_kernel(
-    "c0:*i64 flip:i64 low:i64 right:i64 mask:i64 words:*u64",
-    "v0 = i64(c0[i])",
-    "store_u64(words, i, and_i64(shr_u64(sub_i64(xor_i64(v0, flip), low), right), mask))",
-    hoisted=("v0",),
-)
-NEXT_BITS = builtin_kernel(
-    "c0:*i64 c1:*u64 flip:i64 low:i64 right:i64 mask:i64 left:i64 words:*u64",
-    "v0 = i64(c0[i])",
-    "v1 = i64(c1[i])",
-    "v2 = and_i64(shr_u64(sub_i64(xor_i64(v0, flip), low), right), mask)",
-    "store_u64(words, i, or_i64(shl_i64(v1, left), v2))",
-    hoisted=("v0", "v1"),
-)
 
 
 @dataclass(frozen=True)
@@ -83,20 +71,20 @@ class Part:
     def append(self, words: Array | None, rows: Array | None, right: int, count: int) -> Array:
         """``words`` (None: nothing) with ``count`` bits of the rows' numbers behind them, those before the last ``right``."""
         found, right = self.fetch(rows), right + self.zeros
-        if found.dtype.itemsize < 8:
-            found = found.astype(np.int64)
         flip, least = (-1, ~self.bounds.high) if self.descending else (0, self.bounds.low)
         mask, xp = 2**count - 1, namespace(found)
         if xp is np:
+            if found.dtype.itemsize < 8:
+                found = found.astype(np.int64)
             turned = (found.view(np.uint64) ^ np.uint64(flip & UINT64_MAX)) - np.uint64(least & UINT64_MAX)
             part: Array = turned >> np.uint64(right) & np.uint64(mask)
             return part if words is None else words << np.uint64(count) | part
         made: Array = xp.empty(found.size, np.uint64)
         least, mask = signed(least), signed(mask)
         if words is None:
-            launch(FIRST_BITS, found.size, found, found, flip, least, right, mask, made)
+            launch(FIRST_BITS[element_word(found)], found.size, found, found, flip, least, right, mask, made)
         else:
-            launch(NEXT_BITS, found.size, found, found, words, flip, least, right, mask, count, made)
+            launch(NEXT_BITS[element_word(found)], found.size, found, found, words, flip, least, right, mask, count, made)
         return made
 
 
@@ -164,7 +152,9 @@ class Text:
 
     def _lengths(self, rows: Array | None) -> Array:
         data = self.column.data.on(self.device)
-        return data[1:] - data[:-1] if rows is None else gather(data[1:], rows) - gather(data[:-1], rows)
+        if rows is None:
+            return differences(data)
+        return text_lengths(self.column, rows, self.device)
 
     def _ranked(self, rows: Array | None) -> Part:
         """The ranks of long strings that begin alike, found on the host."""
@@ -277,8 +267,7 @@ def are_candidates(keys: Sequence[OrderKey], k: int) -> Array | None:
     if 0 < k < n // tuning.sorting.candidate_rows:
         values = KeyBits(keys).take(None, INT64_BITS, n.bit_length() + tuning.sorting.spare_bits)
         if values is not None:
-            flags: Array = values <= bound_of(values, k)
-            return flags
+            return are_at_most(values, bound_of(values, k))
     return None
 
 
@@ -305,10 +294,11 @@ def _sorted(
         return _sorted_at_once(key_bits, n, with_starts, first, workers)
     starts: Array | None = None
     if with_starts:
-        starts = xp.zeros(n, np.bool_)
-        starts[:1] = True
+        starts = xp.zeros(n, np.uint8)
+        fill(starts[:1], 1)
     order = _told_apart(key_bits, order, starts, None, None, n)
-    return (xp.arange(n, dtype=np.uint32) if order is None else order), starts, None
+    starts = None if starts is None else starts.view(np.bool_)
+    return (row_numbers(xp, n) if order is None else order), starts, None
 
 
 def _sorted_at_once(
@@ -320,8 +310,8 @@ def _sorted_at_once(
     pieces, behind = key_bits.pieces(INT64_BITS - place_bits, first)
     if not pieces:
         flags = xp.zeros(n, np.uint8)
-        flags[:1] = 1
-        return xp.arange(n, dtype=np.uint32), flags.view(np.bool_), flags
+        fill(flags[:1], 1)
+        return row_numbers(xp, n), flags.view(np.bool_), flags
     words = placed_words(pieces, place_bits, workers)
     room_to_sort(words).sort()
     order = places_of(words, place_bits, workers)
@@ -331,7 +321,7 @@ def _sorted_at_once(
     at = tied_places(words, place_bits, starts)
     if at.size and not key_bits.ended:
         runs = xp.zeros(at.size, np.uint64)
-        xp.cumsum(starts[at[1:]], dtype=np.uint64, out=runs[1:])
+        running(gather(starts, at[1:]), runs[1:])
         del words
         _told_apart(key_bits, order, starts, at, runs, n)
     return order, starts.view(np.bool_), firsts if behind is not None else None
@@ -344,7 +334,7 @@ def _told_apart(
     run."""
     xp = key_bits.xp
     while n > 1:
-        own = order if at is None or order is None else order[at]
+        own = order if at is None or order is None else gather(order, at)
         groups, places = _round(key_bits, own, n if at is None else int(at.size), runs, xp)
         if places is None:
             break
@@ -352,17 +342,21 @@ def _told_apart(
         if at is None or order is None:
             order = moved
         else:
-            order[at] = moved
+            put(order, at, moved)
         if key_bits.ended and starts is None:
             break
         if starts is not None:
-            starts[slice(1, None) if at is None else at[1:]] = changed_words(groups)
+            changed = changed_words(groups).view(np.uint8)
+            if at is None:
+                starts[1:] = changed
+            else:
+                put(starts, at[1:], changed)
         still = tied(groups)
         if still.size == 0:
             break
-        at = still if at is None else at[still]
+        at = still if at is None else gather(at, still)
         runs = xp.zeros(still.size, np.uint64)
-        xp.cumsum(changed_words([(g[still], bits) for g, bits in groups]), dtype=np.uint64, out=runs[1:])
+        running(changed_words([(gather(g, still), bits) for g, bits in groups]), runs[1:])
     return order
 
 
@@ -385,7 +379,7 @@ def _round(
         return [(behind[places], 0), (values[places], 0)], places.astype(np.uint32)
     words = with_places(values, place_bits)
     if runs is not None and run_bits:
-        words |= runs << np.uint64(INT64_BITS - run_bits)
+        or_shifted(words, runs, INT64_BITS - run_bits)
     room_to_sort(words).sort()
     return [(words, place_bits)], places_of(words, place_bits)
 

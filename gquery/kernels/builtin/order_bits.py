@@ -18,6 +18,28 @@ from gquery.kernels.builtin.define import BuiltinKernel, builtin_kernel, element
 from gquery.kernels.builtin.scans import compact, rows_of_bits
 from gquery.runtime.records import dataclass
 
+_INTEGERS = ("u8", "i8", "i16", "u16", "i32", "u32", "i64", "u64")
+FIRST_BITS = {
+    word: builtin_kernel(
+        f"c0:*{word} flip:i64 low:i64 right:i64 mask:i64 words:*u64",
+        "v0 = i64(c0[i])",
+        "store_u64(words, i, and_i64(shr_u64(sub_i64(xor_i64(v0, flip), low), right), mask))",
+        hoisted=("v0",),
+    )
+    for word in _INTEGERS
+}
+NEXT_BITS = {
+    word: builtin_kernel(
+        f"c0:*{word} c1:*u64 flip:i64 low:i64 right:i64 mask:i64 left:i64 words:*u64",
+        "v0 = i64(c0[i])",
+        "v1 = i64(c1[i])",
+        "v2 = and_i64(shr_u64(sub_i64(xor_i64(v0, flip), low), right), mask)",
+        "store_u64(words, i, or_i64(shl_i64(v1, left), v2))",
+        hoisted=("v0", "v1"),
+    )
+    for word in _INTEGERS
+}
+
 
 @dataclass(frozen=True, eq=False)
 class Piece:
@@ -155,11 +177,29 @@ def tied(groups: TieGroups) -> Array:
 
 def changed_words(groups: TieGroups) -> Array:
     """For each place but the first, whether it differs from the one before."""
+    if namespace(groups[0][0]) is not np:
+        return _changed_on_gpu(groups)
     changed: Array
     changed, *others = [(words[1:] ^ words[:-1]) >> np.uint64(bits) != 0 for words, bits in groups]
     for differs in others:
         changed = changed | differs
     return changed
+
+
+CHANGED = builtin_kernel(
+    "words:*u64 bits:i64 changed:*u8",
+    "here = row_index(add_i64(i64(i), 1))",
+    "if ne_i64(shr_u64(xor_i64(i64(words[here]), i64(words[i])), bits), 0):",
+    "    store_u8(changed, i64(i), 1)",
+)
+
+
+def _changed_on_gpu(groups: TieGroups) -> Array:
+    first = groups[0][0]
+    changed: Array = namespace(first).zeros(max(first.size - 1, 0), np.uint8)
+    for words, bits in groups:
+        launch(CHANGED, changed.size, changed, words, bits, changed)
+    return changed.view(np.bool_)
 
 
 def tied_places(words: Array, bits: int, starts: Array) -> Array:

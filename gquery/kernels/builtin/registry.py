@@ -9,7 +9,7 @@ from gquery.kernels.builtin.define import BuiltinKernel
 from gquery.kernels.kernel import Kernel
 
 MODULES = ("scans", "grouping", "gathers", "define", "order", "counted_order", "partition", "row_partition", "text_keys",
-           "text_scan", "parquet_pages")  # fmt: skip
+           "text_scan", "parquet_pages", "elements")  # fmt: skip
 ON_CPUS = {"gathers._APPEND", "parquet_pages.READ"}  # they have memory fetched early, and read files
 
 

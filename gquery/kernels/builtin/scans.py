@@ -12,6 +12,7 @@ from gquery.device.device import Device
 from gquery.errors import OperationalError
 from gquery.expression.facts import BITMAP_BITS, MOST_ROW_IDS
 from gquery.kernels.builtin.define import builtin_kernel, element_word, fill, launch, namespace, reducing
+from gquery.kernels.builtin.elements import subtract
 from gquery.kernels.readback import Count, read_count, read_scalar
 
 
@@ -29,7 +30,8 @@ def exclusive_scan(counts: Array) -> tuple[Array, Count]:
     xp = namespace(counts)
     ends = xp.cumsum(counts, dtype=np.int64)
     total = _last_of(ends, None)
-    return xp.subtract(ends, counts, out=ends), total  # in place: the arrays may have billions of rows
+    subtract(ends, counts)  # in place: the arrays may have billions of rows
+    return ends, total
 
 
 ROWS_A_START = 8
@@ -249,8 +251,8 @@ def _rows_of_bits(bits: Array, counts: Array, ends: Array, count: Count, behind:
     if count.number is not None:
         fill(rows, behind)
     if total:
-        starts = xp.subtract(ends, counts, out=ends)
-        launch(_PLACE, _WORDS_A_TILE * counts.size, bits, bits, bits.size, starts, rows)
+        subtract(ends, counts)
+        launch(_PLACE, _WORDS_A_TILE * counts.size, bits, bits, bits.size, ends, rows)
     return rows
 
 

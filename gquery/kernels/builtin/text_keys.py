@@ -10,13 +10,14 @@ from gquery.device.array import Array
 from gquery.device.device import Device
 from gquery.expression.types import PhysicalType
 from gquery.kernels.builtin.define import address, builtin_kernel, launch
+from gquery.kernels.builtin.elements import row_numbers
 
 
 def text_words(column: ColumnData, device: Device, n: int, rows: Array | None = None) -> Array:
     """The n-th eight bytes of strings as unsigned numbers that compare as the bytes do, zeros behind a string's end."""
     if device.is_cpu and (column.length if rows is None else rows.size) < tuning.built_in_kernels.numpy_text_rows:
         return _words_by_numpy(column, n, rows)
-    rows = device.xp.arange(column.length, dtype=np.uint32) if rows is None else rows
+    rows = row_numbers(device.xp, column.length) if rows is None else rows
     words: Array = device.xp.empty(rows.size, np.uint64)
     characters = 0 if column.characters is None else address(column.characters.on(device))
     launch(WORDS[column.physical_type], rows.size, words, column.data.on(device), characters, rows, n, words)

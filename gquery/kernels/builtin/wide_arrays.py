@@ -10,7 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from gquery.device.array import Array
-from gquery.kernels.builtin.define import namespace
+from gquery.kernels.builtin.define import builtin_kernel, launch, namespace
+from gquery.kernels.builtin.elements import converted
 from gquery.kernels.builtin.scans import is_any
 
 # ---- doubles as integers ------------------------------------------------------------------------------------------
@@ -31,13 +32,25 @@ def f64_unorder(order: Array) -> Array:
     return words.view(np.float64)
 
 
+WIDENED = builtin_kernel(
+    "c0:*i64 made:*i64",
+    "v0 = i64(c0[i])",
+    "store_i64(made, shl_i64(i64(i), 1), v0)",
+    "store_i64(made, add_i64(shl_i64(i64(i), 1), 1), shr_i64(v0, 63))",
+)
+
+
 # ---- 128-bit integers: (n, 2) arrays of int64, low word first ----------------------------------------------------
 
 
 def i128_from_i64(values: Array) -> Array:
     """Integers as 128-bit ones: int64 of shape (n, 2), the low word first, in memory of their own."""
-    values = values.astype(np.int64)
-    wide: Array = namespace(values).stack((values, values >> 63), axis=1)
+    xp = namespace(values)
+    values = converted(values, np.int64)
+    if xp is np:
+        return np.stack((values, values >> 63), axis=1)
+    wide: Array = xp.empty((values.size, 2), np.int64)
+    launch(WIDENED, values.size, wide, values, wide)
     return wide
 
 

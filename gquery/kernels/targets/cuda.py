@@ -20,8 +20,6 @@ from dataclasses import replace
 from functools import cache
 from typing import Any, cast
 
-import numpy as np
-
 from gquery import tuning
 from gquery.device.array import Array, on_gpu
 from gquery.device.device import Device
@@ -30,7 +28,6 @@ from gquery.device.profile import DeviceProfile, get_profile
 from gquery.device.section import Section
 from gquery.errors import DeviceError
 from gquery.expression.facts import INT64_BYTES
-from gquery.expression.types import INT64
 from gquery.kernels.builtin.registry import builtin_kernels
 from gquery.kernels.kernel import Kernel, Parameter
 from gquery.kernels.targets import cuda_numba
@@ -38,7 +35,7 @@ from gquery.kernels.targets.base import NARROW_ROWS, PRIVATE_THREADS, Compiled, 
 from gquery.kernels.targets.cache import KernelSource, kernel_cache
 from gquery.kernels.targets.compilers import Compiler, compiler_of
 from gquery.kernels.targets.cubin import Cubin, CubinCompiler, cubin_entry, cuda_compiler, make_cubin, read_cubin
-from gquery.kernels.targets.cuda_launch import Launcher
+from gquery.kernels.targets.cuda_launch import Launcher, launch_defaults
 from gquery.kernels.targets.cuda_modules import Modules
 from gquery.kernels.targets.cuda_shape import block_shape, resident_blocks
 from gquery.kernels.targets.workers import Request, workers
@@ -328,11 +325,11 @@ class CudaTarget:
 
     def _abort_flag(self) -> int:
         word = self._local.abort_flag
-        return _defaults(_device()).never if word is None else word
+        return launch_defaults(_device()).never if word is None else word
 
     def _limit(self) -> int:
         limit = self._local.limit
-        return _defaults(_device()).unlimited if limit is None else limit
+        return launch_defaults(_device()).unlimited if limit is None else limit
 
 
 class _Local(threading.local):
@@ -370,26 +367,6 @@ def _device() -> int:
     import cupy
 
     return int(cupy.cuda.runtime.getDevice())
-
-
-class _Defaults(NamedTuple):
-    """What launches are given where nobody says otherwise: the addresses of an abort flag that stays 0, and of a limit beyond all
-    rows, in ``words``."""
-
-    words: Array
-    never: int
-    unlimited: int
-
-
-@once
-def _defaults(device: int) -> _Defaults:
-    import cupy
-
-    with cupy.cuda.Device(device):
-        words = cupy.asarray(np.array([0, INT64.high], np.int64))
-        cupy.cuda.get_current_stream().synchronize()  # other streams read it too
-    first = int(words.data.ptr)
-    return _Defaults(words, first, first + INT64_BYTES)
 
 
 def _current_stream() -> int:

@@ -13,8 +13,15 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from gquery.device.array import Array
 from gquery.device.graph import RecordedGraph
+from gquery.expression.facts import INT64_BYTES
+from gquery.expression.types import INT64
 from gquery.kernels.kernel import Kernel
+from gquery.runtime.once import once
+from gquery.runtime.tuples import NamedTuple
 
 _OWN = 4  # parameters that every kernel has: the rows from and to, the addresses of the abort flag and of the limit
 _SIZE = 8  # bytes of a parameter's place; indices of 32 bits leave half of theirs unused
@@ -66,3 +73,24 @@ class Launcher:
         with self._lock:
             self._values[:] = packed
             graph.set_arguments(node, self.ptr, shape, self._parameters)
+
+
+class LaunchDefaults(NamedTuple):
+    """What launches are given where nobody says otherwise: the addresses of an abort flag that stays 0, and of a limit beyond all
+    rows, in ``words``."""
+
+    words: Array
+    never: int
+    unlimited: int
+
+
+@once
+def launch_defaults(device: int) -> LaunchDefaults:
+    """Those of one GPU."""
+    import cupy
+
+    with cupy.cuda.Device(device):
+        words = cupy.asarray(np.array([0, INT64.high], np.int64))
+        cupy.cuda.get_current_stream().synchronize()  # other streams read it too
+    first = int(words.data.ptr)
+    return LaunchDefaults(words, first, first + INT64_BYTES)

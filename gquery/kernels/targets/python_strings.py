@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import struct
+from bisect import bisect_left
 from functools import lru_cache
 
 from gquery.kernels.checks import string_at
@@ -48,12 +49,16 @@ def ne_str(s: Str, t: Str) -> bool:
 
 
 def one_of(s: Str, texts: int, ends: Pointer, count: int) -> bool:
-    found, start = _bytes(s), 0
-    for k in range(count):
-        end = int(ends[k])
-        if end - start == len(found) and string_at(texts + start, end - start) == found:
-            return True
-        start = end
+    found = _bytes(s)
+    every = string_at(texts, int(ends[count - 1]) if count else 0)
+    start = every.find(found)
+    while start >= 0:  # the text that this place lies in is compared, or the first one behind it
+        k = bisect_left(range(count), start, key=lambda k: int(ends[k - 1]) if k else 0)
+        while k < count and (int(ends[k - 1]) if k else 0) == start:
+            if int(ends[k]) - start == len(found):
+                return True
+            k += 1  # behind an empty one
+        start = every.find(found, start + 1)
     return False
 
 

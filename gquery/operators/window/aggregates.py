@@ -23,6 +23,7 @@ from gquery.functions.aggregate_record import Accumulated, Count, Extreme, Mean,
 from gquery.functions.windows import accumulated_by
 from gquery.kernels.builtin import wide_arrays
 from gquery.kernels.builtin.define import element_word
+from gquery.kernels.builtin.elements import are_positive
 from gquery.operators.window.combine import combined
 from gquery.operators.window.distinct import distinct_counts, distinct_mask, distinct_sums
 from gquery.operators.window.frames import Ranges, frame_ranges, without_excluded
@@ -129,7 +130,7 @@ def _result(
         return result_column(stored, sums[0], counts, "double", work)
     if len(sums) == 1 and stored.physical_type is not PhysicalType.I128:
         return result_column(stored, sums[0], counts, "integer", work)
-    return _total(stored, sums, (counts > 0).astype(np.uint8), work)
+    return _total(stored, sums, are_positive(counts), work)
 
 
 def _total(stored: Stored, sums: list[Array], validity: Array | None, work: Work) -> ColumnData:

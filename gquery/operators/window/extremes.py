@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-import numpy as np
-
 from gquery.columns.table import ColumnData
 from gquery.expression.types import PhysicalType
 from gquery.expression.windows import WindowCall
+from gquery.kernels.builtin.elements import are_positive
 from gquery.operators.base import make_column
 from gquery.operators.value_ranks import rank
 from gquery.operators.window.aggregates import difference
@@ -53,6 +52,6 @@ def extreme_column(stored: Stored, call: WindowCall, op: Literal["min", "max"], 
     values = values_by_position(compared, form, present, identity(op, "i64"), work)
     found = combined(values, op, call.frame, ranges, work)
     if ranked is not None:
-        validity = (counts > 0).astype(np.uint8)
+        validity = are_positive(counts)
         return take_or_null(replace(ranked, validity=None), found * validity, validity, stored, work)
     return result_column(stored, found, counts, "ordered" if form == "ordered" else "integer", work)

@@ -22,6 +22,7 @@ from gquery.expression.facts import INT64_BITS
 from gquery.expression.types import Bounds, Kind, PhysicalType, physical_type_for
 from gquery.kernels.bindings import Argument
 from gquery.kernels.builtin.define import BuiltinKernel, address, builtin_kernel, launch
+from gquery.kernels.builtin.elements import converted
 from gquery.kernels.builtin.order import signed
 from gquery.operators.base import Frame
 from gquery.operators.ordered import OrderedFrame
@@ -198,5 +199,6 @@ def prefix(values: Array, device: Device) -> Array:
     dtype = np.uint32 if values.dtype == np.uint8 else np.int64
     made = device.empty(values.size + 1, dtype)
     made[:1] = 0
-    device.xp.cumsum(values, dtype=dtype, out=made[1:])
+    given = values if device.is_cpu else converted(values, dtype)
+    device.xp.cumsum(given, dtype=dtype, out=made[1:])
     return made

@@ -5,12 +5,11 @@ On a CPU frames that move on are gone through one after another instead (`slidin
 
 from __future__ import annotations
 
-import numpy as np
-
 from gquery.columns.table import ColumnData
 from gquery.device.array import Array
 from gquery.expression.expr import Column, Literal, SortKey
 from gquery.expression.windows import WindowCall
+from gquery.kernels.builtin.elements import are_positive
 from gquery.operators.quantiles import Sides, interpolated_rows, positions_between, positions_of
 from gquery.operators.window.aggregates import difference
 from gquery.operators.window.distinct import counted_once
@@ -43,7 +42,7 @@ def quantile_column(stored: Stored, call: WindowCall, between: bool, work: Work)
     def rows_of(numbers: Array) -> Array:
         return rows_of_ranks(select_rank(tree, numbers + 1, ranges, work), positions, work)[0]
 
-    there = (counts > 0).astype(np.uint8)
+    there = are_positive(counts)
     if not between or column.length == 0:
         return take_or_null(column, rows_of(positions_of(fraction, counts)), there, stored, work)
     low, high, weight = positions_between(fraction, counts)

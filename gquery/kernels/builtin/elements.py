@@ -1,0 +1,147 @@
+"""Array functions of integers, element by element. CuPy's own are C++, of which it compiles each for the types that it meets,
+headers and all: a tenth of a second of whoever waits. These are built-in kernels; on a CPU they are NumPy's.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from types import ModuleType
+
+import numpy as np
+
+from gquery.device.array import Array, ElementDType
+from gquery.kernels.builtin.define import BuiltinKernel, builtin_kernel, element_word, launch, namespace
+
+ROW_NUMBERS = builtin_kernel("made:*u32", "store_u32(made, i64(i), i64(i))")
+SHIFTED = builtin_kernel("values:*i64 by:i64", "store_i64(values, i64(i), add_i64(i64(values[i]), by))")
+OR_SHIFTED = builtin_kernel(
+    "words:*u64 c0:*u64 left:i64", "v0 = i64(c0[i])", "store_u64(words, i, or_i64(i64(words[i]), shl_i64(v0, left)))"
+)
+AT_MOST = builtin_kernel(
+    "c0:*u64 bound:*u64 flags:*u8", "v0 = i64(c0[i])", "store_bool(flags, i64(i), not lt_u64(load_i64(bound, 0), v0))"
+)
+POSITIVE = builtin_kernel("c0:*i64 flags:*u8", "v0 = i64(c0[i])", "store_bool(flags, i64(i), gt_i64(v0, 0))")
+SUBTRACT = {
+    word: builtin_kernel(
+        f"values:*i64 c0:*{word}", "v0 = i64(c0[i])", "store_i64(values, i64(i), sub_i64(i64(values[i]), v0))"
+    )
+    for word in ("i64", "u32")
+}
+DIFFERENCES = {
+    word: builtin_kernel(
+        f"c0:*{word} made:*i64",
+        "v0 = i64(c0[i])",
+        "store_i64(made, i64(i), sub_i64(i64(c0[row_index(add_i64(i64(i), 1))]), v0))",
+    )
+    for word in ("i32", "i64")
+}
+PUTS = {
+    word: builtin_kernel(
+        f"rows:*u32 values:*{word} made:*{word}", f"store_{word}(made, i64(rows[i]), i64(values[i]))"
+    )
+    for word in ("u8", "u32", "i64")
+}
+_BY_BYTES = {1: "u8", 4: "u32", 8: "i64"}
+
+
+@cache
+def _cast(source: str, made: str) -> BuiltinKernel:
+    return builtin_kernel(f"c0:*{source} made:*{made}", "v0 = i64(c0[i])", f"store_{made}(made, i64(i), v0)")
+
+
+CASTS = {f"{source} {made}": _cast(source, made) for source, made in (("u8", "i64"), ("u8", "u32"), ("i64", "i32"))}
+"""Those that are compiled before anybody asks for them."""
+
+
+def row_numbers(xp: ModuleType, count: int) -> Array:
+    """0, 1, 2 and so on (uint32)."""
+    if xp is np:
+        return np.arange(count, dtype=np.uint32)
+    made: Array = xp.empty(count, np.uint32)
+    launch(ROW_NUMBERS, count, made, made)
+    return made
+
+
+def converted(values: Array, dtype: ElementDType | str) -> Array:
+    """Integers or booleans as integers of another type, in memory of their own; higher bits are cut off."""
+    xp, wanted = namespace(values), np.dtype(dtype)
+    if xp is np or values.dtype == wanted or values.dtype.kind not in "iub" or wanted.kind not in "iu":
+        return values.astype(wanted)
+    made: Array = xp.empty(values.size, wanted)
+    given = xp.ascontiguousarray(values)
+    launch(_cast(element_word(values), element_word(made)), values.size, made, given, made)
+    return made.reshape(values.shape)
+
+
+def running(flags: Array, out: Array) -> None:
+    """For each flag (bytes) how many of it and those before are 1, in ``out``, of 64 bits."""
+    xp = namespace(flags)
+    if xp is np:
+        np.cumsum(flags, dtype=out.dtype, out=out)
+        return
+    xp.cumsum(converted(flags.view(np.uint8), np.int64), out=out.view(np.int64))
+
+
+def subtract(values: Array, others: Array) -> None:
+    """Take integers (int64 or uint32) off those of int64, in place."""
+    if namespace(values) is np:
+        np.subtract(values, others, out=values)
+    else:
+        launch(SUBTRACT[element_word(others)], values.size, values, values, others)
+
+
+def shift(values: Array, by: int) -> None:
+    """Add a number to each of int64, in place."""
+    if namespace(values) is np:
+        values += by
+    else:
+        launch(SHIFTED, values.size, values, values, by)
+
+
+def differences(values: Array) -> Array:
+    """By how much each element is greater than the one before, but for the first (int32 or int64): int64 on a GPU."""
+    xp = namespace(values)
+    if xp is np:
+        made: Array = values[1:] - values[:-1]
+        return made
+    made = xp.empty(max(values.size - 1, 0), np.int64)
+    launch(DIFFERENCES[element_word(values)], made.size, made, values, made)
+    return made
+
+
+def put(array: Array, rows: Array, values: Array) -> None:
+    """``array[rows] = values``; row numbers are uint32, elements have 1, 4 or 8 bytes and are of one type."""
+    if namespace(array) is np:
+        array[rows] = values
+        return
+    assert array.dtype == values.dtype and rows.dtype == np.uint32
+    launch(PUTS[_BY_BYTES[array.dtype.itemsize]], rows.size, array, rows, values, array)
+
+
+def or_shifted(words: Array, others: Array, left: int) -> None:
+    """Set the bits of other words of 64 bits, so many places further left, in place."""
+    if namespace(words) is np:
+        words |= others << np.uint64(left)
+    else:
+        launch(OR_SHIFTED, words.size, words, words, others, left)
+
+
+def are_at_most(values: Array, bound: Array) -> Array:
+    """Flags of the uint64 that are not greater than the only one of ``bound``."""
+    xp = namespace(values)
+    if xp is np:
+        found: Array = values <= bound
+        return found
+    flags: Array = xp.empty(values.size, np.uint8)
+    launch(AT_MOST, values.size, flags, values, bound.reshape(1), flags)
+    return flags.view(np.bool_)
+
+
+def are_positive(values: Array) -> Array:
+    """Flags (uint8) of integers of 64 bits that are greater than 0."""
+    xp = namespace(values)
+    if xp is np or values.dtype != np.int64:
+        return (values > 0).astype(np.uint8)
+    flags: Array = xp.empty(values.size, np.uint8)
+    launch(POSITIVE, values.size, flags, values, flags)
+    return flags

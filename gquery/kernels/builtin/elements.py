@@ -6,11 +6,15 @@ from __future__ import annotations
 
 from functools import cache
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gquery.device.array import Array, ElementDType
+from gquery.device.array import Array
 from gquery.kernels.builtin.define import BuiltinKernel, builtin_kernel, element_word, launch, namespace
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 ROW_NUMBERS = builtin_kernel("made:*u32", "store_u32(made, i64(i), i64(i))")
 SHIFTED = builtin_kernel("values:*i64 by:i64", "store_i64(values, i64(i), add_i64(i64(values[i]), by))")
@@ -62,7 +66,7 @@ def row_numbers(xp: ModuleType, count: int) -> Array:
     return made
 
 
-def converted(values: Array, dtype: ElementDType | str) -> Array:
+def converted(values: Array, dtype: DTypeLike) -> Array:
     """Integers or booleans as integers of another type, in memory of their own; higher bits are cut off."""
     xp, wanted = namespace(values), np.dtype(dtype)
     if xp is np or values.dtype == wanted or values.dtype.kind not in "iub" or wanted.kind not in "iu":

@@ -19,6 +19,7 @@ from gquery.device.device import Device, cpu_device
 from gquery.expression.types import PhysicalType
 from gquery.kernels.builtin.define import (
     PART,
+    BuiltinKernel,
     address,
     builtin_kernel,
     element_word,
@@ -233,7 +234,7 @@ COPIES = {
 }
 
 
-VIEWS = {
+VIEWS: dict[tuple[PhysicalType, str | None], BuiltinKernel] = {
     (physical_type, row): builtin_kernel(
         f"data:{element} characters:i64 rows:*{row or 'u32'} views:*i64",
         "row = i64(i)" if row is None else "row = i64(rows[i])",

@@ -26,6 +26,7 @@ from gquery.execution.stage_feedback import ScalarSite
 from gquery.expression.facts import BITMAP_BITS
 from gquery.kernels.bindings import ErrorSite
 from gquery.kernels.builtin.define import builtin_kernel, launch
+from gquery.kernels.builtin.elements import converted
 from gquery.kernels.readback import Count, wait_for_scalar
 
 _VALIDATE = builtin_kernel(
@@ -113,14 +114,14 @@ class Speculation:
         slack = max(self.slack, tuning.speculation.varying_slack) if varies else self.slack
         if not slack or isinstance(array, np.ndarray):
             return Count(self.read_scalar(array))
-        number = array.reshape(1).astype(np.int64)  # a copy: where it was counted may be written to
+        number = converted(array.reshape(1), np.int64)  # a copy: where it was counted may be written to
         return Count(self._read_bound(number, slack, tuning.replay.slack_rows, most), number)
 
     def read_most(self, array: Array) -> int:
         """A number that the one in ``array`` does not exceed; with slack one that it may grow to."""
         if not self.slack or isinstance(array, np.ndarray):
             return self.read_scalar(array)
-        return self._read_bound(array.reshape(1).astype(np.int64), self.slack, 0, None)
+        return self._read_bound(converted(array.reshape(1), np.int64), self.slack, 0, None)
 
     def _read_bound(self, number: Array, slack: float, spare: int, most: int | None) -> int:
         """What a number is taken to be at most, ``most`` in any case: ``spare`` are added to what it is with slack."""
@@ -143,7 +144,9 @@ class Speculation:
 
     def _take_as(self, array: Array, value: int) -> None:
         """Have the GPU set the abort flag if a number is not this one."""
-        numbers = array.reshape(1).astype(np.int64, copy=False)
+        numbers = array.reshape(1)
+        if numbers.dtype != np.int64:
+            numbers = converted(numbers, np.int64)
         launch(_VALIDATE, 1, numbers, numbers, value, self.abort_flag)
 
     def follow(self, abort_flag: Array) -> None:

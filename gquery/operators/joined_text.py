@@ -20,7 +20,7 @@ from gquery.expression.expr import Call, Column, Expr, Literal
 from gquery.expression.types import PhysicalType
 from gquery.kernels.builtin import gathers
 from gquery.kernels.builtin.define import address, builtin_kernel, launch
-from gquery.kernels.builtin.elements import converted
+from gquery.kernels.builtin.elements import converted, every
 from gquery.kernels.dictionaries import text_of
 from gquery.operators.base import Frame
 from gquery.planner.physical import HostRows, Stored
@@ -108,7 +108,7 @@ class _Joining:
         if validity is None and stored.properties.nullable:
             validity = device.full(rows, 1, np.uint8)
         return ColumnData(
-            stored.properties.dtype, PhysicalType.STRING64, rows, Buffer(xp.ascontiguousarray(offsets[::width]), device),
+            stored.properties.dtype, PhysicalType.STRING64, rows, Buffer(every(offsets, width), device),
             None if validity is None else Buffer(validity, device), Buffer(characters, device),
         )  # fmt: skip
 

@@ -21,6 +21,7 @@ from gquery.expression.types import INT64, Bounds, PhysicalType
 from gquery.kernels.bindings import Argument
 from gquery.kernels.builtin import order, scans
 from gquery.kernels.builtin.define import BuiltinKernel, builtin_kernel, element_word, launch
+from gquery.kernels.builtin.elements import group_numbers, put
 from gquery.kernels.builtin.leading import Slots, Values, bounds_of, flags_within
 from gquery.kernels.readback import read_scalar
 from gquery.operators.base import Frame
@@ -127,9 +128,9 @@ def numbered(frame: Frame, keys: Sequence[Column], device: Device) -> Slots:
     """The slots of the rows by keys of any type: their groups in order."""
     rows, starts = order.sort_starts(sort_keys([SortKey(c) for c in keys], frame, device))
     numbers = device.xp.empty(frame.rows, np.uint32)
-    counted = device.xp.cumsum(starts, dtype=np.uint32)
-    numbers[rows] = counted - np.uint32(1)
-    return Slots(numbers, 0, read_scalar(counted[-1]))
+    found = group_numbers(starts, np.uint32)
+    put(numbers, rows, found)
+    return Slots(numbers, 0, read_scalar(found[-1]) + 1)
 
 
 def _bounds(column: ColumnData, most: int, device: Device) -> Bounds:

@@ -38,6 +38,7 @@ from gquery.functions.aggregate_record import (
 )
 from gquery.functions.list_arrays import list_array
 from gquery.kernels.builtin import gathers, grouping, order, scans
+from gquery.kernels.builtin.elements import group_numbers, put
 from gquery.operators.base import Frame
 from gquery.operators.group_selection import GroupValues, column_values, group_values, is_selectable
 from gquery.operators.made_lists import list_column
@@ -103,7 +104,7 @@ def _groups(work: OrderedGroups, frame: Frame, device: Device, workers: int) -> 
         sort_keys([SortKey(c) for _, c in work.keys], frame, device, workers), workers
     )
     numbers = xp.empty(rows, np.uint32)
-    numbers[sorted_rows] = xp.cumsum(flags, dtype=np.uint32) - np.uint32(1)
+    put(numbers, sorted_rows, group_numbers(flags, np.uint32))
     positions = scans.compact(flags)
     starts = xp.empty(positions.size + 1, np.int64)
     starts[:-1] = positions

@@ -8,7 +8,7 @@ from gquery.columns.table import ColumnData
 from gquery.device.array import Array
 from gquery.device.device import Device
 from gquery.kernels.builtin import gathers, order, scans
-from gquery.kernels.builtin.elements import put, running, shift
+from gquery.kernels.builtin.elements import group_numbers, put
 from gquery.operators.sort_keys import key_parts
 from gquery.runtime.records import replace
 
@@ -18,8 +18,5 @@ def rank(column: ColumnData, device: Device) -> tuple[Array, ColumnData]:
     xp = device.xp
     rows, starts = order.sort_starts(key_parts(column, device))
     codes = xp.empty(column.length, np.int64)
-    ranks = xp.empty(column.length, np.int64)
-    running(starts, ranks)
-    shift(ranks, -1)
-    put(codes, rows, ranks)
+    put(codes, rows, group_numbers(starts, np.int64))
     return codes, gathers.take(replace(column, validity=None), gathers.gather(rows, scans.compact(starts)), device)

@@ -73,12 +73,19 @@ def test_sums_and_differences(device: Device) -> None:
         out = device.zeros(71, dtype)
         elements.running(device.from_host(given), out[1:])
         assert device.to_host(out).tolist() == [0, *np.cumsum(flags)]
+    starts = flags.copy()
+    starts[0] = True
+    for dtype in (np.uint32, np.int64):
+        numbers = elements.group_numbers(device.from_host(starts), dtype)
+        assert numbers.dtype == dtype and device.to_host(numbers).tolist() == (np.cumsum(starts) - 1).tolist()
     values = np.random.default_rng(4).integers(-(2**62), 2**62, 70)
     for others in (values[::-1].copy(), np.arange(70).astype(np.uint32) + np.uint32(2**31)):
         elements.subtract(made := device.from_host(values.copy()), device.from_host(others))
         assert np.array_equal(device.to_host(made), values - others)
     elements.shift(made := device.from_host(values.copy()), -7)
     assert np.array_equal(device.to_host(made), values - 7)
+    for stride in (1, 2, 7):
+        assert np.array_equal(device.to_host(elements.every(device.from_host(values), stride)), values[::stride])
     for offsets in (np.cumsum(flags).astype(np.int32), values):
         assert np.array_equal(device.to_host(elements.differences(device.from_host(offsets))), np.diff(offsets))
     assert elements.differences(device.from_host(values[:1])).size == 0
@@ -96,6 +103,8 @@ def test_words_and_flags(device: Device) -> None:
         assert flags.dtype == np.bool_ and np.array_equal(device.to_host(flags), words <= bound)
     counts = np.array([-(2**63), -1, 0, 1, 2**63 - 1])
     assert device.to_host(elements.are_positive(device.from_host(counts))).tolist() == [0, 0, 0, 1, 1]
+    elements.clear_others(made := device.from_host(counts.copy()), device.from_host(np.array([1, 0, 1, 0, 1], np.uint8)))
+    assert device.to_host(made).tolist() == [-(2**63), 0, 0, 0, 2**63 - 1]
     for bits, groups in ((0, 1), (2, 1), (2, 2)):
         given = [(device.from_host(words), bits), (device.from_host(more >> np.uint64(4)), 0)][:groups]
         want = np.diff(words >> np.uint64(bits)) != 0

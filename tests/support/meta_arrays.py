@@ -28,17 +28,19 @@ _addresses = itertools.count(1 << 40, 1 << 40)
 @dataclass
 class Copies:
     """Copies between the host and the GPU while a run is recorded, each with the lines of gquery that led to it. ``apart``: what
-    is copied is not part of the recording."""
+    is copied is not part of the recording. ``compiled``: functions, in any run, that CuPy compiles when it first meets types."""
 
     is_recording: bool = False
     is_apart: bool = False
     noted: list[str] = field(default_factory=list)
+    compiled: list[str] = field(default_factory=list)
 
     def note(self, what: str) -> None:
         if self.is_recording and not self.is_apart:
-            lines = [f for f in traceback.extract_stack() if f.filename.startswith(str(ROOT))]
-            at = " < ".join(f"{f.name} ({Path(f.filename).relative_to(ROOT)}:{f.lineno})" for f in lines[:-5:-1])
-            self.noted.append(f"{what}: {at}")
+            self.noted.append(_told(what))
+
+    def note_compiled(self, what: str) -> None:
+        self.compiled.append(_told(what))
 
     @contextmanager
     def recording(self) -> Iterator[None]:
@@ -55,6 +57,12 @@ class Copies:
             yield
         finally:
             self.is_apart = False
+
+
+def _told(what: str) -> str:
+    lines = [f for f in traceback.extract_stack() if f.filename.startswith(str(ROOT))]
+    at = " < ".join(f"{f.name} ({Path(f.filename).relative_to(ROOT)}:{f.lineno})" for f in lines[:-5:-1])
+    return f"{what}: {at}"
 
 
 copies = Copies()
@@ -104,6 +112,8 @@ class MetaArray:
         return self._like(self.shell.reshape(*shape))
 
     def astype(self, dtype: Any, copy: bool = True) -> MetaArray:
+        if np.dtype(dtype) != self.dtype:
+            copies.note_compiled("astype")
         return self if not copy and np.dtype(dtype) == self.dtype else MetaArray.made(self.shape, dtype, self.answer)
 
     def copy(self) -> MetaArray:
@@ -112,6 +122,8 @@ class MetaArray:
     def fill(self, value: Any) -> None:
         if isinstance(value, MetaArray):
             raise TypeError("an array is filled with a number")
+        if value != 0:
+            copies.note_compiled("fill")
 
     def sort(self, axis: int = -1) -> None:
         pass
@@ -122,6 +134,7 @@ class MetaArray:
 
     def __getitem__(self, at: Any) -> MetaArray:
         if isinstance(at, MetaArray):
+            copies.note_compiled("elements by an index")
             if at.dtype == np.bool_:
                 copies.note("a count of flags")
                 return MetaArray.made((min(self.shape[0], SOME), *self.shape[1:]), self.dtype)
@@ -132,6 +145,9 @@ class MetaArray:
     def __setitem__(self, at: Any, value: Any) -> None:
         if isinstance(value, np.ndarray) or isinstance(at, np.ndarray):
             copies.note("a copy to the GPU")
+        is_same = isinstance(value, MetaArray | np.ndarray) and value.dtype == self.dtype
+        if isinstance(at, MetaArray) or not (is_same or (isinstance(value, int) and value == 0)):
+            copies.note_compiled("elements are set")
         if isinstance(value, MetaArray) and not (isinstance(at, MetaArray) and at.dtype == np.bool_):
             np.broadcast_shapes(value.shape, self[at].shape)
 
@@ -200,6 +216,7 @@ def _elementwise(function: Callable[..., Any]) -> Callable[..., Any]:
     def apply(*given: Any, out: MetaArray | None = None, **options: Any) -> Any:
         if any(isinstance(g, np.ndarray) and g.ndim for g in given):
             copies.note("a copy to the GPU")
+        copies.note_compiled(function.__name__)
         shape = np.broadcast_shapes(*(g.shape for g in given if isinstance(g, MetaArray | np.ndarray)))
         if out is not None:
             assert out.shape == shape, "an array of another size is written"
@@ -262,10 +279,13 @@ def zeros(shape: Any, dtype: Any = np.float64) -> MetaArray:
     return MetaArray.made(shape, dtype)
 
 
-ones = zeros
+def ones(shape: Any, dtype: Any = np.float64) -> MetaArray:
+    copies.note_compiled("ones")
+    return MetaArray.made(shape, dtype)
 
 
 def full(shape: Any, value: Any, dtype: Any = None) -> MetaArray:
+    copies.note_compiled("full")
     return MetaArray.made(shape, np.asarray(value).dtype if dtype is None else dtype)
 
 
@@ -277,6 +297,7 @@ zeros_like = ones_like = empty_like
 
 
 def arange(*ends: int, dtype: Any = np.int64) -> MetaArray:
+    copies.note_compiled("arange")
     return MetaArray.made(len(range(*map(int, ends))), dtype)
 
 
@@ -293,6 +314,8 @@ def copyto(to: MetaArray, values: Any, casting: str = "") -> None:
 
 
 def ascontiguousarray(values: MetaArray) -> MetaArray:
+    if not values.shell.flags.c_contiguous:
+        copies.note_compiled("ascontiguousarray")
     return values if values.shell.flags.c_contiguous else values.copy()
 
 
@@ -328,6 +351,7 @@ def concatenate(arrays: Sequence[MetaArray], out: MetaArray | None = None) -> Me
 
 
 def stack(arrays: Sequence[MetaArray], axis: int = 0) -> MetaArray:
+    copies.note_compiled("stack")
     shape = list(arrays[0].shape)
     shape.insert(axis % (len(shape) + 1), len(arrays))
     return MetaArray.made(shape, np.result_type(*(a.dtype for a in arrays)))

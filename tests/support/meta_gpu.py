@@ -209,7 +209,9 @@ def _forget() -> None:
 
 
 def copies_of(connection: gquery.Connection, sql: str) -> list[str] | str:
-    """The copies between GPU and host in the midst of a recording of a query; or why it is not recorded."""
+    """The copies between GPU and host in the midst of a recording of a query; or why it is not recorded. `copies.compiled` has what
+    CuPy compiled."""
+    copies.compiled.clear()
     prepared = connection.sql(sql).prepared
     assert prepared is not None
     program, context, feedback = connection._program(prepared), connection._context(), prepared.feedback

@@ -24,6 +24,12 @@ OR_SHIFTED = builtin_kernel(
 AT_MOST = builtin_kernel(
     "c0:*u64 bound:*u64 flags:*u8", "v0 = i64(c0[i])", "store_bool(flags, i64(i), not lt_u64(load_i64(bound, 0), v0))"
 )
+KEPT = builtin_kernel(
+    "values:*i64 flags:*u8", "if eq_i64(i64(flags[i]), 0):", "    store_i64(values, i64(i), 0)"
+)
+EVERY = builtin_kernel(
+    "c0:*i64 stride:i64 made:*i64", "store_i64(made, i64(i), i64(c0[row_index(mul_i64(i64(i), stride))]))"
+)
 POSITIVE = builtin_kernel("c0:*i64 flags:*u8", "v0 = i64(c0[i])", "store_bool(flags, i64(i), gt_i64(v0, 0))")
 SUBTRACT = {
     word: builtin_kernel(
@@ -86,6 +92,19 @@ def running(flags: Array, out: Array) -> None:
     xp.cumsum(converted(flags.view(np.uint8), np.int64), out=out.view(np.int64))
 
 
+def group_numbers(starts: Array, dtype: DTypeLike) -> Array:
+    """For each place the number of its group, from 0 on, where a group starts at each flag that is 1, as the first is."""
+    xp = namespace(starts)
+    if xp is np:
+        numbers: Array = np.cumsum(starts, dtype=dtype)
+        numbers -= 1
+        return numbers
+    numbers = xp.empty(starts.size, np.int64)
+    running(starts, numbers)
+    shift(numbers, -1)
+    return numbers if numbers.dtype == np.dtype(dtype) else converted(numbers, dtype)
+
+
 def subtract(values: Array, others: Array) -> None:
     """Take integers (int64 or uint32) off those of int64, in place."""
     if namespace(values) is np:
@@ -139,6 +158,24 @@ def are_at_most(values: Array, bound: Array) -> Array:
     flags: Array = xp.empty(values.size, np.uint8)
     launch(AT_MOST, values.size, flags, values, bound.reshape(1), flags)
     return flags.view(np.bool_)
+
+
+def every(values: Array, stride: int) -> Array:
+    """Every so many-th of integers of 64 bits, from the first on, in memory of their own or of the values."""
+    xp = namespace(values)
+    if xp is np or stride == 1:
+        return np.ascontiguousarray(values[::stride]) if xp is np else values
+    made: Array = xp.empty(-(-values.size // stride), values.dtype)
+    launch(EVERY, made.size, made, values, stride, made)
+    return made
+
+
+def clear_others(values: Array, flags: Array) -> None:
+    """Set integers of 64 bits whose flag (uint8) is 0 to 0, in place."""
+    if namespace(values) is np:
+        values *= flags
+    else:
+        launch(KEPT, values.size, values, values, flags)
 
 
 def are_positive(values: Array) -> Array:

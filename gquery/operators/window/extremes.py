@@ -11,7 +11,7 @@ from typing import Literal
 from gquery.columns.table import ColumnData
 from gquery.expression.types import PhysicalType
 from gquery.expression.windows import WindowCall
-from gquery.kernels.builtin.elements import are_positive
+from gquery.kernels.builtin.elements import are_positive, clear_others
 from gquery.operators.base import make_column
 from gquery.operators.value_ranks import rank
 from gquery.operators.window.aggregates import difference
@@ -53,5 +53,6 @@ def extreme_column(stored: Stored, call: WindowCall, op: Literal["min", "max"], 
     found = combined(values, op, call.frame, ranges, work)
     if ranked is not None:
         validity = are_positive(counts)
-        return take_or_null(replace(ranked, validity=None), found * validity, validity, stored, work)
+        clear_others(found, validity)
+        return take_or_null(replace(ranked, validity=None), found, validity, stored, work)
     return result_column(stored, found, counts, "ordered" if form == "ordered" else "integer", work)

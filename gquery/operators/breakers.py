@@ -21,6 +21,7 @@ from gquery.expression.expr import Column
 from gquery.expression.types import Bounds, PhysicalType
 from gquery.kernels.builtin import counted_order, gathers, order, scans
 from gquery.kernels.builtin.define import full
+from gquery.kernels.builtin.elements import clear_others, converted
 from gquery.kernels.builtin.sort_room import room_to_sort
 from gquery.kernels.builtin.text_extremes import text_extremes
 from gquery.kernels.readback import Count, validate
@@ -343,8 +344,7 @@ def _extreme_rows(column: ColumnData, device: Device, workers: int) -> Array:
     for descending in (False, True):
         nulls = [] if column.validity is None else [order.Integers(column.validity.on(device), Bounds(0, 1), True)]
         ends.append(order.top_k([*nulls, *key_parts(column, device, descending)], 1)[0])
-    array: Array = xp.stack(ends).astype(np.uint32)
-    return array
+    return gathers.concatenated([row.reshape(1) for row in ends], np.uint32)
 
 
 def _rank_decode(
@@ -356,9 +356,9 @@ def _rank_decode(
         codes = columns.pop(code.id)
         ranked = ranked_frame.rank_values.get(source.id)
         values = ranked if ranked is not None else ranked_frame.columns[source.id]
-        rows = codes.data.on(device).astype(np.int64)
+        rows = converted(codes.data.on(device), np.int64)
         if codes.validity is not None:
-            rows = rows * codes.validity.on(device)
+            clear_others(rows, codes.validity.on(device))
         if values.length == 0:  # every value is NULL: there is nothing to take
             stored = Stored(new, _plain(values), values.physical_type)
             columns[new.id] = null_column(stored, frame.rows, device)
@@ -366,7 +366,9 @@ def _rank_decode(
         taken = gathers.take(values, rows, device)
         validity = codes.validity
         if taken.validity is not None and validity is not None:
-            validity = Buffer(taken.validity.on(device) * validity.on(device), device)
+            flags = taken.validity.on(device).copy()
+            clear_others(flags, validity.on(device))
+            validity = Buffer(flags, device)
         columns[new.id] = replace(taken, validity=taken.validity if validity is None else validity)
     return Frame(columns, frame.rows, frame.rank_values)
 

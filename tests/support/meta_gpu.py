@@ -209,8 +209,8 @@ def _forget() -> None:
 
 
 def copies_of(connection: gquery.Connection, sql: str) -> list[str] | str:
-    """The copies between GPU and host in the midst of a recording of a query; or why it is not recorded. `copies.compiled` has what
-    CuPy compiled."""
+    """The copies between GPU and host in the midst of a recording of a query; or why it is not recorded. `copies.compiled` has
+    what CuPy compiled."""
     copies.compiled.clear()
     prepared = connection.sql(sql).prepared
     assert prepared is not None

@@ -24,9 +24,12 @@ OR_SHIFTED = builtin_kernel(
 AT_MOST = builtin_kernel(
     "c0:*u64 bound:*u64 flags:*u8", "v0 = i64(c0[i])", "store_bool(flags, i64(i), not lt_u64(load_i64(bound, 0), v0))"
 )
-KEPT = builtin_kernel(
-    "values:*i64 flags:*u8", "if eq_i64(i64(flags[i]), 0):", "    store_i64(values, i64(i), 0)"
-)
+KEPT = {
+    word: builtin_kernel(
+        f"values:*{word} flags:*u8", "if eq_i64(i64(flags[i]), 0):", f"    store_{word}(values, i64(i), 0)"
+    )
+    for word in ("u8", "i64")
+}
 EVERY = builtin_kernel(
     "c0:*i64 stride:i64 made:*i64", "store_i64(made, i64(i), i64(c0[row_index(mul_i64(i64(i), stride))]))"
 )
@@ -171,11 +174,11 @@ def every(values: Array, stride: int) -> Array:
 
 
 def clear_others(values: Array, flags: Array) -> None:
-    """Set integers of 64 bits whose flag (uint8) is 0 to 0, in place."""
+    """Set integers of 64 bits, or bytes, whose flag (uint8) is 0 to 0, in place."""
     if namespace(values) is np:
         values *= flags
     else:
-        launch(KEPT, values.size, values, values, flags)
+        launch(KEPT[element_word(values)], values.size, values, values, flags)
 
 
 def are_positive(values: Array) -> Array:

@@ -64,7 +64,7 @@ def gather(array: Array, rows: Array, words: int = 1) -> Array:
         return array[rows] if words == 1 else array.reshape(-1, words)[rows].reshape(-1)
     element = _ELEMENTS[array.dtype.itemsize]
     row = "u32" if rows.dtype == np.uint32 else "i64"
-    rows = xp.ascontiguousarray(rows if row == "u32" else rows.astype(np.int64, copy=False))
+    rows = xp.ascontiguousarray(rows if rows.dtype in (np.uint32, np.int64) else converted(rows, np.int64))
     made: Array = xp.empty(words * rows.size, array.dtype)
     launch(GATHERS[element, row, words], rows.size, made, rows, xp.ascontiguousarray(array), made)
     return made
@@ -262,7 +262,7 @@ def take_strings(column: ColumnData, rows: Array, device: Device, number: Array 
     """The strings of these rows one after another, as `gather_strings` gives them: two kernels and a scan, where array
     functions would be a dozen. Behind as many as ``number`` says come empty ones."""
     xp, n = device.xp, int(rows.size)
-    rows = rows.astype(np.uint32, copy=False)
+    rows = rows if rows.dtype == np.uint32 else converted(rows, np.uint32)
     data = column.data.on(device)
     characters = 0 if column.characters is None else address(column.characters.on(device))
     offsets = xp.cumsum(_lengths(column, rows, device, number))

@@ -344,7 +344,7 @@ def _extreme_rows(column: ColumnData, device: Device, workers: int) -> Array:
     for descending in (False, True):
         nulls = [] if column.validity is None else [order.Integers(column.validity.on(device), Bounds(0, 1), True)]
         ends.append(order.top_k([*nulls, *key_parts(column, device, descending)], 1)[0])
-    return gathers.concatenated([row.reshape(1) for row in ends], np.uint32)
+    return gathers.concatenated([row.reshape(1) for row in ends], "uint32")
 
 
 def _rank_decode(

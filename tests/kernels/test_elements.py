@@ -75,9 +75,9 @@ def test_sums_and_differences(device: Device) -> None:
         assert device.to_host(out).tolist() == [0, *np.cumsum(flags)]
     starts = flags.copy()
     starts[0] = True
-    for dtype in (np.uint32, np.int64):
-        numbers = elements.group_numbers(device.from_host(starts), dtype)
-        assert numbers.dtype == dtype and device.to_host(numbers).tolist() == (np.cumsum(starts) - 1).tolist()
+    for wanted in ("uint32", "int64"):
+        numbers = elements.group_numbers(device.from_host(starts), wanted)
+        assert numbers.dtype == wanted and device.to_host(numbers).tolist() == (np.cumsum(starts) - 1).tolist()
     values = np.random.default_rng(4).integers(-(2**62), 2**62, 70)
     for others in (values[::-1].copy(), np.arange(70).astype(np.uint32) + np.uint32(2**31)):
         elements.subtract(made := device.from_host(values.copy()), device.from_host(others))

@@ -52,9 +52,8 @@ PUTS = {
     word: builtin_kernel(
         f"rows:*u32 values:*{word} made:*{word}", f"store_{word}(made, i64(rows[i]), i64(values[i]))"
     )
-    for word in ("u8", "u32", "i64")
+    for word in ("u8", "u32", "u64")
 }
-_BY_BYTES = {1: "u8", 4: "u32", 8: "i64"}
 
 
 @cache
@@ -141,7 +140,7 @@ def put(array: Array, rows: Array, values: Array) -> None:
         array[rows] = values
         return
     assert array.dtype == values.dtype and rows.dtype == np.uint32
-    launch(PUTS[_BY_BYTES[array.dtype.itemsize]], rows.size, array, rows, values, array)
+    launch(PUTS[f"u{8 * array.dtype.itemsize}"], rows.size, array, rows, values, array)
 
 
 def or_shifted(words: Array, others: Array, left: int) -> None:

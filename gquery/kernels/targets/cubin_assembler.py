@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from types import ModuleType
 
-_HAS_CACHE = (13, 0)  # the version of nvJitLink
 _SMALLEST = ".version 6.3\n.target sm_75\n.address_size 64\n.visible .entry kernel() { ret; }\n"
 
 
@@ -26,7 +25,7 @@ def assemble(text: str, cc: tuple[int, int]) -> bytes:
 
         return bytes(Program(text, "ptx", ProgramOptions(arch=architecture)).compile("cubin").code)
     # what it makes is kept by us, sealed: its own cache is a folder that all processes lock
-    options = [f"-arch={architecture}", *(["-no-cache"] if linker.version() >= _HAS_CACHE else [])]
+    options = [f"-arch={architecture}", "-no-cache"]
     link = linker.create(len(options), options)
     try:
         data = text.encode()

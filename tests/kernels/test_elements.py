@@ -13,11 +13,12 @@ import pytest
 from gquery.columns.import_arrow import import_table
 from gquery.columns.table import Dictionary
 from gquery.device.device import Device, cpu_device
-from gquery.kernels.builtin import elements, gathers, order_bits
+from gquery.kernels.builtin import elements, gathers, order, order_bits
 from gquery.kernels.builtin.define import BuiltinKernel
 from gquery.kernels.dictionaries import text_of
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.base import arguments_of
+from tests.support.lanes import Lanes
 
 HOW = ["numpy", "kernels", pytest.param("cuda", marks=pytest.mark.cuda)]
 
@@ -128,3 +129,31 @@ def test_texts(device: Device) -> None:
         assert found == (want if given is None else [want[r] for r in rows])
     lengths = gathers.text_lengths(column, device.from_host(rows.astype(np.uint32)), device)
     assert device.to_host(lengths).tolist() == [len(want[r]) for r in rows]
+
+
+@pytest.mark.parametrize("dtypes", [("int16",), ("int8", "uint8", "int64"), ("int64", "int32"), ("uint64", "bool")])
+def test_sorts_go_the_way_of_a_gpu(dtypes: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    """By lanes that are played, with ties: the order, and where keys change."""
+    arrays: Any = types.ModuleType("arrays")
+    vars(arrays).update({n: getattr(np, n) for n in ("empty", "zeros", "cumsum", "ascontiguousarray", "argsort")})
+    lanes = Lanes()
+
+    def played(builtin: BuiltinKernel, rows: int, like: Any, *values: Any, **_: Any) -> None:
+        lanes.run(lanes.compile(builtin.kernel), 0, rows, arguments_of(lanes, builtin.kernel, values))
+
+    def rows_of_bits(marks: Any) -> Any:
+        return np.unpackbits(marks.view(np.uint8), bitorder="little").nonzero()[0].astype(np.uint32)
+
+    for module in (elements, gathers, order, order_bits):
+        monkeypatch.setattr(module, "namespace", lambda array: arrays)
+        monkeypatch.setattr(module, "launch", played)
+    monkeypatch.setattr(order, "fill", lambda values, value: values.fill(value))
+    monkeypatch.setattr(order_bits, "rows_of_bits", rows_of_bits)
+    r = np.random.default_rng(7)
+    for rows in (1, 9, 150):
+        columns = [r.integers(-3, 3, rows).astype(dtype) for dtype in dtypes]
+        columns[0] = columns[0] * (2**60 if dtypes[0] in ("int64", "uint64") else 1)
+        found, starts = order.sort_starts([order.Integers(c, None, descending=True) for c in columns])
+        assert found.tolist() == np.lexsort([-c.astype(object) for c in columns[::-1]]).tolist()
+        sorted_rows = [tuple(c[k] for c in columns) for k in found]
+        assert starts.tolist() == [n == 0 or sorted_rows[n] != sorted_rows[n - 1] for n in range(rows)]

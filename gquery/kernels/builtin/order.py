@@ -79,6 +79,7 @@ class Part:
             turned = (found.view(np.uint64) ^ np.uint64(flip & UINT64_MAX)) - np.uint64(least & UINT64_MAX)
             part: Array = turned >> np.uint64(right) & np.uint64(mask)
             return part if words is None else words << np.uint64(count) | part
+        found = xp.ascontiguousarray(found)
         made: Array = xp.empty(found.size, np.uint64)
         least, mask = signed(least), signed(mask)
         if words is None:

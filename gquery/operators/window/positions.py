@@ -199,6 +199,6 @@ def prefix(values: Array, device: Device) -> Array:
     dtype = np.uint32 if values.dtype == np.uint8 else np.int64
     made = device.empty(values.size + 1, dtype)
     made[:1] = 0
-    given = values if device.is_cpu else converted(values, dtype)
+    given = values if device.is_cpu or values.dtype == dtype else converted(values, dtype)
     device.xp.cumsum(given, dtype=dtype, out=made[1:])
     return made

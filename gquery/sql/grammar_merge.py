@@ -8,6 +8,7 @@ from collections.abc import Callable
 from gquery.runtime.records import dataclass
 from gquery.sql.grammar_constraints import ConstraintReader
 from gquery.sql.grammar_tokens import Form
+from gquery.sql.lexer import END
 
 Place = tuple[int, int]
 """Where a piece of a text begins, and the place behind it."""
@@ -106,7 +107,7 @@ class MergeReader(ConstraintReader):
     def _update_of_merge(self, of: str, condition: Place | None) -> When:
         if self.word == "set":
             self.blank()
-        if self.word in ("*", "by", "when", "") or self.at >= self.behind:
+        if self.kind == END or self.word in ("*", "by", "when"):
             if of == "source":
                 raise self.unexpected("SET")
             return When(of, condition, "update", self._by())

@@ -111,6 +111,15 @@ def test_parameters_have_names() -> None:
     assert db.sql("FROM t").fetchall() == [(1, 9)]
 
 
+def test_names_in_quotes() -> None:
+    db = gquery.connect(device="python")
+    db.sql('CREATE TABLE "my t"("select" INTEGER, "a""b" INTEGER); INSERT INTO "my t" VALUES (1, 2)')
+    merge = 'MERGE INTO "my t" AS "X y" USING (SELECT 1 AS "select", 5 AS "a""b" UNION ALL SELECT 2, 6) AS "s s" '
+    matched = 'ON "X y"."select" = "s s"."select" WHEN MATCHED THEN UPDATE SET "a""b" = "s s"."a""b" + "X y"."a""b" '
+    db.sql(f'{merge}{matched}WHEN NOT MATCHED THEN INSERT ("a""b", "select") VALUES ("s s"."a""b", "select")')
+    assert db.sql('FROM "my t" ORDER BY 1').fetchall() == [(1, 7), (2, 6)]
+
+
 def clauses(r: random.Random) -> str:
     matched = ["UPDATE SET v = s.v", "UPDATE SET v = t.v * 2, g = s.g", "DELETE", "DO NOTHING", "UPDATE"]
     alone = ["UPDATE SET v = -t.v", "DELETE", "DO NOTHING", "UPDATE SET g = NULL, k = t.k + 100"]

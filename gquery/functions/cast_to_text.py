@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from gquery.expression.types import DType, Kind
+from gquery.expression.types import TIMESTAMP, DType, Kind
 from gquery.functions.interval_texts import to_texts
 from gquery.functions.text_casts import floats_of, zero
 from gquery.functions.texts import text_of
@@ -45,6 +45,9 @@ def to_text(values: pa.Array, dtype: DType) -> pa.Array:
             return to_texts(values)
         case Kind.TIMESTAMP:
             return _temporal_text(values, dtype, _timestamp_text)
+        case Kind.TIMESTAMPTZ:  # by the clock of UTC
+            made = to_text(values.view(pa.int64()).view(pa.timestamp("us")), TIMESTAMP)
+            return pc.if_else(pc.match_substring(made, "infinity"), made, joined_texts(made, scalar_text("+00")))
         case Kind.TIME:
             if not (integers(values, len(values)) % 1_000_000).any():
                 return values.cast(pa.time32("s")).cast(pa.string())

@@ -29,6 +29,7 @@ from gquery.functions.vectors import (
     scalar_text,
     scattered,
     strings,
+    text_like,
 )
 from gquery.runtime.arrow_compute import pc
 from gquery.runtime.records import dataclass
@@ -331,7 +332,8 @@ def _timestamps(texts: pa.Array) -> pa.Array:
 def _times(texts: pa.Array) -> pa.Array:
     if not pc.all(pc.match_substring_regex(texts, _PLAIN_TIME)).as_py():
         raise pa.ArrowInvalid("another form")
-    return texts.cast(pa.time64("us"))
+    stamps = joined_texts(text_like("1970-01-01 ", texts), texts).cast(pa.timestamp("us"))  # Arrow casts no text to a time
+    return stamps.view(pa.int64()).view(pa.time64("us"))
 
 
 def _timestamps_of_parts(texts: pa.Array) -> pa.Array:

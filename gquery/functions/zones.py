@@ -30,9 +30,7 @@ from gquery.functions.vectors import (
     flags,
     from_numpy,
     integers,
-    joined_texts,
     piecewise,
-    scalar_text,
     size_of,
 )
 from gquery.runtime.arrow_compute import pc
@@ -83,9 +81,7 @@ def _moments(texts: Vector) -> pa.Array:
 @host_scalar("_text_of_moment", ((TIMESTAMP,), VARCHAR))
 def text_of_moment(moments: Vector) -> Vector:
     """Moments as DuckDB prints them in UTC."""
-    made = to_text(array_of(moments, size_of(moments)), TIMESTAMP)
-    is_last = pc.match_substring(made, "infinity")
-    return pc.if_else(is_last, made, joined_texts(made, scalar_text("+00")))
+    return to_text(array_of(moments, size_of(moments)), TIMESTAMPTZ)
 
 
 # ---- AT TIME ZONE ------------------------------------------------------------------------------------------------------

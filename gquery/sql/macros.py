@@ -153,7 +153,7 @@ class _Expander:
         if not isinstance(call, exp.Anonymous) or call.name.lower() not in self._entries:
             return None
         is_table = isinstance(node, exp.Table)
-        if not is_table and isinstance(call.parent, exp.Table | exp.Lateral | exp.From | exp.Join):
+        if not is_table and isinstance(call.parent, exp.Table | exp.Lateral | exp.From | exp.Join) and call.arg_key == "this":
             return None  # f(x) in FROM, where values are no tables
         bodies = [m for m in self._entries[call.name.lower()] if m.is_table == is_table]
         if not bodies:

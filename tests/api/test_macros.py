@@ -24,6 +24,8 @@ SELECT x, before(x), plus(before(x), b := 1) FROM q ORDER BY x
 CREATE MACRO safe(a, b) AS CASE WHEN b = 0 THEN NULL ELSE a / b END
 SELECT safe(x, y), safe(x, 0), typeof(safe(1, 2)) FROM q ORDER BY x
 SELECT safe(x, 2) AS h, count(*) FROM q GROUP BY safe(x, 2) ORDER BY ALL
+CREATE MACRO near(a, b) AS a BETWEEN b AND b + 1
+SELECT q.x, v.y FROM q JOIN (VALUES (2)) v(y) ON near(q.x, v.y) ORDER BY q.x
 CREATE MACRO rows_of(a) AS (SELECT count(*) FROM q WHERE q.x = a)
 SELECT x, rows_of(x), rows_of(x + 1), rows_of(4) FROM (VALUES (1), (3)) v(x) ORDER BY x
 SELECT x, rows_of(x) FROM (VALUES (1), (3)) v(x) GROUP BY x ORDER BY x

@@ -51,6 +51,7 @@ QUERIES = [
     "SELECT TRY_CAST(w AS TIME) FROM (VALUES ('25:00'), ('10'), ('10:61'), (''), (NULL), ('10:5'), ('-10:00'), ('x'), "
     "('10:05x'), ('10:00:00.5 PM'), ('010:00:0'), ('10:'), ('2024-01-01'), ('2024-01-01 24:00:00'), ('100:00:00'), "
     "('10:00:60')) v(w)",
+    "SELECT (a::VARCHAR)::TIME, (c::VARCHAR)::TIME, '[10:00:00]'::TIME[], ['10:00:00.5']::TIME[]::VARCHAR FROM t",
     "SELECT ts::TIME, day + c, c + day, day + ts::TIME FROM t",
     "SELECT c + INTERVAL 15 HOUR, c - INTERVAL '90 minutes', INTERVAL 1 DAY + a, a - INTERVAL 2 MONTH FROM t",
     "SELECT a + to_seconds(id * 50000), a - to_microseconds(id) FROM t",

@@ -45,6 +45,7 @@ QUERIES = [
     "SELECT a FROM t UNION ALL SELECT b FROM t",
     "SELECT a FROM t UNION SELECT b FROM t",
     "SELECT a::VARCHAR, a::TIMESTAMP, a::DATE, p::TIMESTAMPTZ, p::DATE::TIMESTAMPTZ, a || 'x', concat(b, id) FROM t",
+    "SELECT [a, p]::VARCHAR, {'x': b}::VARCHAR FROM t",
     "SELECT a > p, a > DATE '2020-01-01', a > '2020-01-01', a BETWEEN DATE '2019-01-01' AND p, a IN (p, b) FROM t",
     "SELECT year(a), extract(dow FROM a), date_part('hour', a), dayname(a), last_day(a), yearweek(a) FROM t",
     "SELECT date_trunc('day', a), date_trunc('hour', a), time_bucket(INTERVAL 1 WEEK, a), strftime(a, '%Y %H %%Z %Z') FROM t",

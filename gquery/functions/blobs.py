@@ -7,7 +7,6 @@ Kernels carry blobs as they do lists, by row numbers; what groups, joins, sorts 
 from __future__ import annotations
 
 import base64
-import hashlib
 from collections.abc import Callable
 from typing import Any
 
@@ -85,18 +84,24 @@ def to_base64(x: Vector) -> Vector:
 )
 def md5(x: Vector) -> Vector:
     """The MD5 of a blob, in hexadecimal digits."""
+    import hashlib  # loads OpenSSL
+
     return _each(x, lambda b: hashlib.md5(b, usedforsecurity=False).hexdigest(), pa.string())
 
 
 @list_overload("sha256", _of_blob(VARCHAR), "$(BLOB) -> VARCHAR", example=("left(sha256(encode('a')), 8)", "ca978112"))
 def sha256(x: Vector) -> Vector:
     """The SHA-256 of a blob, in hexadecimal digits."""
+    import hashlib  # loads OpenSSL
+
     return _each(x, lambda b: hashlib.sha256(b).hexdigest(), pa.string())
 
 
 @list_overload("sha1", _of_blob(VARCHAR), "$(BLOB) -> VARCHAR", example=("left(sha1(encode('a')), 8)", "86f7e437"))
 def sha1(x: Vector) -> Vector:
     """The SHA-1 of a blob, in hexadecimal digits."""
+    import hashlib  # loads OpenSSL
+
     return _each(x, lambda b: hashlib.sha1(b, usedforsecurity=False).hexdigest(), pa.string())
 
 

@@ -20,6 +20,7 @@ from gquery.sql.bind_query import QueryScopes
 from gquery.sql.calls import function_call, is_call
 from gquery.sql.constraints import Constraints
 from gquery.sql.grammar_tokens import Form, marked
+from gquery.sql.named import column_named
 from gquery.sql.parse import located
 from gquery.sql.statement import AlterTable, ChangeTable, RenameTable
 
@@ -74,11 +75,11 @@ def _constraints(form: Form, own: Constraints, dtype: DType | None, binder: Quer
 def _query(
     form: Form, tree: exp.Expr, binder: QueryScopes, table: TableSource, at: dict[str, int], new: Constraints
 ) -> Query:
-    columns = [(f.name, _column(f.name)) for f in table.schema.fields]
+    columns = [(f.name, column_named(f.name)) for f in table.schema.fields]
     name, value = form.names[0], tree.expressions[1] if len(tree.expressions) > 1 else None
     match form.text:
         case "add":
-            columns.append((name, _column(_MADE)))
+            columns.append((name, column_named(_MADE)))
         case "drop":
             if len(columns) == 1:
                 raise CatalogError(f"{name!r} is the only column of table {form.name!r}: DROP TABLE drops it")
@@ -86,11 +87,11 @@ def _query(
         case "rename":
             renamed = form.names[1]
             _check_free(renamed, form.name, at.get(renamed.lower()) in (None, at[name.lower()]))
-            columns[at[name.lower()]] = (renamed, _column(name))
+            columns[at[name.lower()]] = (renamed, column_named(name))
         case _:
             own = table.schema.fields[at[name.lower()]].name
-            value = _column(own) if value is None else value
-            columns[at[name.lower()]] = (own, _column(_MADE))
+            value = column_named(own) if value is None else value
+            columns[at[name.lower()]] = (own, column_named(_MADE))
     made: list[exp.Expr] = [exp.Star()]
     if form.text in ("add", "alter"):
         if form.text == "add":
@@ -105,10 +106,6 @@ def _query(
     return result_of(
         binder, query.from_(rows.subquery(exp.to_identifier(form.name, quoted=True), copy=False), copy=False)
     )
-
-
-def _column(name: str) -> exp.Expr:
-    return exp.column(exp.to_identifier(name, quoted=True))
 
 
 def _check_free(name: str, table: str, is_free: bool) -> None:

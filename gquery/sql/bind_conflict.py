@@ -20,6 +20,7 @@ from gquery.sql.bind_returning import RowsOf
 from gquery.sql.catalog import Catalog
 from gquery.sql.constraints import Constraints, Key
 from gquery.sql.grammar_tokens import marked
+from gquery.sql.named import column_named, identifier, table_named
 from gquery.sql.statement import Conflict
 
 _NEW, _NUMBER, EXCLUDED = marked("new"), marked("number"), "excluded"
@@ -46,13 +47,13 @@ def conflict_of(said: Conflict, names: Sequence[str], table: str, own: Constrain
 
 def first_rows(rows: TableSource, key: Key, catalog: Catalog) -> Query:
     """Of the new rows of one key the first."""
-    parts = [_column(c) for c in key.columns]
+    parts = [column_named(c) for c in key.columns]
     number = exp.Window(this=exp.Anonymous(this="row_number", expressions=[]), partition_by=parts)
-    numbered = exp.Select(expressions=[exp.Star(), exp.alias_(number, _NUMBER, quoted=True)]).from_(_table(_NEW))
-    kept: exp.Expr = exp.EQ(this=_column(_NUMBER), expression=exp.Literal.number(1))
+    numbered = exp.Select(expressions=[exp.Star(), exp.alias_(number, _NUMBER, quoted=True)]).from_(table_named(_NEW))
+    kept: exp.Expr = exp.EQ(this=column_named(_NUMBER), expression=exp.Literal.number(1))
     for c in key.columns:
-        kept = exp.Or(this=kept, expression=exp.Is(this=_column(c), expression=exp.Null()))
-    query = exp.Select(expressions=[_column(n) for n in rows.schema.names]).from_(numbered.subquery(_name(_NEW)))
+        kept = exp.Or(this=kept, expression=exp.Is(this=column_named(c), expression=exp.Null()))
+    query = exp.Select(expressions=[column_named(n) for n in rows.schema.names]).from_(numbered.subquery(identifier(_NEW)))
     return _bound(query.where(kept), rows, catalog)
 
 
@@ -71,14 +72,14 @@ def merged(
     for column, _ in conflict.sets:
         if column.lower() not in fields:
             raise BindError(f"ON CONFLICT: table {name!r} has no column {column!r}.")
-    hit: exp.Expr = exp.Not(this=exp.Is(this=_column(conflict.key.columns[0], EXCLUDED), expression=exp.Null()))
+    hit: exp.Expr = exp.Not(this=exp.Is(this=column_named(conflict.key.columns[0], EXCLUDED), expression=exp.Null()))
     if conflict.where:
         hit = exp.And(this=hit, expression=exp.Paren(this=_over(parsed(conflict.where, "ON CONFLICT"), name, fields)))
     hit = exp.Is(this=exp.Paren(this=hit), expression=exp.true())
     values = {c.lower(): text for c, text in conflict.sets}
     made: list[exp.Expr] = []
     for low, f in fields.items():
-        value: exp.Expr = _column(f.name, name)
+        value: exp.Expr = column_named(f.name, name)
         if low in values:
             text = values[low]
             new = default_tree(own, low) if text is None else _over(parsed(text, "ON CONFLICT"), name, fields)
@@ -86,16 +87,16 @@ def merged(
             value = exp.Case(ifs=[exp.If(this=hit.copy(), true=new)], default=value)
         made.append(exp.alias_(value, f.name, quoted=True))
     on = _same(conflict.key, name, EXCLUDED)
-    changed = exp.Select(expressions=[*made, exp.alias_(hit, _NUMBER, quoted=True)]).from_(_table(name))
-    changed = changed.join(exp.alias_(_table(_NEW), EXCLUDED, table=True), on=on, join_type="left")
+    changed = exp.Select(expressions=[*made, exp.alias_(hit, _NUMBER, quoted=True)]).from_(table_named(name))
+    changed = changed.join(exp.alias_(table_named(_NEW), EXCLUDED, table=True), on=on, join_type="left")
     new_rows = _added(name, rows, conflict.key)
     new_rows.append("expressions", exp.alias_(exp.true(), _NUMBER, quoted=True))
     return _bound(exp.Union(this=changed, expression=new_rows, distinct=False), rows, catalog)
 
 
 def _added(name: str, rows: TableSource, key: Key) -> exp.Select:
-    query = exp.Select(expressions=[_column(n, _NEW) for n in rows.schema.names]).from_(_table(_NEW))
-    found = exp.Select(expressions=[exp.Literal.number(1)]).from_(_table(name)).where(_same(key, name, _NEW))
+    query = exp.Select(expressions=[column_named(n, _NEW) for n in rows.schema.names]).from_(table_named(_NEW))
+    found = exp.Select(expressions=[exp.Literal.number(1)]).from_(table_named(name)).where(_same(key, name, _NEW))
     return query.where(exp.Not(this=exp.Exists(this=found)))
 
 
@@ -104,12 +105,12 @@ def _over(node: exp.Expr, table: str, columns: Container[str]) -> exp.Expr:
     node = node.unalias().copy()
     for c in list(node.find_all(exp.Column)):
         if not c.table and c.name.lower() in columns:
-            c.set("table", _name(table))
+            c.set("table", identifier(table))
     return node
 
 
 def _same(key: Key, a: str, b: str) -> exp.Expr:
-    return exp.and_(*[exp.EQ(this=_column(c, a), expression=_column(c, b)) for c in key.columns])
+    return exp.and_(*[exp.EQ(this=column_named(c, a), expression=column_named(c, b)) for c in key.columns])
 
 
 def _bound(query: exp.Query, rows: TableSource, catalog: Catalog) -> Query:
@@ -118,18 +119,6 @@ def _bound(query: exp.Query, rows: TableSource, catalog: Catalog) -> Query:
         return result_of(QueryScopes("", over, None), query)
     except BindError as error:  # whose place is none in the text
         raise BindError(f"ON CONFLICT: {str(error).partition(chr(10))[0]}") from None
-
-
-def _column(name: str, table: str = "") -> exp.Expr:
-    return exp.column(_name(name), table=_name(table) if table else None)
-
-
-def _table(name: str) -> exp.Table:
-    return exp.Table(this=_name(name))
-
-
-def _name(name: str) -> exp.Identifier:
-    return exp.to_identifier(name, quoted=True)
 
 
 def _quoted(name: str) -> str:

@@ -32,6 +32,7 @@ from gquery.sql.constraints import Check, Columns, Constraints, Key
 from gquery.sql.ctes import Ctes
 from gquery.sql.grammar_changes import DEFAULT
 from gquery.sql.grammar_tokens import mark_of, marked
+from gquery.sql.named import column_named
 from gquery.sql.parse import located, parse_one
 
 _NEW, _OLD = marked("new"), marked("old")
@@ -157,7 +158,7 @@ def check_rows(name: str, rows: TableSource, constraints: Constraints, catalog: 
     tested = [f.name for n, f in enumerate(fields) if f.name.lower() in constraints.not_null and rows.has_nulls(n)]
     if not rows.rows or not (tested or constraints.checks):
         return
-    conditions: list[exp.Expr] = [exp.Is(this=_column(n), expression=exp.Null()) for n in tested]
+    conditions: list[exp.Expr] = [exp.Is(this=column_named(n), expression=exp.Null()) for n in tested]
     conditions += [exp.Not(this=_truth(parsed(c.text, "CHECK"))) for c in constraints.checks]
     found = [exp.Anonymous(this="count_if", expressions=[c]) for c in conditions]
     try:
@@ -177,7 +178,7 @@ def check_keys(
     """IntegrityError where two rows, or a new one and one of those that are there, agree on a key."""
     places = {f.name.lower(): n for n, f in enumerate(rows.schema.fields)}
     for key in constraints.keys:
-        columns = [_column(rows.schema.fields[places[c]].name) for c in key.columns]
+        columns = [column_named(rows.schema.fields[places[c]].name) for c in key.columns]
         given = [exp.Not(this=exp.Is(this=c.copy(), expression=exp.Null())) for c in columns]
         found: list[tuple[object, ...]] = []
         if not (len(columns) == 1 and rows.is_unique(places[key.columns[0]])):
@@ -221,7 +222,3 @@ def _bound_over(query: exp.Select, called: str, rows: Bound, catalog: Catalog) -
     table = exp.Table(this=exp.to_identifier(called, quoted=True))
     over = catalog.stored().over({called: rows})
     return result_of(QueryScopes("", over, None), query.from_(table, copy=False))
-
-
-def _column(name: str) -> exp.Expr:
-    return exp.column(exp.to_identifier(name, quoted=True))

@@ -30,6 +30,7 @@ from gquery.sql.grammar_merge import Place, When
 from gquery.sql.grammar_tokens import Form, marked
 from gquery.sql.lexer import PARAMETER
 from gquery.sql.macros import expand
+from gquery.sql.named import column_named, identifier, table_named
 from gquery.sql.pieces import parsed_piece
 from gquery.sql.statement import ChangeTable
 
@@ -62,11 +63,11 @@ class _Merge:
         self.alias, self.other = form.text, source.alias_or_name or _SOURCE
         if self.alias.lower() == self.other.lower():
             raise BindError(f"table {self.alias!r} is there twice; give one an alias")
-        rows = exp.CTE(this=exp.select("*").from_(source), alias=exp.TableAlias(this=_name(_SOURCE)), materialized=True)
+        rows = exp.CTE(this=exp.select("*").from_(source), alias=exp.TableAlias(this=identifier(_SOURCE)), materialized=True)
         given = tree.args.get("with_")
         self.ctes = exp.With(expressions=[*(given.expressions if given is not None else ()), rows])
         self.ctes.set("recursive", given.args.get("recursive") if given is not None else None)
-        self.source_names = binder.query(self._with(exp.select("*").from_(_table(_SOURCE))), None, Ctes()).names
+        self.source_names = binder.query(self._with(exp.select("*").from_(table_named(_SOURCE))), None, Ctes()).names
         said = cast(tuple[When, ...], self.options["clauses"])
         self.clauses: dict[str, list[_Clause]] = {"matched": [], "target": [], "source": []}
         for n, c in enumerate(said, 1):
@@ -102,7 +103,7 @@ class _Merge:
         if "on" in self.options:
             return self._expression(cast(Place, self.options["on"]))
         names = cast(tuple[str, ...], self.options["using"])
-        return exp.and_(*(exp.EQ(this=_column(n, self.alias), expression=_column(n, self.other)) for n in names))
+        return exp.and_(*(exp.EQ(this=column_named(n, self.alias), expression=column_named(n, self.other)) for n in names))
 
     def _clause(self, number: int, said: When) -> _Clause:
         condition = (
@@ -118,7 +119,7 @@ class _Merge:
             return {}
         names = [f.name for f in self.fields]
         if said.by in ("position", "name"):
-            given: list[exp.Expr | None] = [_column(n, self.other) for n in self.source_names]
+            given: list[exp.Expr | None] = [column_named(n, self.other) for n in self.source_names]
             names = list(self.source_names) if said.by == "name" else names
         else:
             given = [None if v is None else self._expression(v) for v in said.values]
@@ -152,10 +153,10 @@ class _Merge:
         return query
 
     def _target(self) -> exp.Expr:
-        return exp.alias_(_table(self.form.name), self.alias, quoted=True, table=True)
+        return exp.alias_(table_named(self.form.name), self.alias, quoted=True, table=True)
 
     def _rows(self) -> exp.Expr:
-        return exp.alias_(_table(_SOURCE), self.other, quoted=True, table=True)
+        return exp.alias_(table_named(_SOURCE), self.other, quoted=True, table=True)
 
     def _check_names(self) -> None:
         """Names in clauses of pairs are those of a join, where one that both tables have is ambiguous."""
@@ -171,13 +172,13 @@ class _Merge:
         action = _chosen(clauses, _number_of, exp.Literal.number(0))
         outputs: list[exp.Expr] = [exp.alias_(action, _ACTION, quoted=True)]
         for n in sorted({n for c in clauses for n in c.values}):
-            own = _column(self.fields[n].name, self.alias)
+            own = column_named(self.fields[n].name, self.alias)
             new = _chosen(clauses, partial(_value_of, n, own), own)
             outputs.append(exp.alias_(new, f"{_FOUND}{n}", quoted=True))
         acts = exp.GT(this=action.copy(), expression=exp.Literal.number(0))
         one = exp.Select(expressions=outputs).from_(self._rows()).where(self._on())
         one = one.order_by(exp.Ordered(this=acts, desc=True)) if self.clauses["source"] else one.where(acts)
-        found = exp.Lateral(this=exp.Subquery(this=one.limit(1)), alias=exp.TableAlias(this=_name(_FOUND)))
+        found = exp.Lateral(this=exp.Subquery(this=one.limit(1)), alias=exp.TableAlias(this=identifier(_FOUND)))
         rows = exp.Select(expressions=[exp.Star()]).from_(self._target())
         rows.set("joins", [exp.Join(this=found, side="LEFT", on=exp.true())])
         return rows
@@ -185,16 +186,16 @@ class _Merge:
     def _changed(self, met: exp.Select) -> exp.Select:
         """The rows of the table with their new values, and their marks."""
         matched, alone = self.clauses["matched"], self.clauses["source"]
-        acts = exp.GT(this=_column(_ACTION), expression=exp.Literal.number(0))
-        is_alone = exp.Is(this=_column(_ACTION), expression=exp.Null())
+        acts = exp.GT(this=column_named(_ACTION), expression=exp.Literal.number(0))
+        is_alone = exp.Is(this=column_named(_ACTION), expression=exp.Null())
         number = _chosen(alone, _number_of, exp.Literal.number(0))
-        number = exp.Case(ifs=[exp.If(this=is_alone.copy(), true=number)], default=_column(_ACTION))
+        number = exp.Case(ifs=[exp.If(this=is_alone.copy(), true=number)], default=column_named(_ACTION))
         outputs: list[exp.Expr] = []
         for n, f in enumerate(self.fields):
-            own = _column(f.name, self.alias)
+            own = column_named(f.name, self.alias)
             ifs = []
             if any(n in c.values for c in matched):
-                ifs.append(exp.If(this=acts.copy(), true=_column(f"{_FOUND}{n}")))
+                ifs.append(exp.If(this=acts.copy(), true=column_named(f"{_FOUND}{n}")))
             if any(n in c.values for c in alone):
                 new = _chosen(alone, partial(_value_of, n, own), own)
                 ifs.append(exp.If(this=is_alone.copy(), true=new))
@@ -204,7 +205,7 @@ class _Merge:
         goes: exp.Expr = exp.In(this=number.copy(), expressions=gone) if gone else exp.false()
         marks = (_CHANGED, exp.GT(this=number, expression=exp.Literal.number(0))), (_GONE, goes)
         outputs += [exp.alias_(e, name, quoted=True) for name, e in marks]
-        return exp.Select(expressions=outputs).from_(met.subquery(_name(self.alias), copy=False))
+        return exp.Select(expressions=outputs).from_(met.subquery(identifier(self.alias), copy=False))
 
     def _inserted(self) -> exp.Select:
         """The new rows, and their marks."""
@@ -234,15 +235,3 @@ def _chosen(clauses: Sequence[_Clause], value: Callable[[_Clause], exp.Expr], de
     ifs = [exp.If(this=(c.condition or exp.true()).copy(), true=value(c).copy()) for c in clauses]
     otherwise = exp.Null() if default is None else default.copy()
     return exp.Case(ifs=ifs, default=otherwise) if ifs else otherwise
-
-
-def _column(name: str, table: str = "") -> exp.Expr:
-    return exp.column(_name(name), table=_name(table) if table else None)
-
-
-def _table(name: str) -> exp.Table:
-    return exp.Table(this=_name(name))
-
-
-def _name(name: str) -> exp.Identifier:
-    return exp.to_identifier(name, quoted=True)

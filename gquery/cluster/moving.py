@@ -78,13 +78,16 @@ class _Packing(pickle.Pickler):
     dispatch_table = _reductions
 
 
-class _ProgramPacking(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
-    """A pickler of code, too, that knows the tables of a cluster by their identity."""
+class _ProgramPacking(pickle.Pickler):
+    """A pickler of code, too, for which it asks cloudpickle's, and that knows the tables of a cluster by their identity."""
+
+    dispatch_table = cloudpickle.Pickler.dispatch_table
 
     def __init__(
         self, file: io.BytesIO, beside: Callable[[pickle.PickleBuffer], bool], tables: Mapping[int, str]
     ) -> None:
         super().__init__(file, protocol=5, buffer_callback=beside)
+        self._code = cloudpickle.Pickler(io.BytesIO(), protocol=5)
         self._tables = tables
 
     def persistent_id(self, value: Any) -> str | None:
@@ -96,7 +99,7 @@ class _ProgramPacking(cloudpickle.Pickler):  # type: ignore[misc]  # it has no t
         try:
             reduction = _reductions[type(value)]
         except KeyError:
-            return super().reducer_override(value)
+            return self._code.reducer_override(value)
         return reduction(value)
 
 

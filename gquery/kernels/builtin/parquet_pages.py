@@ -1,5 +1,5 @@
-"""The kernels of `io.pages`: chunks of Parquet into a column's values or words, the texts of a dictionary taken apart, and
-some of the words picked."""
+"""The kernels of `io.pages`: chunks of Parquet into a column's values or words, the texts of a dictionary taken apart,
+some of the words picked, and what a footer tells of chunks."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import cast
 
 import numpy as np
 
-from gquery.columns.page_values import PageKernels, Room, TextRoom, use_page_kernels
+from gquery.columns.page_values import CHUNK_WORDS, PageKernels, Room, TextRoom, use_page_kernels
 from gquery.device.array import Array
 from gquery.device.host import address_of
 from gquery.kernels.builtin.define import builtin_kernel
-from gquery.kernels.primitives import pages
+from gquery.kernels.primitives import footers, pages
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.base import Compiled, MorselTarget, arguments_of
 
@@ -93,7 +93,8 @@ PICK = builtin_kernel(
     "words:i64 count:i64 bits:i64 first:i64 found:*i64",
     "store_i64(found, i64(i), pick_words(words, count, bits, first))",
 )
-KERNELS = (READ, TEXTS, PICK)
+FOOTER = builtin_kernel("state:*i64 found:*i64", "store_i64(found, i64(i), from_bool(read_footer(state)))")
+KERNELS = (READ, TEXTS, PICK, FOOTER)
 
 
 def _empty(type_: str) -> Array:
@@ -109,8 +110,8 @@ _found: list[_Kernels] = []  # once they are there: who reads asks for them at e
 class _Kernels:
     """The kernels, compiled."""
 
-    def __init__(self, read: Compiled, texts: Compiled, pick: Compiled) -> None:
-        self._read, self._texts, self._pick = read, texts, pick
+    def __init__(self, read: Compiled, texts: Compiled, pick: Compiled, footer: Compiled) -> None:
+        self._read, self._texts, self._pick, self._footer = read, texts, pick, footer
 
     def read_chunks(self, state: Array, words: Array, room: Room | TextRoom | None) -> int:
         outcome = np.zeros(1, np.int64)
@@ -126,6 +127,53 @@ class _Kernels:
         found = np.zeros(1, np.int64)
         _run(self._pick, address_of(words), len(words), address_of(bits), first, found)
         return int(found[0])
+
+    def footer(self, raw: Array, groups: int, columns: int) -> Array | None:
+        state, made = footer_state(raw, groups, columns)
+        found = np.zeros(1, np.int64)
+        _run(self._footer, state, found)
+        return made if found[0] and is_complete(state, groups, columns) else None
+
+
+def footer_state(raw: Array, groups: int, columns: int) -> tuple[Array, Array]:
+    """The state from which `FOOTER` reads a footer of so many row groups of so many columns, and where it writes."""
+    made, state = np.full((groups, columns, len(CHUNK_WORDS)), -1, np.int64), np.zeros(footers.STATE, np.int64)
+    state[footers.SOURCE], state[footers.END] = address_of(raw), address_of(raw) + len(raw)
+    state[footers.TABLE], state[footers.MADE] = address_of(_TABLE), address_of(made)
+    state[footers.ROOM], state[footers.COLUMNS], state[footers.WORDS] = groups * columns, columns, len(CHUNK_WORDS)
+    return state, made
+
+
+def is_complete(state: Array, groups: int, columns: int) -> bool:
+    """Whether a footer told of all chunks, and that values of all columns have the order of their type."""
+    told = state[[footers.GROUPS, footers.CHUNKS, footers.ORDERS]]
+    return bool((told == (groups, groups * columns, columns)).all())
+
+
+def _table() -> Array:
+    """Which fields of a footer's structs are wanted, by the numbers of Parquet's definition; see `kernels.primitives.footers`."""
+    table = np.zeros((footers.KINDS, footers.FIELDS), np.int64)
+    structs = {
+        footers.FOOTER: {4: (footers.STRUCTS, footers.GROUP), 7: (footers.STRUCTS, footers.ORDER)},
+        footers.GROUP: {1: (footers.STRUCTS, footers.CHUNK)},
+        footers.CHUNK: {1: (footers.REFUSED, 0), 3: (footers.STRUCT, footers.META), 8: (footers.REFUSED, 0)},  # elsewhere, encrypted
+        footers.META: {12: (footers.STRUCT, footers.STATISTICS)},
+        footers.STATISTICS: {},
+        footers.ORDER: {1: (footers.STRUCT, footers.BY_TYPE)},
+    }  # fmt: skip
+    integers = {"type": 1, "codec": 4, "values": 5, "unpacked": 6, "packed": 7, "data_page": 9, "dictionary_page": 11}
+    structs[footers.META] |= {n: (footers.INTEGER, CHUNK_WORDS.index(name)) for name, n in integers.items()}
+    structs[footers.STATISTICS] |= {3: (footers.INTEGER, CHUNK_WORDS.index("nulls"))}
+    structs[footers.STATISTICS] |= {
+        n: (footers.BYTES, CHUNK_WORDS.index(name)) for name, n in {"high_at": 5, "low_at": 6}.items()
+    }
+    for struct, fields in structs.items():
+        for number, (what, detail) in fields.items():
+            table[struct, number] = what + (detail << 8)
+    return table
+
+
+_TABLE = _table()
 
 
 def read_arguments(state: Array, words: Array, room: Room | TextRoom | None, outcome: Array) -> tuple[int | Array, ...]:

@@ -88,7 +88,7 @@ def measure_columns(folder: Path, device: str, threads: int | None) -> None:
         loaded = source.load(fields)
         seconds = time.perf_counter() - began
         kept.append(source)
-        in_file = sum(c.total_compressed_size for f in fields for c in source._chunks(f))
+        in_file = sum(int(c.packed.sum()) for f in fields for c in source._chunks(f))
         spent = source.spent
         on_device = sum(b.nbytes for c in loaded.columns for b in c.buffers if b.is_on(connection.device))
         print(

@@ -80,8 +80,8 @@ CHUNK_WORDS = (
     "type", "codec", "values", "unpacked", "packed", "data_page", "dictionary_page", "nulls",
     "low_at", "low_size", "high_at", "high_size",
 )  # fmt: skip
-"""What a footer tells of a chunk, each a word of 64 bits, -1 where it does not: numbers as Parquet's definition has them, and where
-in the footer the bytes of minimum and maximum lie."""
+"""What a footer tells of a chunk, each a word of 64 bits, -1 where it does not: numbers as Parquet's definition has them, and
+where in the footer the bytes of minimum and maximum lie."""
 
 
 class PageKernels(Protocol):
@@ -103,8 +103,8 @@ class PageKernels(Protocol):
         ...
 
     def footer(self, raw: Array, groups: int, columns: int) -> Array | None:
-        """What a footer's bytes tell of the chunks of so many row groups: int64 of row groups x columns x `CHUNK_WORDS`; None where
-        it is none, where values have another order than that of their type, or chunks lie elsewhere or are encrypted."""
+        """What a footer's bytes tell of the chunks of so many row groups: int64 of row groups x columns x `CHUNK_WORDS`; None
+        where it is none, where values have another order than that of their type, or chunks lie elsewhere or are encrypted."""
         ...
 
 

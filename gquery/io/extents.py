@@ -7,16 +7,22 @@ None here. An `Extent` decides nothing but which row groups need not be read, so
 from __future__ import annotations
 
 import datetime
+from collections.abc import Iterator, Sequence
 from decimal import Context, Decimal
 from typing import Any
 
+import numpy as np
+
 from gquery.columns.domain import Domain, Value, at_most
-from gquery.expression.types import INTEGER_BOUNDS, DType, Kind
+from gquery.device.array import Array
+from gquery.expression.types import INT64, INTEGER_BOUNDS, DType, Kind
+from gquery.runtime.records import dataclass
 from gquery.runtime.tuples import NamedTuple
 
 _DIGITS = Context(prec=80)  # of a decimal, whose own arithmetic rounds to 28
 _LONG_TEXT = 16  # bytes of a greatest text from which on a writer may have cut it short without making it greater
 _LAST = "\U0010ffff"
+_ROUNDED = (Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.TIME)  # a file's nanoseconds are, whichever way
 
 
 class Extent(NamedTuple):
@@ -41,12 +47,92 @@ class Extent(NamedTuple):
         low, high = self.low, self.high
         if low is None or high is None:
             return domain.meets(None, None)
-        if dtype.kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.TIME):  # a file's nanoseconds are rounded, whichever way
+        if dtype.kind in _ROUNDED:
             assert isinstance(low, int) and isinstance(high, int), (low, high)
             low, high = low - 1, high + 1
         elif isinstance(high, str) and len(high.encode()) >= _LONG_TEXT:
             high += _LAST
         return domain.meets(low, high)
+
+
+@dataclass(frozen=True, eq=False)
+class Extents:
+    """A column in parts of its rows, as `Extent` has it in one: ``rows`` and ``nulls`` (int64, -1: not known), minima and maxima
+    (both int64, or both objects), and where these are known."""
+
+    rows: Array
+    nulls: Array
+    low: Array
+    high: Array
+    known: Array
+
+    @staticmethod
+    def of(rows: Array, nulls: Array, ends: Sequence[tuple[Value | None, Value | None]]) -> Extents:
+        """Those of single minima and maxima."""
+        low, high = (_array([end[k] for end in ends]) for k in (0, 1))
+        known = np.array([a is not None and b is not None and at_most(a, b) for a, b in ends], np.bool_)
+        if all(type(v) is int and INT64.low <= v <= INT64.high for v in (*low[known], *high[known])):
+            low, high = (np.where(known, v, 0).astype(np.int64) for v in (low, high))
+        return Extents(rows, nulls, low, high, known & (nulls != rows))
+
+    @staticmethod
+    def joined(parts: Sequence[Extents]) -> Extents:
+        """Those of one file after another."""
+        if len(parts) == 1:
+            return parts[0]
+        every = zip(*((p.rows, p.nulls, p.low, p.high, p.known) for p in parts), strict=True)
+        return Extents(*(np.concatenate(each) for each in every))
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Extent]:
+        for rows, nulls, low, high, known in zip(*map(_listed, self._arrays()), strict=True):
+            yield Extent(rows, low if known else None, high if known else None, nulls if nulls >= 0 else None)
+
+    def take(self, positions: Array | slice) -> Extents:
+        """Some of them."""
+        return Extents(*(each[positions] for each in self._arrays()))
+
+    def _arrays(self) -> tuple[Array, ...]:
+        return self.rows, self.nulls, self.low, self.high, self.known
+
+    def may_hold(self, domain: Domain, dtype: DType) -> Array:
+        """Of each whether some row may have a value of the domain (bool)."""
+        every = [(i.low, i.high) for i in domain.intervals]
+        if self.low.dtype == object or not all(end is None or type(end) is int for pair in every for end in pair):
+            return np.array([extent.may_hold(domain, dtype) for extent in self], np.bool_)
+        low, high = self.low, self.high
+        if dtype.kind in _ROUNDED:
+            low, high = low - (low > INT64.low), high + (high < INT64.high)
+        may = np.where(self.known, _meet(every, low, high), bool(every)) & (self.nulls != self.rows)
+        if domain.null:
+            may |= self.nulls != 0
+        made: Array = may & (self.rows > 0)
+        return made
+
+
+def _meet(intervals: Sequence[tuple[Any, Any]], low: Array, high: Array) -> Array:
+    """Whether values between ``low`` and ``high`` (int64) are in some of the intervals, which ascend."""
+    ends = [(INT64.low if a is None else a, INT64.high if b is None else b) for a, b in intervals]
+    ends = [(max(a, INT64.low), min(b, INT64.high)) for a, b in ends if b >= INT64.low and a <= INT64.high]
+    if not ends:
+        return np.zeros(len(low), np.bool_)
+    firsts, lasts = np.array(ends, np.int64).T
+    found = np.searchsorted(lasts, low)
+    made: Array = (found < len(ends)) & (firsts[np.minimum(found, len(ends) - 1)] <= high)
+    return made
+
+
+def _array(values: Sequence[Value | None]) -> Array:
+    made = np.empty(len(values), object)
+    made[:] = values
+    return made
+
+
+def _listed(values: Array) -> list[Any]:
+    made: list[Any] = values.tolist()
+    return made
 
 
 def extent_of(chunk: Any, dtype: DType, rows: int) -> Extent:
@@ -61,12 +147,6 @@ def extent_of(chunk: Any, dtype: DType, rows: int) -> Extent:
     if low is None or high is None or not at_most(low, high):
         return Extent(rows, nulls=nulls)
     return Extent(rows, low, high, nulls)
-
-
-def nulls_of(chunk: Any) -> int | None:
-    """How many NULLs the metadata of a flat column's chunk tell; None where they do not."""
-    stats = chunk.statistics
-    return None if stats is None or not stats.has_null_count else stats.null_count
 
 
 def ends_of(stats: Any, dtype: DType) -> tuple[Value | None, Value | None]:

@@ -51,9 +51,19 @@ class _Unreadable(io.RawIOBase):
 
 def check_rows(footer: Any) -> None:
     """OSError where a footer contradicts itself about rows."""
-    counts = [footer.row_group(g).num_rows for g in range(footer.num_row_groups)]
+    counts = rows_of(footer)
     if min(counts, default=0) < 0 or sum(counts) != footer.num_rows:
         raise OSError(f"its footer tells of {footer.num_rows} rows, and of {sum(counts)} in its row groups")
+
+
+def row_groups_of(footer: Any) -> list[Any]:
+    """What a footer tells of its row groups."""
+    return [footer.row_group(g) for g in range(footer.num_row_groups)]
+
+
+def rows_of(footer: Any) -> list[int]:
+    """How many rows each row group has."""
+    return [group.num_rows for group in row_groups_of(footer)]
 
 
 def check_chunks(footer: Any, size: int, row_groups: Sequence[int], leaves: Sequence[int]) -> None:

@@ -64,7 +64,7 @@ class TextReader(ChunkReader):
         chunk = len(self._chunks) - int(buffers.state[CHUNKS])
         rows = int(buffers.state[LEFT]) + int(self._chunks[chunk:, 2].sum())
         rows = min(rows, buffers.rows + len(buffers.words))
-        size = max(sum(self._unpacked[max(chunk - 1, 0) :]), 2 * self._size if least else 0)
+        size = max(int(self._unpacked[max(chunk - 1, 0) :].sum()), 2 * self._size if least else 0)
         self._size = max(least, min(size, buffers.text_bytes))
         buffers.state[[ROW, NULLS, TEXT_USED]] = 0
         offsets = np.empty(rows + 1, np.int32)

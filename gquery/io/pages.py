@@ -18,6 +18,7 @@ from gquery.columns.ownership import check_decoded
 from gquery.columns.page_values import PageKernels, Placed, Room, Words
 from gquery.device.array import Array
 from gquery.device.host import address_of
+from gquery.io.chunks import TYPES, Chunks
 from gquery.runtime.interrupt import check
 from gquery.runtime.records import dataclass
 from gquery.runtime.tuples import NamedTuple
@@ -36,7 +37,7 @@ CAN_READ = hasattr(os, "pread")
 
 _WIDTHS = {"INT32": 4, "INT64": 8, "FLOAT": 4, "DOUBLE": 8, "BYTE_ARRAY": 0}
 _BYTES = "FIXED_LEN_BYTE_ARRAY"  # decimals, the highest byte first
-_CODECS = {"UNCOMPRESSED": 0, "SNAPPY": 1}
+_SNAPPY = 1  # the last codec that kernels know
 
 
 @dataclass(frozen=True)
@@ -55,19 +56,6 @@ class Layout:
         return not self.width and not self.as_codes
 
 
-@dataclass(frozen=True)
-class Chunk:
-    """A column's chunk in a row group: where its pages lie in the file, how many bytes they are unpacked, how many values there
-    are, and of them NULLs (None: not known), and which codec (see `kernels.primitives.pages`)."""
-
-    start: int
-    size: int
-    unpacked: int
-    values: int
-    nulls: int | None
-    codec: int
-
-
 def layout_of(column: Any, is_text: bool, as_codes: bool) -> Layout | None:
     """That of a column, of which a footer's schema tells; None where kernels would not read it."""
     width = _WIDTHS.get(column.physical_type)
@@ -78,17 +66,12 @@ def layout_of(column: Any, is_text: bool, as_codes: bool) -> Layout | None:
     return Layout(column.physical_type, width, column.max_definition_level == 1, as_codes)
 
 
-def chunk_of_pages(chunk: Any, layout: Layout, rows: int, nulls: int | None, file_size: int) -> Chunk | None:
-    """What a footer tells of a chunk; None where kernels would not read it."""
-    codec = _CODECS.get(chunk.compression)
-    if codec is None or chunk.physical_type != layout.type or chunk.num_values != rows:
-        return None
-    start, size = chunk.data_page_offset, chunk.total_compressed_size
-    if chunk.has_dictionary_page and 0 < chunk.dictionary_page_offset < start:
-        start = chunk.dictionary_page_offset
-    if start < 4 or size <= 0 or start + size > file_size:
-        return None
-    return Chunk(start, size, chunk.total_uncompressed_size, rows, nulls if layout.has_levels else 0, codec)
+def are_readable(chunks: Chunks, layout: Layout, rows: Array, file_size: int) -> Array:
+    """Whether kernels would read chunks, which lie in row groups of so many rows in a file of so many bytes (bool)."""
+    start, packed = chunks.start, chunks.packed
+    lies_within = (start >= 4) & (packed > 0) & (packed <= file_size) & (start <= file_size - packed)
+    made: Array = lies_within & (chunks.codec <= _SNAPPY) & (chunks.values == rows) & (chunks.type == TYPES.index(layout.type))
+    return made
 
 
 class Pages(NamedTuple):
@@ -96,7 +79,12 @@ class Pages(NamedTuple):
 
     kernels: PageKernels
     layout: Layout
-    chunks: list[Chunk]
+    chunks: Chunks
+
+    @property
+    def may_have_nulls(self) -> bool:
+        """Whether there may be NULLs."""
+        return self.layout.has_levels and bool(self.chunks.nulls.any())
 
 
 def made_bytes(size: int) -> Array:
@@ -150,8 +138,9 @@ class ChunkReader:
         room: Room | None = None,
     ) -> None:
         self._kernels, self._layout = pages.kernels, pages.layout
-        self._chunks = np.array([(c.start, c.size, c.values, c.codec) for c in pages.chunks], np.int64)
-        self._unpacked, self._size = [max(c.unpacked, 0) for c in pages.chunks], 0
+        chunks = pages.chunks
+        self._chunks = np.stack((chunks.start, chunks.packed, chunks.values, chunks.codec), 1)
+        self._unpacked, self._size = chunks.unpacked, 0
         self._file, self._name, self._buffers, self._room = source.fileno(), name, buffers, room
         self._own: Array | None = None  # words of a dictionary for which the buffers have no room
         self._texts: pa.Array | None = None  # what words are codes into

@@ -79,7 +79,7 @@ class ParquetSource(WatchedFiles, ParquetRows):
 
     def extents(self, field: int, groups: Sequence[RowGroup]) -> list[Extent]:
         """Between which values a field lies in row groups, as far as the footers tell."""
-        return self._contents.extents(field, groups)
+        return list(self._contents.extents(field, groups))
 
     def _open(self, files: list[File]) -> None:
         with self._lock:

@@ -6,20 +6,32 @@ A `ParquetFiles` is a number of files of one schema as they were when they were 
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from gquery.columns.arrow import dtype_of, import_schema
+from gquery.columns.page_values import page_kernels
 from gquery.columns.store import check_names
+from gquery.device.array import Array
 from gquery.errors import FileError
 from gquery.expression.types import Schema
-from gquery.io.extents import Extent, extent_of, extent_of_value, nulls_of
+from gquery.io.chunks import (
+    Chunks,
+    FooterTable,
+    footer_bytes,
+    integer_width,
+    table_of,
+    within,
+    words_in_table,
+    words_of_objects,
+)
+from gquery.io.extents import Extents, extent_of, extent_of_value
 from gquery.io.files import File, PathColumn, readable, reading
-from gquery.io.footers import check_chunks, check_rows, chunk_of, types_of
+from gquery.io.footers import check_chunks, check_rows, chunk_of, row_groups_of, rows_of, types_of
 from gquery.io.parquet_opened import OpenedParquet, random_access
 from gquery.io.watched import Asked
 from gquery.runtime.interrupt import check
@@ -43,6 +55,7 @@ class ParquetFiles:
 
     files: tuple[File, ...]
     footers: tuple[Any, ...]
+    raw_footers: tuple[Array | None, ...]  # their bytes, where kernels may read them
     arrow_schema: pa.Schema
     schema: Schema
     path_columns: dict[int, PathColumn]
@@ -50,8 +63,8 @@ class ParquetFiles:
     @cached_property
     def groups(self) -> tuple[RowGroup, ...]:
         """Every row group of every file, in order."""
-        places = [(f, g) for f, footer in enumerate(self.footers) for g in range(footer.num_row_groups)]
-        return tuple(RowGroup(i, f, g, self.row_groups[i].num_rows) for i, (f, g) in enumerate(places))
+        places = [(f, g, r) for f, footer in enumerate(self.footers) for g, r in enumerate(rows_of(footer))]
+        return tuple(RowGroup(i, *place) for i, place in enumerate(places))
 
     @cached_property
     def rows(self) -> int:
@@ -69,72 +82,104 @@ class ParquetFiles:
         """The numbers of a field's leaves in the files: one of a flat field, several of a nested one."""
         return range(self._first_leaves[field], self._first_leaves[field + 1])
 
-    def chunks(self, field: int, groups: Sequence[RowGroup]) -> Iterator[Any]:
-        """The metadata of a field's leaves in row groups, of which statistics can be asked."""
-        self.check([field], groups)
-        leaves, row_groups, types = self.leaves(field), self.row_groups, self._types
-        for group in groups:
-            for leaf in leaves:
-                yield chunk_of(row_groups[group.position], leaf, types[group.file], self.files[group.file].name)
+    def chunks(self, field: int) -> tuple[Chunks, ...]:
+        """What footers tell of the chunks of each of a field's leaves, in all row groups. FileError where they contradict
+        themselves."""
+        known = self._chunks.get(field)
+        if known is None:
+            parts = [
+                [self._words(f, leaf, not self.schema.fields[field].dtype.is_opaque) for f in range(len(self.files))]
+                for leaf in self.leaves(field)
+            ]
+            known = self._chunks[field] = tuple(Chunks(np.concatenate(each)) for each in parts)
+        return known
 
-    def check(self, fields: Iterable[int], groups: Sequence[RowGroup]) -> None:
-        """FileError where footers cannot be asked about fields in row groups; each is looked at once, several fields together in
-        less time than one by one."""
-        positions = {group.position for group in groups}
-        wanted = [f for f in fields if f not in self.path_columns and not self._checked[f] >= positions]
-        by_file: dict[int, list[int]] = {}
-        for group in groups if wanted else ():
-            by_file.setdefault(group.file, []).append(group.number)
-        for number, numbers in by_file.items():
-            file, footer = self.files[number], self.footers[number]
-            with reading(file.name, "Parquet file"):
-                check_chunks(footer, file.size, numbers, [leaf for f in wanted for leaf in self.leaves(f)])
-        for f in wanted:
-            self._checked[f] |= positions
+    def _words(self, file: int, leaf: int, has_nulls: bool) -> Array:
+        """A row of `CHUNK_WORDS` for each chunk of a leaf in a file."""
+        table, footer, name = self._table(file), self.footers[file], self.files[file].name
+        if table is not None:
+            return words_in_table(table, footer, leaf, name)
+        self._check(file, leaf)
+        return words_of_objects(footer, leaf, name, has_nulls)
 
-    def extents(self, field: int, groups: Sequence[RowGroup]) -> list[Extent]:
-        """What is known of a column in row groups, each of which is looked up in the footers once."""
-        known = self._extents.setdefault(field, {})
-        missing = [self.groups[g.position] for g in groups if g.position not in known]
-        known.update(zip([g.position for g in missing], self._read_extents(field, missing), strict=True))
-        return [known[g.position] for g in groups]
+    def _table(self, file: int) -> FooterTable | None:
+        """The footer of a file as kernels read it, once they are ready; None where they do not take it."""
+        raw = self.raw_footers[file]
+        if file not in self._tables and raw is not None and (kernels := page_kernels()) is not None:
+            self._tables[file] = table_of(kernels, self.footers[file], raw)
+        return self._tables.get(file)
 
-    def has_nulls(self, field: int, groups: Sequence[RowGroup]) -> bool:
-        """Whether there may be NULLs in row groups: less to look up than `extents`, and no more than up to the first of them."""
+    def positions(self, groups: Sequence[RowGroup]) -> Array | slice:
+        """Where in what there is of all row groups some of them, in order, have theirs."""
+        if len(groups) == len(self.groups):
+            return slice(None)
+        return np.fromiter((g.position for g in groups), np.int64, len(groups))
+
+    def _check(self, file: int, leaf: int) -> None:
+        """FileError where PyArrow's objects of a leaf's chunks cannot be asked for."""
+        found, footer = self.files[file], self.footers[file]
+        with reading(found.name, "Parquet file"):
+            check_chunks(footer, found.size, range(footer.num_row_groups), [leaf])
+
+    def extents(self, field: int, groups: Sequence[RowGroup]) -> Extents:
+        """What is known of a column in row groups, which is looked up in the footers once."""
+        known = self._extents.get(field)
+        if known is None:
+            known = self._extents[field] = self._read_extents(field)
+        return known.take(self.positions(groups))
+
+    def nulls(self, field: int, groups: Sequence[RowGroup]) -> Array:
+        """How many NULLs a column has in row groups (int64, -1: not known)."""
         if field in self.path_columns or self.schema.fields[field].dtype.is_opaque:
-            return any(e.nulls != 0 for e in self.extents(field, groups))
-        return any(nulls_of(chunk) != 0 for chunk in self.chunks(field, groups))
+            return self.extents(field, groups).nulls
+        (chunks,) = self.chunks(field)
+        return chunks.take(self.positions(groups)).nulls
 
-    def _read_extents(self, field: int, groups: Sequence[RowGroup]) -> list[Extent]:
+    def _read_extents(self, field: int) -> Extents:
         dtype, by_path = self.schema.fields[field].dtype, self.path_columns.get(field)
+        rows = np.array([g.rows for g in self.groups], np.int64)
         if by_path is not None:
-            return [extent_of_value(by_path.values[g.file], dtype, g.rows) for g in groups]
+            every = [extent_of_value(by_path.values[g.file], dtype, g.rows) for g in self.groups]
+            return Extents.of(rows, np.array([e.nulls for e in every], np.int64), [(e.low, e.high) for e in every])
         if dtype.is_opaque:  # the statistics of a nested column are those of its leaves
-            return [Extent(g.rows) for g in groups]
-        return [extent_of(c, dtype, g.rows) for c, g in zip(self.chunks(field, groups), groups, strict=True)]
+            return Extents.of(rows, np.full(len(rows), -1), [(None, None)] * len(rows))
+        nulls, parts, at = self.nulls(field, self.groups), [], 0
+        for file, footer in enumerate(self.footers):
+            some = slice(at, at + footer.num_row_groups)
+            parts.append(self._extents_of_file(field, file, rows[some], nulls[some]))
+            at = some.stop
+        return Extents.joined(parts)
+
+    def _extents_of_file(self, field: int, file: int, rows: Array, nulls: Array) -> Extents:
+        (leaf,), dtype, footer = self.leaves(field), self.schema.fields[field].dtype, self.footers[file]
+        table = self._table(file)
+        if table is not None and (width := integer_width(footer.schema.column(leaf), self.arrow_schema.field(field).type)):
+            low, high, known = table.integers(leaf, width)
+            return Extents(rows, nulls, low, high, within(dtype, low, high, known) & (nulls != rows))
+        if table is not None and dtype.is_string and footer.schema.column(leaf).physical_type == "BYTE_ARRAY":
+            return Extents.of(rows, nulls, list(zip(*table.texts(leaf), strict=True)))
+        self._check(file, leaf)
+        name, types = self.files[file].name, types_of(footer)
+        groups = zip(row_groups_of(footer), rows.tolist(), strict=True)
+        found = [extent_of(chunk_of(group, leaf, types, name), dtype, count) for group, count in groups]
+        return Extents.of(rows, nulls, [(e.low, e.high) for e in found])
 
     @cached_property
-    def _extents(self) -> dict[int, dict[int, Extent]]:
+    def _chunks(self) -> dict[int, tuple[Chunks, ...]]:
         return {}
 
     @cached_property
-    def _checked(self) -> dict[int, set[int]]:
-        """By field, the positions of the row groups where it can be asked about."""
-        return defaultdict(set)
+    def _tables(self) -> dict[int, FooterTable | None]:
+        return {}
 
     @cached_property
-    def row_groups(self) -> list[Any]:
-        """What the footers tell of the row groups of all files."""
-        return [footer.row_group(g) for footer in self.footers for g in range(footer.num_row_groups)]
-
-    @cached_property
-    def _types(self) -> list[list[str]]:
-        return [types_of(footer) for footer in self.footers]
+    def _extents(self) -> dict[int, Extents]:
+        return {}
 
 
 def open_files(asked: Asked, files: list[File]) -> ParquetFiles:
     """Read the footers of files; FileError names the one that is at fault."""
-    footers: list[Any] = []
+    footers, raw_footers = list[Any](), list[Array | None]()
     schema: pa.Schema | None = None
     first = f'"{files[0].name}"'
     for file in files:
@@ -142,6 +187,7 @@ def open_files(asked: Asked, files: list[File]) -> ParquetFiles:
         with reading(file.name, "Parquet file"), OpenedParquet(random_access(file)) as opened:
             check_rows(opened.metadata)
             footers.append(opened.metadata)
+            raw_footers.append(footer_bytes(opened.source, file, opened.metadata))
             arrow_schema = readable(opened.schema)
             file.check_unchanged()
         if schema is None:
@@ -157,7 +203,7 @@ def open_files(asked: Asked, files: list[File]) -> ParquetFiles:
         schema = schema.append(pa.field(column.name, column.type, None in column.values))
     types = import_schema(schema)
     check_names(types, first)
-    return ParquetFiles(tuple(files), tuple(footers), schema, types, path_columns)
+    return ParquetFiles(tuple(files), tuple(footers), tuple(raw_footers), schema, types, path_columns)
 
 
 def _leaves(type_: pa.DataType) -> int:

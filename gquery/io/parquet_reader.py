@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from gquery import tuning
@@ -27,14 +28,16 @@ from gquery.columns.encode_strings import without_views
 from gquery.columns.ownership import check_decoded
 from gquery.columns.page_values import PageKernels, Placed, Room, Words, page_kernels
 from gquery.columns.table import ColumnData
+from gquery.device.array import Array
 from gquery.device.device import Device
 from gquery.device.host import trim_freed_memory
 from gquery.device.transfer import Upload
 from gquery.errors import FileError
 from gquery.expression.types import INT64, Bounds, Field
+from gquery.io.chunks import Chunks
 from gquery.io.files import reading
 from gquery.io.page_texts import TextReader
-from gquery.io.pages import CAN_READ, Chunk, ChunkReader, Layout, PageBuffers, Pages, chunk_of_pages, layout_of
+from gquery.io.pages import CAN_READ, ChunkReader, Layout, PageBuffers, Pages, are_readable, layout_of
 from gquery.io.parquet_files import ParquetFiles, RowGroup
 from gquery.io.parquet_opened import OpenedParquet, random_access
 from gquery.io.selected_rows import SelectedRows, Selecting, Selection
@@ -63,18 +66,14 @@ Run = tuple[RowGroup, ...]
 
 def runs_of(groups: Sequence[RowGroup], rows: int) -> list[Run]:
     """Row groups in runs of up to so many rows. One of which not all rows are wanted is alone."""
-    runs: list[Run] = []
-    size = rows
-    for group in groups:
-        before = runs[-1][-1] if runs else None
+    borders, size = list[int](), rows
+    for number, (before, group) in enumerate(zip((None, *groups), groups, strict=False)):
         is_next = before is not None and (before.file, before.number + 1) == (group.file, group.number)
-        if before is not None and is_next and before.whole and group.whole and size + group.rows <= rows:
-            runs[-1] = (*runs[-1], group)
-        else:
-            runs.append((group,))
+        if before is None or not is_next or not before.whole or not group.whole or size + group.rows > rows:
+            borders.append(number)
             size = 0
         size += group.rows
-    return runs
+    return [tuple(groups[first:last]) for first, last in itertools.pairwise((*borders, len(groups)))]
 
 
 class _Decoding(NamedTuple):
@@ -224,7 +223,7 @@ class ParquetReader:
         """Where a run's rows go from row ``at`` on; None where not all of them are kept."""
         if self._selection is not None:
             return None
-        return decoding.assembly.room(decoding.number, at, any(chunk.nulls != 0 for chunk in pages.chunks))
+        return decoding.assembly.room(decoding.number, at, pages.may_have_nulls)
 
     def _parts(self, decoding: _Decoding) -> Iterator[tuple[Run, Pages | None]]:
         """A run in parts whose pages kernels read, and others."""
@@ -234,11 +233,11 @@ class ParquetReader:
         if kernels is None or layout is None or not (layout.are_texts or decoding.assembly.takes_words):
             yield run, None
             return
-        chunks = self._chunks(decoding, layout)
-        for is_read, numbers in itertools.groupby(range(len(run)), lambda n: chunks[n] is not None):
-            some = list(numbers)
-            found = [chunk for n in some if (chunk := chunks[n]) is not None]
-            yield tuple(run[n] for n in some), Pages(kernels, layout, found) if is_read else None
+        chunks, are_read = self._chunks(decoding, layout)
+        borders = [0, *(np.flatnonzero(np.diff(are_read)) + 1).tolist(), len(run)]
+        for first, last in itertools.pairwise(borders):
+            pages = Pages(kernels, layout, chunks.take(slice(first, last))) if are_read[first] else None
+            yield run[first:last], pages
 
     def _arrays(
         self, opened: OpenedParquet, decoding: _Decoding, places: Run, skipped: int, waited: list[float]
@@ -277,20 +276,17 @@ class ParquetReader:
             self._layouts[key] = layout_of(self._files.footers[file].schema.column(key[1]), is_text, wanted.as_codes)
         return self._layouts[key]
 
-    def _chunks(self, decoding: _Decoding, layout: Layout) -> list[Chunk | None]:
-        """The chunks of a run, None for those that kernels would not read. Rows that are picked go as words, which NULLs and
+    def _chunks(self, decoding: _Decoding, layout: Layout) -> tuple[Chunks, Array]:
+        """The chunks of a run, and whether kernels would read them (bool). Rows that are picked go as words, which NULLs and
         floats are not."""
         wanted, run, assembly = decoding.wanted, decoding.run, decoding.assembly
-        groups, extents = self._files.row_groups, self._files.extents(wanted.number, run)
-        size, leaf = self._files.files[run[0].file].size, wanted.leaves[0]
-        is_picked = not layout.are_texts and (self._selection is not None or isinstance(assembly, Selecting))
-        is_exact = wanted.field.dtype.is_exact or wanted.field.dtype.is_string
-        return [
-            None
-            if is_picked and (extent.nulls or not is_exact)
-            else chunk_of_pages(groups[p.position].column(leaf), layout, p.rows, extent.nulls, size)
-            for p, extent in zip(run, extents, strict=True)
-        ]
+        (every,) = self._files.chunks(wanted.number)
+        chunks, rows = every.take([p.position for p in run]), np.array([p.rows for p in run])
+        are_read = are_readable(chunks, layout, rows, self._files.files[run[0].file].size)
+        if not layout.are_texts and (self._selection is not None or isinstance(assembly, Selecting)):
+            is_exact = wanted.field.dtype.is_exact or wanted.field.dtype.is_string
+            are_read &= (chunks.nulls <= 0) & is_exact
+        return chunks, are_read
 
     def _page_buffers(self) -> PageBuffers:
         limits = tuning.reading

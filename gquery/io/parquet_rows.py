@@ -6,9 +6,8 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import cached_property
-from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from gquery import tuning
@@ -19,6 +18,7 @@ from gquery.device.device import Device
 from gquery.device.host import trim_freed_memory
 from gquery.errors import FileError
 from gquery.expression.types import Bounds, Schema
+from gquery.io.chunks import Chunks
 from gquery.io.column_cache import ColumnCache, count_column
 from gquery.io.parquet_files import ParquetFiles, RowGroup
 from gquery.io.parquet_reader import ParquetReader, Spent, Wanted, runs_of
@@ -70,7 +70,9 @@ class ParquetRows(ABC):
         known = self._statistics.get(field)
         if known is not None:
             return known.null_count != 0
-        return len(self._groups) > tuning.reading.null_groups or self._contents.has_nulls(field, self._groups)
+        return len(self._groups) > tuning.reading.null_groups or bool(
+            (self._contents.nulls(field, self._groups) != 0).any()
+        )
 
     def is_unique(self, field: int) -> bool:
         """Whether no value comes twice and none is NULL, which is known of columns that were loaded."""
@@ -141,15 +143,14 @@ class ParquetRows(ABC):
 
     # ---- footers ---------------------------------------------------------------------------------------------------
 
-    def _chunks(self, field: int) -> Iterator[Any]:
-        """The metadata of a field's leaves in every row group."""
-        return self._contents.chunks(field, self._groups)
+    def _chunks(self, field: int) -> tuple[Chunks, ...]:
+        """What footers tell of a field's leaves in every row group."""
+        positions = self._contents.positions(self._groups)
+        return tuple(chunks.take(positions) for chunks in self._contents.chunks(field))
 
     def bytes_of(self, field: int) -> int:
         """Uncompressed bytes of a field in the files; 0 for one that the paths give."""
-        return (
-            0 if field in self._contents.path_columns else sum(c.total_uncompressed_size for c in self._chunks(field))
-        )
+        return 0 if field in self._contents.path_columns else sum(int(c.unpacked.sum()) for c in self._chunks(field))
 
     def _wanted(self, field: int) -> Wanted:
         type_ = self._contents.arrow_schema.field(field).type
@@ -165,13 +166,9 @@ class ParquetRows(ABC):
             self._contents.arrow_schema.field(field).type
         ):
             return False
-        values = size = 0
-        for chunk in self._chunks(field):
-            if not chunk.has_dictionary_page:
-                return False
-            values += chunk.num_values
-            size += chunk.total_uncompressed_size
-        return values > 0 and size <= 3 * values
+        (chunks,) = self._chunks(field)
+        values = int(chunks.values.sum())
+        return bool(chunks.has_dictionary.all()) and values > 0 and int(chunks.unpacked.sum()) <= 3 * values
 
     def _footer_statistics(self, field: int) -> ColumnStatistics:
         dtype = self.schema.fields[field].dtype
@@ -180,28 +177,22 @@ class ParquetRows(ABC):
         if field in self._contents.path_columns:
             values = self._contents.path_columns[field].values
             return ColumnStatistics(distinct=len({values[g.file] for g in self._groups}))
-        nulls: int | None = 0
-        lows: list[int] = []
-        highs: list[int] = []
-        complete = dtype.is_exact
-        for group, extent in zip(self._groups, self._contents.extents(field, self._groups), strict=True):
-            if extent.nulls is None or (extent.nulls and not group.whole):
-                nulls = None
-            elif nulls is not None:
-                nulls += extent.nulls
-            if isinstance(extent.low, int) and isinstance(extent.high, int):
-                lows.append(extent.low)
-                highs.append(extent.high)
-            elif extent.rows and extent.nulls != extent.rows:
-                complete = False
-        if not complete or not lows:
+        by_group = self._contents.nulls(field, self._groups)
+        whole = np.fromiter((g.whole for g in self._groups), np.bool_, len(self._groups))
+        is_counted = not ((by_group < 0) | ((by_group > 0) & ~whole)).any()
+        nulls = int(by_group.sum()) if is_counted else None
+        if not dtype.is_exact:
             return ColumnStatistics(null_count=nulls)
-        bounds = Bounds(min(lows), max(highs))
+        extents = self._contents.extents(field, self._groups)
+        known, low, high = extents.known, extents.low[extents.known], extents.high[extents.known]
+        if not len(low) or not (known | (extents.rows == 0) | (extents.nulls == extents.rows)).all():
+            return ColumnStatistics(null_count=nulls)
+        bounds = Bounds(int(low.min()), int(high.max()))
         if nulls != 0:
             bounds = bounds | Bounds(0, 0)  # payloads under NULL are zero
         return ColumnStatistics(bounds, nulls, min(self.rows, bounds.width))
 
-    @cached_property
+    @property
     def _rows_by_file(self) -> list[int]:
         rows = [0] * len(self._contents.files)
         for group in self._groups:
@@ -233,7 +224,6 @@ class _Loading:
         self.found: dict[int, ColumnData] = {}
         self.wanted: dict[int, Wanted] = {}  # what is to be read
         files = source._contents
-        files.check(set(fields), source._groups)
         for f in set(fields):
             column = source._cache.get(id(source), f)
             if column is not None:

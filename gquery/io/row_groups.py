@@ -3,6 +3,7 @@ column few of their rows may be kept."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 
@@ -36,8 +37,8 @@ def _holding(files: ParquetFiles, domains: Mapping[int, Domain]) -> list[RowGrou
     left = [group for group in files.groups if group.rows]
     for field, domain in domains.items():
         dtype = files.schema.fields[field].dtype
-        extents = files.extents(field, left)
-        left = [group for group, extent in zip(left, extents, strict=True) if extent.may_hold(domain, dtype)]
+        may_hold = files.extents(field, left).may_hold(domain, dtype)
+        left = list(itertools.compress(left, may_hold.tolist()))
     return left
 
 

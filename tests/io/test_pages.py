@@ -71,6 +71,12 @@ class Interpreted:
     def pick(self, words: Array, bits: Array, first: int) -> int:
         return packed.pick_words(address_of(words), len(words), address_of(bits), first)
 
+    def footer(self, raw: Array, groups: int, columns: int) -> Array | None:
+        target, kernel, found = get_target("python"), parquet_pages.FOOTER.kernel, np.zeros(1, np.int64)
+        state, made = parquet_pages.footer_state(raw, groups, columns)
+        target.run(target.compile(kernel), 0, 1, arguments_of(target, kernel, (state, found)))
+        return made if found[0] and parquet_pages.is_complete(state, groups, columns) else None
+
 
 def column_of(path: Path, kernels: PageKernels | None, field: int = 0) -> tuple[ColumnData, int]:
     """A column of a file, and how many rows kernels have read."""

@@ -1,7 +1,7 @@
 """The process that reads damaged files: ``python -m tests.mutations.child``, one request a line, one answer a line.
 
 Before each step it says what it is about to do, so that the parent knows where it died. The reference (PyArrow, DuckDB) runs
-first: where that ends the process, the fault is not gquery's.
+first: where that ends the process, the fault is not gquery's. Kernels read footers and pages of about every other file.
 """
 
 from __future__ import annotations
@@ -10,12 +10,17 @@ import json
 import resource
 import sys
 import traceback
+import zlib
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 import gquery
+from gquery.columns import page_values
+from gquery.kernels.builtin import parquet_pages
+from gquery.kernels.targets import get_target
 from tests.mutations.reference import readings
 
 MEMORY = 6 << 30  # bytes of address space: a size that was damaged must not take the machine's
@@ -24,10 +29,14 @@ MEMORY = 6 << 30  # bytes of address space: a size that was damaged must not tak
 def main() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     connection = gquery.connect(device="python")
+    for kernel in parquet_pages.KERNELS:
+        get_target("cpu").compile(kernel.kernel)
     connection.register("good", pa.table({"k": [1, 2, 2, None], "s": ["a", "b", "b", "c"]}))
     for line in sys.stdin:
         request = json.loads(line)
         path, kind = request["path"], request["kind"]
+        by_kernels = zlib.crc32(Path(path).read_bytes()) % 2
+        page_values.use_page_kernels(parquet_pages.find_kernels if by_kernels else lambda: None)
         say("reference")
         references = readings(path, kind) if request["reference"] else []
         say("gquery")

@@ -156,7 +156,9 @@ def _table() -> Array:
     structs = {
         footers.FOOTER: {4: (footers.STRUCTS, footers.GROUP), 7: (footers.STRUCTS, footers.ORDER)},
         footers.GROUP: {1: (footers.STRUCTS, footers.CHUNK)},
-        footers.CHUNK: {1: (footers.REFUSED, 0), 3: (footers.STRUCT, footers.META), 8: (footers.REFUSED, 0)},  # elsewhere, encrypted
+        footers.CHUNK: {  # in another file, and encrypted
+            1: (footers.REFUSED, 0), 3: (footers.STRUCT, footers.META), 8: (footers.REFUSED, 0),
+        },
         footers.META: {12: (footers.STRUCT, footers.STATISTICS)},
         footers.STATISTICS: {},
         footers.ORDER: {1: (footers.STRUCT, footers.BY_TYPE)},

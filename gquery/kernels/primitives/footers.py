@@ -25,7 +25,13 @@ from gquery.kernels.primitives.python.integers import (
     sub_i64,
     xor_i64,
 )
-from gquery.kernels.primitives.python.memory import load_i64, load_u8, load_word_unaligned, store_i64, store_word_unaligned
+from gquery.kernels.primitives.python.memory import (
+    load_i64,
+    load_u8,
+    load_word_unaligned,
+    store_i64,
+    store_word_unaligned,
+)
 from gquery.kernels.primitives.python.values import Pointer
 
 VALUE = 0  # as in `primitives.packed`

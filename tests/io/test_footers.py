@@ -1,0 +1,180 @@
+"""What kernels read in footers is what PyArrow's objects tell, whoever wrote the file; of damaged footers they take nothing that lies
+elsewhere, and what they find of many row groups at once is what one says of each."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import gquery
+from gquery.columns import page_values
+from gquery.columns.domain import Domain, Interval
+from gquery.columns.page_values import PageKernels
+from gquery.device.array import Array
+from gquery.expression.types import BIGINT, INT64, VARCHAR, DType, Kind
+from gquery.io import parquet_files
+from gquery.io.extents import Extents
+from gquery.io.parquet import ParquetSource
+from gquery.io.parquet_files import ParquetFiles
+from gquery.kernels.builtin import parquet_pages
+from gquery.kernels.targets import get_target
+from tests.io.test_pages import Interpreted
+from tests.io.test_row_groups import GROUP, TABLE, WRITERS
+from tests.mutations.files import file_of
+
+COUNT = int(os.environ.get("GQUERY_MUTATIONS", "24"))
+
+
+@pytest.fixture(autouse=True)
+def ready() -> None:
+    for kernel in parquet_pages.KERNELS:
+        get_target("cpu").compile(kernel.kernel)
+
+
+@pytest.fixture
+def by_objects(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    with monkeypatch.context() as patch:
+        patch.setattr(page_values, "_find", lambda: None)
+        yield patch
+
+
+def told(files: ParquetFiles) -> dict[str, Any]:
+    """All that there is of each column."""
+    found: dict[str, Any] = {}
+    for field, name in enumerate(files.schema.names):
+        count = 7 if files.schema.fields[field].dtype.is_opaque else 8  # NULLs of leaves are nobody's
+        chunks = [chunks.words[:, :count].tolist() for chunks in files.chunks(field)]
+        found[name] = chunks, list(files.extents(field, files.groups))
+    return found
+
+
+@pytest.mark.parametrize("options", WRITERS)
+@pytest.mark.parametrize("kernels", [None, Interpreted()], ids=["compiled", "interpreted"])
+def test_footers_are_those_of_pyarrow(
+    options: str, kernels: PageKernels | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nested = [None if i % 5 == 0 else [{"x": i, "y": str(i)}] * (i % 3) for i in range(len(TABLE))]
+    table = TABLE.append_column("nested", pa.array(nested)).append_column("dic", TABLE["short"].dictionary_encode())
+    pq.write_table(table, tmp_path / "f.parquet", row_group_size=GROUP, **WRITERS[options])
+    monkeypatch.setattr(parquet_files, "words_of_objects", lambda *a: pytest.fail("nobody asks PyArrow for chunks"))
+    if kernels is not None:
+        monkeypatch.setattr(page_values, "_find", lambda: kernels)
+    by_kernels = told(ParquetSource(tmp_path / "f.parquet")._contents)
+    monkeypatch.undo()
+    monkeypatch.setattr(page_values, "_find", lambda: None)
+    by_objects = told(ParquetSource(tmp_path / "f.parquet")._contents)
+    assert by_kernels == by_objects
+
+
+def raw_of(made: bytes) -> Array:
+    size = int.from_bytes(made[-8:-4], "little")
+    return np.frombuffer(made[-8 - size : -8], np.uint8).copy()
+
+
+def read(raw: Array, groups: int, columns: int, behind: int) -> Array | None:
+    """A footer that has some bytes behind it, read into an array between guards."""
+    whole = np.full(len(raw) + 64, behind, np.uint8)
+    whole[: len(raw)] = raw
+    state, made = parquet_pages.footer_state(whole[: len(raw)], groups, columns)
+    guarded = np.full(made.size + 128, -77, np.int64)
+    guarded[64:-64] = -1
+    state[parquet_pages.footers.MADE] = guarded.ctypes.data + 8 * 64
+    kernel, found = parquet_pages.FOOTER.kernel, np.zeros(1, np.int64)
+    parquet_pages._run(get_target("cpu").compile(kernel), state, found)
+    assert (guarded[:64] == -77).all() and (guarded[-64:] == -77).all()
+    return guarded[64:-64].copy() if found[0] and parquet_pages.is_complete(state, groups, columns) else None
+
+
+def test_damaged_footers() -> None:
+    """Nothing is written beside what there is room for, no byte behind the end counts, and an interpreter finds the same."""
+    taken = 0
+    for number in range(8 * COUNT):
+        chance = random.Random(number)
+        made = file_of(chance, "parquet")
+        raw = raw_of(made)
+        metadata = pq.read_metadata(pa.BufferReader(made))
+        groups, columns = metadata.num_row_groups, metadata.num_columns
+        assert len(raw) == 0 or read(raw, groups, columns, 0) is not None
+        for _ in range(chance.choice((1, 1, 2, 6))):
+            raw[chance.randrange(len(raw))] = chance.choice((0, 1, 0x1C, 0x7F, 0xFC, 0xFF, chance.randrange(256)))
+        raw = raw[: chance.choice((len(raw), len(raw), chance.randrange(len(raw))))]
+        rows = groups + chance.choice((0, 0, -1, 1))
+        found = [read(raw, max(rows, 0), columns, behind) for behind in (0, 0x19, 0xFF)]
+        first = found[0]
+        assert all(np.array_equal(first, other) if first is not None else other is None for other in found)
+        if number % 8 == 0:
+            other = Interpreted().footer(raw, max(rows, 0), columns)
+            assert (first is None) is (other is None) and (other is None or np.array_equal(first, other.ravel()))
+        taken += first is not None
+    assert COUNT // 2 < taken < 8 * COUNT
+
+
+def test_what_kernels_do_not_take(by_objects: pytest.MonkeyPatch) -> None:
+    """A footer without the orders of columns, whose minima may be of another order; one of two row groups where PyArrow finds
+    three."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({"a": range(30)}), sink, row_group_size=10)
+    raw = raw_of(sink.getvalue().to_pybytes())
+    kernels = parquet_pages.find_kernels()
+    assert kernels is not None and kernels.footer(raw, 3, 1) is not None
+    assert kernels.footer(raw, 2, 1) is None and kernels.footer(raw, 4, 1) is None and kernels.footer(raw, 1, 3) is None
+    orders = bytes(raw).rindex(b"\x19\x1c\x1c\x00\x00\x00")  # a list of one union, whose first field is an empty struct
+    other = raw.copy()
+    other[orders + 2] = 0x2C  # its second field
+    assert kernels.footer(other, 3, 1) is None
+
+
+def test_intervals_and_extents() -> None:
+    """Of integers at once what each of them says alone."""
+    chance = random.Random(5)
+    edges = [INT64.low, INT64.low + 1, -3, 0, 3, INT64.high - 1, INT64.high]
+    ends = [*edges, *range(-12, 13), -(2**70), 2**70]
+    kinds = [BIGINT, DType(Kind.TIMESTAMP), DType(Kind.DATE)]
+    for number in range(300):
+        groups = []
+        for _ in range(20):
+            low, high = sorted(chance.choice((chance.randrange(-10, 10), chance.choice(edges))) for _ in range(2))
+            groups.append((chance.choice((0, 5)), chance.choice((-1, 0, 2, 5)), low, high, chance.random() < 0.9))
+        rows, nulls, low, high, known = (np.array(each) for each in zip(*groups, strict=True))
+        extents = Extents(rows, nulls, low.astype(np.int64), high.astype(np.int64), known)
+        intervals = []
+        for _ in range(chance.randrange(5)):
+            first, last = sorted(chance.choice(ends) for _ in range(2))
+            intervals.append(Interval(chance.choice((None, first, first, first)), chance.choice((None, last, last, last))))
+        if number % 10 == 0:
+            intervals.append(Interval(0.5, 2.5))
+        domain, dtype = Domain.of(intervals, chance.random() < 0.3), chance.choice(kinds)
+        assert extents.may_hold(domain, dtype).tolist() == [e.may_hold(domain, dtype) for e in extents], (domain, groups)
+
+
+def test_extents_of_several_files() -> None:
+    whole, one = np.array([5, 5]), np.array([0, -1])
+    texts = Extents.of(whole, one, [("a", "b"), (None, None)])
+    assert [e.low for e in Extents.joined([texts, texts])] == ["a", None, "a", None]
+    wide = Extents.of(whole, one, [(1, 2**90), (-4, 4)])
+    numbers = Extents.of(whole, one, [(1, 2), (3, None)])
+    assert numbers.low.dtype == np.int64 and wide.low.dtype == object
+    assert [(e.low, e.high) for e in Extents.joined([numbers, wide])] == [(1, 2), (None, None), (1, 2**90), (-4, 4)]
+    assert texts.may_hold(Domain.point("c"), VARCHAR).tolist() == [False, True]
+
+
+def test_files_that_change_keep_their_keys(tmp_path: Path) -> None:
+    """A column that the paths give has as many rows as the files have now."""
+    (tmp_path / "k=1").mkdir()
+    (tmp_path / "k=2").mkdir()
+    for rows in (3, 7, 2):
+        pq.write_table(pa.table({"a": range(rows)}), tmp_path / "k=1" / "f.parquet")
+        pq.write_table(pa.table({"a": range(2 * rows)}), tmp_path / "k=2" / "f.parquet")
+        if rows == 3:
+            db = gquery.connect(device="python")
+            db.sql(f"CREATE VIEW t AS FROM '{tmp_path}/*/*.parquet'")
+        got = db.sql("SELECT k, count(*), sum(a) FROM t GROUP BY k ORDER BY k").fetchall()
+        assert got == [(1, rows, sum(range(rows))), (2, 2 * rows, sum(range(2 * rows)))]

@@ -104,7 +104,7 @@ class PageKernels(Protocol):
 
     def footer(self, raw: Array, groups: int, columns: int) -> Array | None:
         """What a footer's bytes tell of the chunks of so many row groups: int64 of row groups x columns x `CHUNK_WORDS`; None
-        where it is none, where values have another order than that of their type, or chunks lie elsewhere or are encrypted."""
+        where it is none, or where chunks lie elsewhere or are encrypted."""
         ...
 
 

@@ -22,8 +22,7 @@ from gquery.io.footers import chunk_of, row_groups_of, types_of
 from gquery.runtime.records import dataclass
 
 TYPES = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
-_CODECS = ("UNCOMPRESSED", "SNAPPY")
-_OTHER_CODEC = 255
+_NOT_ASKED = 255  # a codec that there is not
 _TYPE, _CODEC, _VALUES, _UNPACKED, _PACKED, _DATA, _DICTIONARY, _NULLS, _LOW, _LOW_SIZE, _HIGH, _HIGH_SIZE = range(12)
 _MOST_BYTES = 2**48  # of a chunk that is unpacked, as far as anybody counts
 _END = 8  # bytes behind a footer: its length, and a word that files end with
@@ -49,7 +48,7 @@ class Chunks:
 
     @property
     def codec(self) -> Array:
-        """0: none; 1: Snappy; and others, that kernels do not read."""
+        """0: none; 1: Snappy; and others, or not known, that kernels do not read."""
         return self.words[:, _CODEC]
 
     @property
@@ -90,6 +89,10 @@ class FooterTable:
 
     def __init__(self, words: Array, raw: Array) -> None:
         self.words, self._raw = words, raw
+
+    def has_ends(self, leaf: int) -> bool:
+        """Whether there are minima and maxima of a leaf, whose order is that of its type."""
+        return bool(((self.words[:, leaf, _LOW_SIZE] >= 0) & (self.words[:, leaf, _HIGH_SIZE] >= 0)).any())
 
     def integers(self, leaf: int, width: int) -> tuple[Array, Array, Array]:
         """Minima and maxima of a leaf whose values have so many bytes (below 0: the highest comes first), as int64, and whether
@@ -155,16 +158,15 @@ def words_in_table(table: FooterTable, footer: Any, leaf: int, name: str) -> Arr
 
 
 def words_of_objects(footer: Any, leaf: int, name: str, has_nulls: bool) -> Array:
-    """The same by PyArrow's objects, but for the places of minima and maxima, and without NULLs where they are not wanted.
+    """The same by PyArrow's objects, but for codecs and the places of minima and maxima, and for NULLs where they are not wanted.
     FileError where a type is not that of the schema."""
     types, row_groups = types_of(footer), row_groups_of(footer)
     words = np.full((len(row_groups), len(CHUNK_WORDS)), -1, np.int64)
     for row, group in zip(words, row_groups, strict=True):
-        chunk = chunk_of(group, leaf, types, name)
-        codec = _CODECS.index(chunk.compression) if chunk.compression in _CODECS else _OTHER_CODEC
+        chunk = chunk_of(group, leaf, types, name)  # not of its codec, which may be damaged: PyArrow would abort
         stats = chunk.statistics if has_nulls else None
         row[: _NULLS + 1] = (
-            TYPES.index(types[leaf]), codec, chunk.num_values, chunk.total_uncompressed_size, chunk.total_compressed_size,
+            TYPES.index(types[leaf]), _NOT_ASKED, chunk.num_values, chunk.total_uncompressed_size, chunk.total_compressed_size,
             chunk.data_page_offset, chunk.dictionary_page_offset if chunk.has_dictionary_page else -1,
             stats.null_count if stats is not None and stats.has_null_count else -1,
         )  # fmt: skip

@@ -83,15 +83,16 @@ class ParquetFiles:
         return range(self._first_leaves[field], self._first_leaves[field + 1])
 
     def chunks(self, field: int) -> tuple[Chunks, ...]:
-        """What footers tell of the chunks of each of a field's leaves, in all row groups. FileError where they contradict
-        themselves."""
-        known = self._chunks.get(field)
+        """What footers tell of the chunks of each of a field's leaves, in all row groups: more once kernels are ready. FileError
+        where they contradict themselves."""
+        key = field, page_kernels() is not None
+        known = self._chunks.get(key)
         if known is None:
             parts = [
                 [self._words(f, leaf, not self.schema.fields[field].dtype.is_opaque) for f in range(len(self.files))]
                 for leaf in self.leaves(field)
             ]
-            known = self._chunks[field] = tuple(Chunks(np.concatenate(each)) for each in parts)
+            known = self._chunks[key] = tuple(Chunks(np.concatenate(each)) for each in parts)
         return known
 
     def _words(self, file: int, leaf: int, has_nulls: bool) -> Array:
@@ -153,6 +154,8 @@ class ParquetFiles:
     def _extents_of_file(self, field: int, file: int, rows: Array, nulls: Array) -> Extents:
         (leaf,), dtype, footer = self.leaves(field), self.schema.fields[field].dtype, self.footers[file]
         table = self._table(file)
+        if table is not None and not table.has_ends(leaf):
+            table = None
         if table is not None and (width := integer_width(footer.schema.column(leaf), self.arrow_schema.field(field).type)):
             low, high, known = table.integers(leaf, width)
             return Extents(rows, nulls, low, high, within(dtype, low, high, known) & (nulls != rows))
@@ -165,7 +168,7 @@ class ParquetFiles:
         return Extents.of(rows, nulls, [(e.low, e.high) for e in found])
 
     @cached_property
-    def _chunks(self) -> dict[int, tuple[Chunks, ...]]:
+    def _chunks(self) -> dict[tuple[int, bool], tuple[Chunks, ...]]:
         return {}
 
     @cached_property

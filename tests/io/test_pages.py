@@ -75,7 +75,7 @@ class Interpreted:
         target, kernel, found = get_target("python"), parquet_pages.FOOTER.kernel, np.zeros(1, np.int64)
         state, made = parquet_pages.footer_state(raw, groups, columns)
         target.run(target.compile(kernel), 0, 1, arguments_of(target, kernel, (state, found)))
-        return made if found[0] and parquet_pages.is_complete(state, groups, columns) else None
+        return parquet_pages.footer_words(state, made) if found[0] else None
 
 
 def column_of(path: Path, kernels: PageKernels | None, field: int = 0) -> tuple[ColumnData, int]:

@@ -132,7 +132,7 @@ class _Kernels:
         state, made = footer_state(raw, groups, columns)
         found = np.zeros(1, np.int64)
         _run(self._footer, state, found)
-        return made if found[0] and is_complete(state, groups, columns) else None
+        return footer_words(state, made) if found[0] else None
 
 
 def footer_state(raw: Array, groups: int, columns: int) -> tuple[Array, Array]:
@@ -144,34 +144,23 @@ def footer_state(raw: Array, groups: int, columns: int) -> tuple[Array, Array]:
     return state, made
 
 
-def is_complete(state: Array, groups: int, columns: int) -> bool:
-    """Whether a footer told of all chunks, and that values of all columns have the order of their type."""
-    told = state[[footers.GROUPS, footers.CHUNKS, footers.ORDERS]]
-    return bool((told == (groups, groups * columns, columns)).all())
+def footer_words(state: Array, made: Array) -> Array | None:
+    """What a footer told, if it did of all chunks; nothing of values where it does not say that they have the order of their
+    type, as old files do not: what such writers counted is looked at by others."""
+    groups, columns, _ = made.shape
+    if (state[footers.GROUPS], state[footers.CHUNKS]) != (groups, groups * columns):
+        return None
+    if state[footers.ORDERS] != columns:
+        made[:, :, CHUNK_WORDS.index("nulls") :] = -1
+    return made
 
 
 def _table() -> Array:
-    """Which fields of a footer's structs are wanted, by the numbers of Parquet's definition; see `kernels.primitives.footers`."""
+    """Which fields of a footer's structs are wanted; see `kernels.primitives.footers`."""
     table = np.zeros((footers.KINDS, footers.FIELDS), np.int64)
-    structs = {
-        footers.FOOTER: {4: (footers.STRUCTS, footers.GROUP), 7: (footers.STRUCTS, footers.ORDER)},
-        footers.GROUP: {1: (footers.STRUCTS, footers.CHUNK)},
-        footers.CHUNK: {  # in another file, and encrypted
-            1: (footers.REFUSED, 0), 3: (footers.STRUCT, footers.META), 8: (footers.REFUSED, 0),
-        },
-        footers.META: {12: (footers.STRUCT, footers.STATISTICS)},
-        footers.STATISTICS: {},
-        footers.ORDER: {1: (footers.STRUCT, footers.BY_TYPE)},
-    }  # fmt: skip
-    integers = {"type": 1, "codec": 4, "values": 5, "unpacked": 6, "packed": 7, "data_page": 9, "dictionary_page": 11}
-    structs[footers.META] |= {n: (footers.INTEGER, CHUNK_WORDS.index(name)) for name, n in integers.items()}
-    structs[footers.STATISTICS] |= {3: (footers.INTEGER, CHUNK_WORDS.index("nulls"))}
-    structs[footers.STATISTICS] |= {
-        n: (footers.BYTES, CHUNK_WORDS.index(name)) for name, n in {"high_at": 5, "low_at": 6}.items()
-    }
-    for struct, fields in structs.items():
+    for struct, fields in footers.WANTED.items():
         for number, (what, detail) in fields.items():
-            table[struct, number] = what + (detail << 8)
+            table[struct, number] = what + ((CHUNK_WORDS.index(detail) if isinstance(detail, str) else detail) << footers.DETAIL)
     return table
 
 

@@ -47,6 +47,19 @@ INTEGER, BYTES, STRUCT, STRUCTS, REFUSED = range(1, 6)
 """What a field must be: an integer; bytes, of which the row gets place and length; a struct; a list of them; not there."""
 FOOTER, GROUP, CHUNK, META, STATISTICS, ORDER, BY_TYPE, KINDS = range(1, 9)
 """Kinds of structs; 0 is one of which nothing is wanted. The last is their number."""
+WANTED: dict[int, dict[int, tuple[int, int | str]]] = {
+    FOOTER: {4: (STRUCTS, GROUP), 7: (STRUCTS, ORDER)},
+    GROUP: {1: (STRUCTS, CHUNK)},
+    CHUNK: {1: (REFUSED, 0), 3: (STRUCT, META), 8: (REFUSED, 0)},  # in another file; encrypted
+    META: {
+        1: (INTEGER, "type"), 4: (INTEGER, "codec"), 5: (INTEGER, "values"), 6: (INTEGER, "unpacked"), 7: (INTEGER, "packed"),
+        9: (INTEGER, "data_page"), 11: (INTEGER, "dictionary_page"), 12: (STRUCT, STATISTICS),
+    },
+    STATISTICS: {3: (INTEGER, "nulls"), 5: (BYTES, "high_at"), 6: (BYTES, "low_at")},
+    ORDER: {1: (STRUCT, BY_TYPE)},
+}  # fmt: skip
+"""The wanted fields of structs, by their numbers in Parquet's definition, and what they must be."""
+DETAIL = 8  # bits of a table's word below the kind of struct or the word of the chunk
 _DEEPEST = 15
 
 

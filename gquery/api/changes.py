@@ -50,7 +50,7 @@ class Changes(Plans):
 
     def _create(self, statement: CreateTable, text: str | None, params: Parameters, noted: Noted) -> int:
         """Makes a table; how many rows it has. Its plan is kept for the same ``text``, if that is one statement's, on a CPU."""
-        found = self._catalog.lookup(statement.name)
+        found = self._catalog.taken(statement.name)
         if statement.if_not_exists and found is not None:
             return 0
         if not statement.or_replace and found is not None:

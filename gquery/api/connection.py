@@ -24,7 +24,6 @@ from gquery.api.startup import ClusterWorkers, Devices, Target, choose_devices, 
 from gquery.api.templates import Question, Template, Templates
 from gquery.api.transactions import Transactions
 from gquery.errors import (
-    CatalogError,
     InterfaceError,
     ProgrammingError,
     unicode_text,
@@ -106,8 +105,9 @@ class Connection(Transactions, Frames, Files, Explains, Exceptions):
         self._seeds = Seeds()
         self._templates = Templates()
         self._catalog = Catalog(
-            self._open_file, found_files, self._variable, self._check_function, self._answer, storage, self._forget_plans
+            self._open_file, found_files, self._variable, self._check_function, self._answer, storage
         )
+        self._catalog.on_change = self._forget_plans
         self._prepared = PreparedTexts()
         self._files_lock = threading.RLock()
         self._running = Running()
@@ -192,7 +192,6 @@ class Connection(Transactions, Frames, Files, Explains, Exceptions):
         catalog's from before it was bound, ``noted`` what its names meant: another thread may change a table meanwhile."""
         from gquery.api.relation import Relation, message
         from gquery.sql import statement as st
-        from gquery.sql.catalog import View
 
         match statement:
             case st.SelectStatement(query):
@@ -207,18 +206,15 @@ class Connection(Transactions, Frames, Files, Explains, Exceptions):
                 return message(self, {"Count": [self._create(statement, text, params, noted)]})
             case st.ChangeTable():
                 return self._told(self._change(statement))
-            case st.AlterTable() | st.RenameTable() | st.Transaction():
+            case st.AlterTable() | st.RenameTable() | st.Transaction() | st.DropTable() | st.DropView():
                 self._altered(statement)
-            case st.CreateView() | st.CreateMacro() | st.DropMacro():
+            case (
+                st.CreateView() | st.CreateMacro() | st.DropMacro() | st.CreateSchema() | st.DropSchema() | st.UseSchema()
+                | st.SetVariable()
+            ):  # fmt: skip
                 self._named(statement)
             case st.AppendRows():
                 return self._told(self._append(statement, text, params))
-            case st.DropTable(name, if_exists) | st.DropView(name, if_exists):
-                found = self._catalog.lookup(name)
-                kind = "view" if isinstance(statement, st.DropView) else "table"
-                if found is not None and isinstance(found, View) != (kind == "view"):
-                    raise CatalogError(f"{name!r} is no {kind}; DROP {'TABLE' if kind == 'view' else 'VIEW'} drops it")
-                self._catalog.drop(name, if_exists)
             case st.Explain(options, inner):
                 levels, kind = explain_options(options)
                 texts = [self._explain(inner, level, kind, text or "", params) for level in levels]
@@ -254,9 +250,10 @@ class Connection(Transactions, Frames, Files, Explains, Exceptions):
         self._check_open()
         from gquery.api.relation import Relation
         from gquery.io.memory import detached, kept_source
+        from gquery.sql.schemas import joined
 
         table = detached(data.table()) if isinstance(data, Relation) else data
-        self._catalog.register(name, kept_source(name, table, self.settings.narrow))
+        self._catalog.register(joined((name,)), kept_source(name, table, self.settings.narrow))
         return self
 
     @checked
@@ -264,14 +261,18 @@ class Connection(Transactions, Frames, Files, Explains, Exceptions):
     def unregister(self, name: str) -> Connection:
         """Forget a table or view; CatalogError where there is none."""
         self._check_open()
-        self._catalog.drop(name)
+        from gquery.sql.schemas import joined
+
+        self._catalog.drop(joined((name,)))
         return self
 
     @checked
     def table(self, name: str) -> Relation:
         """All rows of a table or view."""
-        quoted = name.replace('"', '""')
-        return self.sql(f'SELECT * FROM "{quoted}"')
+        from gquery.sql.schemas import joined, split
+
+        parts = (name,) if self._catalog.lookup(joined((name,))) is not None else split(name)
+        return self.sql("SELECT * FROM " + ".".join('"' + p.replace('"', '""') + '"' for p in parts))
 
     # ---- settings and life -----------------------------------------------------------------------------------------
 

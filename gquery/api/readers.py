@@ -90,6 +90,10 @@ class Files(Session):
 
     def _open_file(self, paths: Any, kind: str | None = None, options: Mapping[str, Any] | None = None) -> TableSource:
         """One source a path, its options and connection, so that its columns are loaded once."""
+        if kind in ("glob", "text", "blob"):  # read now, and for one query
+            from gquery.io.whole_files import whole_files
+
+            return whole_files(paths, kind, self.settings.narrow)
         is_one = isinstance(paths, (str, os.PathLike))
         several = paths if isinstance(paths, Sequence) and not is_one else [paths]
         if wrong := [p for p in several if not isinstance(p, (str, os.PathLike))]:

@@ -10,18 +10,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, assert_never
 
 from gquery.api.changes import Changes
+from gquery.errors import CatalogError
 from gquery.runtime.boundary import boundary
 
 if TYPE_CHECKING:
-    from gquery.sql.statement import AlterTable, CreateMacro, CreateView, DropMacro, RenameTable, Transaction
+    from gquery.sql import statement as st
 
 
 class Transactions(Changes):
     """See above."""
 
-    def _altered(self, statement: AlterTable | RenameTable | Transaction) -> None:
-        """Runs a statement that changes a table's columns or name, or begins or ends a transaction."""
+    def _altered(self, statement: st.AlterTable | st.RenameTable | st.Transaction | st.DropTable | st.DropView) -> None:
+        """Runs a statement that changes a table's columns or name, drops it, or begins or ends a transaction."""
         from gquery.sql import statement as st
+        from gquery.sql.definitions import View
 
         match statement:
             case st.AlterTable(change):
@@ -29,6 +31,12 @@ class Transactions(Changes):
                     self._change(change)
             case st.RenameTable(name, new):
                 self._catalog.rename(name, new)
+            case st.DropTable(name, if_exists) | st.DropView(name, if_exists):
+                found = None if if_exists and not self._catalog.has_schema_of(name) else self._catalog.lookup(name)
+                kind = "view" if isinstance(statement, st.DropView) else "table"
+                if found is not None and isinstance(found, View) != (kind == "view"):
+                    raise CatalogError(f"{name!r} is no {kind}; DROP {'TABLE' if kind == 'view' else 'VIEW'} drops it")
+                self._catalog.drop(name, if_exists)
             case st.Transaction("begin"):
                 self._catalog.begin()
             case st.Transaction("commit"):
@@ -36,21 +44,37 @@ class Transactions(Changes):
             case _:
                 self._catalog.rollback()
 
-    def _named(self, statement: CreateView | CreateMacro | DropMacro) -> None:
-        """Gives a name to a text, or takes that of a macro away."""
+    def _named(
+        self,
+        statement: st.CreateView | st.CreateMacro | st.DropMacro | st.CreateSchema | st.DropSchema | st.UseSchema
+        | st.SetVariable,
+    ) -> None:
+        """Gives a name a meaning, or takes it away, that is no table's."""
         from gquery.sql import statement as st
-        from gquery.sql.catalog import View
+        from gquery.sql.definitions import View
+        from gquery.sql.schemas import last, schema_of
 
         match statement:
             case st.CreateView(name, sql, columns, or_replace, if_not_exists):
-                if not (if_not_exists and self._catalog.lookup(name) is not None):
-                    self._catalog.register(name, View(name, sql, columns), replace=or_replace)
+                if not (if_not_exists and self._catalog.taken(name) is not None):
+                    schema = schema_of(self._catalog.schemas.new(name))
+                    self._catalog.register(name, View(last(name), sql, columns, schema), replace=or_replace)
             case st.CreateMacro(name, bodies, or_replace, if_not_exists):
                 known = self._catalog.macros().get(name.lower(), ())
                 if not (if_not_exists and any(m.is_table == bodies[0].is_table for m in known)):
                     self._catalog.create_macro(name, bodies, or_replace)
             case st.DropMacro(name, if_exists):
                 self._catalog.drop_macro(name, if_exists)
+            case st.CreateSchema(name, if_not_exists):
+                self._catalog.create_schema(name, if_not_exists)
+            case st.DropSchema(name, if_exists, cascade):
+                self._catalog.drop_schema(name, if_exists, cascade)
+            case st.UseSchema(name):
+                self._catalog.use(name)
+            case st.SetVariable(name, query):
+                from gquery.sql.bind_session import variable_of
+
+                self._catalog.set_variable(name, None if query is None else variable_of(query, self._answer))
             case _:
                 assert_never(statement)
 

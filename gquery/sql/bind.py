@@ -14,16 +14,17 @@ from sqlglot import exp
 from gquery.errors import BindError, CatalogError, NotSupportedError, ParseError
 from gquery.planner.logical.nodes import Query
 from gquery.runtime.nesting import with_room
-from gquery.sql.bind_forms import formed, result_of
+from gquery.sql.bind_forms import formed, result_of, set_option
 from gquery.sql.bind_query import QueryScopes
 from gquery.sql.catalog import Catalog
 from gquery.sql.check import check, check_used
 from gquery.sql.cut import TextSlots
-from gquery.sql.grammar_changes import is_main
 from gquery.sql.grammar_tokens import Reading
 from gquery.sql.macros import expand
+from gquery.sql.named import table_name
 from gquery.sql.names import unique_names
 from gquery.sql.parse import Parsed, located, parse_one
+from gquery.sql.schemas import schema_of
 from gquery.sql.statement import (
     CreateTable,
     CreateView,
@@ -31,7 +32,6 @@ from gquery.sql.statement import (
     DropView,
     Explain,
     SelectStatement,
-    SetOption,
     Statement,
 )
 from gquery.sql.types import Parameters
@@ -66,7 +66,12 @@ def bind_query(sql: str, catalog: Catalog, parameters: Parameters = None) -> Que
 def _statement(parsed: Parsed, catalog: Catalog, parameters: Parameters, slots: TextSlots | None) -> Statement:
     tree = parsed.tree
     is_view = isinstance(tree, exp.Create) and tree.kind == "VIEW"  # lives longer than its creator's variables
-    binder = QueryScopes(parsed.sql, catalog.stored() if is_view else catalog, parameters, slots)
+    if is_view:
+        try:
+            catalog = catalog.stored(schema_of(catalog.schemas.new(_table_name(_target(tree)))))
+        except CatalogError as error:
+            raise located(error, parsed.sql, tree) from None
+    binder = QueryScopes(parsed.sql, catalog, parameters, slots)
     binder.has_columns = not parsed.read or any(type(n) is exp.Columns for n in parsed.read)
     if isinstance(parsed.reading, Reading) and parsed.reading.form is not None:
         from gquery.sql.bind_changes import CHANGES, changed
@@ -92,7 +97,7 @@ def _create(binder: QueryScopes, parsed: Parsed, tree: exp.Create) -> Statement:
         if any(not isinstance(c, exp.Identifier) for c in target.expressions):
             raise located(NotSupportedError("not supported: column definitions with AS"), parsed.sql, target)
         columns, target = tuple(c.name for c in target.expressions), target.this
-    name, replace, exists = _table_name(target), bool(tree.args.get("replace")), bool(tree.args.get("exists"))
+    name, replace, exists = _new_name(target, binder), bool(tree.args.get("replace")), bool(tree.args.get("exists"))
     query = result_of(binder, tree.expression)
     if len(columns) > len(query.names):
         raise located(
@@ -119,13 +124,26 @@ def _query_text(parsed: Parsed) -> str:
     raise ParseError("CREATE VIEW without AS")
 
 
+def _target(tree: exp.Expr) -> exp.Expr:
+    """The name of what is made, without that of columns."""
+    made: exp.Expr = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
+    return made
+
+
+def _new_name(node: exp.Expr, binder: QueryScopes) -> str:
+    """The name of a table to make, whose schema is there."""
+    name = _table_name(node)
+    try:
+        binder.catalog.schemas.new(name)
+    except CatalogError as error:
+        raise located(error, binder.sql, node) from None
+    return name
+
+
 def _table_name(node: exp.Expr) -> str:
     if not isinstance(node, exp.Table):
         raise BindError("a table name is expected here")
-    before = [str(part.name) for part in node.parts[:-1]]
-    if not is_main([p.lower() for p in before]):
-        raise CatalogError(f"schema {'.'.join(before)!r} does not exist; all tables are in schema main")
-    return node.name
+    return table_name(node)
 
 
 def _drop(tree: exp.Drop) -> Statement:
@@ -141,7 +159,7 @@ def _set(tree: exp.Set) -> Statement:
     if len(items) != 1 or not isinstance(items[0].this, exp.EQ):
         raise NotSupportedError("not supported: SET of anything but one name = value")
     pair = items[0].this
-    return SetOption(pair.this.name.lower(), _option_value(pair.expression))
+    return set_option(pair.this.name.lower(), _option_value(pair.expression))
 
 
 def _option_value(node: exp.Expr) -> Any:

@@ -20,8 +20,9 @@ from gquery.sql.bind_query import QueryScopes
 from gquery.sql.calls import function_call, is_call
 from gquery.sql.constraints import Constraints
 from gquery.sql.grammar_tokens import Form, marked
-from gquery.sql.named import column_named
+from gquery.sql.named import column_named, table_named
 from gquery.sql.parse import located
+from gquery.sql.schemas import last
 from gquery.sql.statement import AlterTable, ChangeTable, RenameTable
 
 _MADE = marked("made")
@@ -100,11 +101,11 @@ def _query(
         _check_rows(value, binder)
         typed = exp.Cast(this=value.copy(), to=tree.expressions[0].args["to"].copy())
         made.append(exp.alias_(typed, _MADE, quoted=True))
-    source = exp.Table(this=exp.to_identifier(form.name, quoted=True))
+    source = table_named(form.name)
     rows = exp.Select(expressions=made).from_(source, copy=False)
     query = exp.Select(expressions=[exp.alias_(c, n, quoted=True) for n, c in columns])
     return result_of(
-        binder, query.from_(rows.subquery(exp.to_identifier(form.name, quoted=True), copy=False), copy=False)
+        binder, query.from_(rows.subquery(exp.to_identifier(last(form.name), quoted=True), copy=False), copy=False)
     )
 
 

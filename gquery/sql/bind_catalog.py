@@ -1,5 +1,5 @@
-"""What there is, as tables: ``information_schema.tables`` and ``.columns``, ``duckdb_tables()``, ``duckdb_columns()`` and
-``pragma_table_info('t')``.
+"""What there is, as tables: ``information_schema.tables``, ``.columns`` and ``.schemata``, ``duckdb_tables()``,
+``duckdb_columns()``, ``duckdb_schemas()``, ``duckdb_views()`` and ``pragma_table_info('t')``.
 
 They are constant rows, written while a statement is bound: a plan is used only while the catalog is as it was. Columns are
 DuckDB's, in its order; those of its functions that number objects or hold their SQL are left out.
@@ -18,6 +18,8 @@ from gquery.expression.nested_types import known_type
 from gquery.expression.types import BIGINT, BOOLEAN, INTEGER, VARCHAR, DType, Kind
 from gquery.planner.logical.nodes import Query, Values
 from gquery.sql.ctes import Ctes, Queries
+from gquery.sql.named import table_named
+from gquery.sql.schemas import DATABASE, MAIN, SYSTEM, last, schema_of
 
 _TEXTS = dict.fromkeys
 _OF_TABLE = _TEXTS(("table_catalog", "table_schema", "table_name"), VARCHAR)
@@ -47,6 +49,14 @@ _COLUMNS: dict[str, dict[str, DType]] = {
     "duckdb_tables": _TEXTS(("database_name", "schema_name", "table_name", "comment"), VARCHAR) | _TEXTS(
         ("internal", "temporary", "has_primary_key"), BOOLEAN
     ) | _TEXTS(("estimated_size", "column_count", "index_count", "check_constraint_count"), BIGINT),
+    "information_schema.schemata": _TEXTS((
+        "catalog_name", "schema_name", "schema_owner", "default_character_set_catalog", "default_character_set_schema",
+        "default_character_set_name", "sql_path",
+    ), VARCHAR),
+    "duckdb_schemas": _TEXTS(("database_name", "schema_name", "comment"), VARCHAR) | {"internal": BOOLEAN, "sql": VARCHAR},
+    "duckdb_views": _TEXTS(("database_name", "schema_name", "view_name", "comment"), VARCHAR) | _TEXTS(
+        ("internal", "temporary"), BOOLEAN
+    ) | {"column_count": BIGINT, "sql": VARCHAR},
     "duckdb_columns": _TEXTS(("database_name", "schema_name", "table_name", "column_name"), VARCHAR) | {
         "column_index": INTEGER, "comment": VARCHAR, "internal": BOOLEAN, "column_default": VARCHAR,
         "is_nullable": BOOLEAN, "data_type": VARCHAR, "character_maximum_length": INTEGER,
@@ -56,7 +66,7 @@ _COLUMNS: dict[str, dict[str, DType]] = {
     },
 }  # fmt: skip
 SCHEMA = "information_schema"
-FUNCTIONS = ("duckdb_tables", "duckdb_columns", "pragma_table_info")
+FUNCTIONS = ("duckdb_tables", "duckdb_columns", "duckdb_schemas", "duckdb_views", "pragma_table_info")
 _BITS = {Kind.TINYINT: 8, Kind.SMALLINT: 16, Kind.INTEGER: 32, Kind.BIGINT: 64, Kind.REAL: 24, Kind.DOUBLE: 53}
 _Row = dict[str, Any]
 
@@ -65,8 +75,13 @@ def schema_table(query: Queries, name: str) -> Query:
     """A table of the schema; CatalogError where it has none of that name."""
     full = f"{SCHEMA}.{name.lower()}"
     if full not in _COLUMNS:
-        raise CatalogError(f"table {SCHEMA}.{name} does not exist; there are {SCHEMA}.tables and {SCHEMA}.columns")
-    return _rows(full, _tables(query) if name.lower() == "tables" else _columns(query, query.catalog.names()))
+        raise CatalogError(f"table {SCHEMA}.{name} does not exist; there are {SCHEMA}.tables, .columns and .schemata")
+    match name.lower():
+        case "tables":
+            return _rows(full, _tables(query))
+        case "schemata":
+            return _rows(full, _schemata(query))
+    return _rows(full, _columns(query, query.catalog.names()))
 
 
 def table_function(query: Queries, name: str, args: Sequence[Literal]) -> Query:
@@ -78,8 +93,13 @@ def table_function(query: Queries, name: str, args: Sequence[Literal]) -> Query:
         return _rows(name, _columns(query, [args[0].value]))
     if args:
         raise BindError(f"{name} takes no arguments")
-    if name == "duckdb_columns":
-        return _rows(name, _columns(query, query.catalog.names()))
+    match name:
+        case "duckdb_columns":
+            return _rows(name, _columns(query, query.catalog.names()))
+        case "duckdb_schemas":
+            return _rows(name, _schemata(query))
+        case "duckdb_views":
+            return _rows(name, _views(query))
     return _rows(name, [_sized(query, t) for t in query.catalog.tables()])
 
 
@@ -98,9 +118,10 @@ def _written(value: Any, dtype: DType) -> Any:
 
 def _named(table: str) -> _Row:
     """The names of a table, under all names that they have here."""
+    schema = schema_of(table)
     return {
-        "table_catalog": "memory", "table_schema": "main", "table_name": table, "database_name": "memory", "schema_name": "main",
-        "internal": False,
+        "table_catalog": DATABASE, "table_schema": schema, "table_name": last(table), "internal": False,
+        "database_name": DATABASE, "schema_name": schema,
     }  # fmt: skip
 
 
@@ -110,6 +131,23 @@ def _tables(query: Queries) -> list[_Row]:
         is_view = query.catalog.view(name) is not None
         kind = {"table_type": "VIEW" if is_view else "BASE TABLE", "is_insertable_into": "NO" if is_view else "YES"}
         rows.append(_named(name) | kind | {"is_typed": "NO"})
+    return rows
+
+
+def _schemata(query: Queries) -> list[_Row]:
+    """The schemas that were made, and those that are always there."""
+    names = dict.fromkeys((*sorted(query.catalog.schemas.entries.values(), key=str.lower), *SYSTEM))
+    of = {"catalog_name": DATABASE, "database_name": DATABASE, "schema_owner": "duckdb"}
+    return [of | {"schema_name": n, "internal": n == MAIN or n in SYSTEM} for n in names]
+
+
+def _views(query: Queries) -> list[_Row]:
+    rows: list[_Row] = []
+    for name in query.catalog.names():
+        view = query.catalog.view(name)
+        if view is not None:
+            has = {"view_name": view.name, "temporary": False, "column_count": len(_typed(query, name)), "sql": view.sql}
+            rows.append(_named(name) | has)
     return rows
 
 
@@ -140,7 +178,7 @@ def _typed(query: Queries, table: str) -> list[tuple[str, DType]]:
     """Names and types of a table's columns, none of a view that cannot be bound any more."""
     if query.catalog.view(table) is None:
         return [(f.name, f.dtype) for f in query.catalog.shape(table).schema.fields]
-    node = exp.select("*").from_(exp.Table(this=exp.to_identifier(table, quoted=True)))
+    node = exp.select("*").from_(table_named(table))
     try:
         found = query.query(node, None, Ctes())
     except Error:

@@ -25,7 +25,9 @@ from gquery.sql.constraints import NONE, Constraints, columns_of
 from gquery.sql.ctes import Ctes
 from gquery.sql.grammar_tokens import Form, marked
 from gquery.sql.inserted_values import constant_rows, parameters_of
+from gquery.sql.named import table_named
 from gquery.sql.parse import located
+from gquery.sql.schemas import last
 from gquery.sql.statement import AppendRows, ChangeTable, Conflict, CreateTable, Returning, Statement
 
 CHANGES = frozenset(("alter", "copy_from", "define", "insert", "update", "delete", "merge"))  # kinds of forms
@@ -71,7 +73,7 @@ def changed(form: Form, tree: exp.Expr, binder: QueryScopes) -> Statement:
 def _check_ctes(form: Form, tree: exp.Expr) -> None:
     """NotSupportedError where a CTE hides the table that is changed from the query of its rows."""
     ctes = tree.args.get("with_")
-    if ctes is not None and any(c.alias.lower() == form.name.lower() for c in ctes.expressions):
+    if ctes is not None and any(c.alias.lower() == last(form.name).lower() for c in ctes.expressions):
         raise NotSupportedError(f"not supported: a CTE with the name of the table that is changed, {form.name!r}")
 
 
@@ -104,7 +106,7 @@ def _constraints(form: Form, query: Query, binder: QueryScopes) -> Constraints:
     from gquery.sql.bind_constraints import bound_default, checked, key_of
 
     types = {n.lower(): c.dtype for n, c in zip(form.names, query.outputs, strict=True)}
-    made = Constraints(form.name)
+    made = Constraints(last(form.name))
     said = dict(form.options).get("constraints", ())
     assert isinstance(said, tuple)
     for kind, columns, text in said:
@@ -117,8 +119,8 @@ def _constraints(form: Form, query: Query, binder: QueryScopes) -> Constraints:
             case "primary" | "unique":
                 made = made.with_key(key_of(kind, columns, types, form.name))
             case _:
-                made = replace(made, checks=(*made.checks, checked(text, query, form.name, binder.catalog)))
-    return NONE if made == Constraints(form.name) else made
+                made = replace(made, checks=(*made.checks, checked(text, query, last(form.name), binder.catalog)))
+    return NONE if made == Constraints(last(form.name)) else made
 
 
 def _inserted(form: Form, tree: exp.Expr, binder: QueryScopes, table: TableSource) -> AppendRows:
@@ -142,7 +144,7 @@ def _inserted(form: Form, tree: exp.Expr, binder: QueryScopes, table: TableSourc
     places = _places(names, form.name, table, "INSERT")
     if len(new.outputs) != len(names):
         raise BindError(f"INSERT into {len(names)} columns of {form.name!r} has rows of {len(new.outputs)} values")
-    returning = _returning(form, form.name, binder, table)
+    returning = _returning(form, last(form.name), binder, table)
     conflict = options["conflict"]
     assert conflict is None or isinstance(conflict, Conflict)
     if conflict is not None:
@@ -253,7 +255,10 @@ def _changed_rows(
     where = tree.args.get("where")
     is_changed = exp.true() if where is None else _is_true(where.this)
     rows = exp.Select(expressions=[exp.Star(), exp.alias_(is_changed, _CHANGED, quoted=True)])
-    return rows.from_(exp.alias_(_table(form.name), alias, quoted=True, table=True), copy=False), values
+    table: exp.Expr = table_named(form.name)
+    if alias != last(form.name):
+        table = exp.alias_(table, alias, quoted=True, table=True)
+    return rows.from_(table, copy=False), values
 
 
 def _flag() -> exp.Column:
@@ -262,10 +267,6 @@ def _flag() -> exp.Column:
 
 def _is_true(condition: exp.Expr) -> exp.Expr:
     return exp.Is(this=exp.Paren(this=condition.copy()), expression=exp.true())
-
-
-def _table(name: str) -> exp.Table:
-    return exp.Table(this=exp.to_identifier(name, quoted=True))
 
 
 def _places(names: Sequence[str], of: str, table: TableSource, statement: str) -> list[int]:

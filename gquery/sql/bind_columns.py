@@ -127,10 +127,3 @@ def _copy(node: exp.Expr, name: str, column: Expr, match: re.Match[str] | None) 
             "alias", exp.to_identifier(re.sub(r"\\(\d)", lambda m: match[int(m[1])] or "", made.alias), quoted=True)
         )
     return made
-
-
-def check_schema(node: exp.Column, is_table: Callable[[str], bool]) -> None:
-    """``main.t.a`` and ``memory.main.t.a`` are columns of a table of the catalog; BindError for what is none."""
-    before = [str(p.name) for p in node.parts[:-2]]
-    if [p.lower() for p in before] not in (["main"], ["memory"], ["memory", "main"]) or not is_table(node.table):
-        raise BindError(f"table {'.'.join([*before, node.table])!r} is not in the FROM clause")

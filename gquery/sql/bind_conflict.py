@@ -21,6 +21,7 @@ from gquery.sql.catalog import Catalog
 from gquery.sql.constraints import Constraints, Key
 from gquery.sql.grammar_tokens import marked
 from gquery.sql.named import column_named, identifier, table_named
+from gquery.sql.schemas import last
 from gquery.sql.statement import Conflict
 
 _NEW, _NUMBER, EXCLUDED = marked("new"), marked("number"), "excluded"
@@ -72,21 +73,22 @@ def merged(
     for column, _ in conflict.sets:
         if column.lower() not in fields:
             raise BindError(f"ON CONFLICT: table {name!r} has no column {column!r}.")
+    own_name = last(name)
     hit: exp.Expr = exp.Not(this=exp.Is(this=column_named(conflict.key.columns[0], EXCLUDED), expression=exp.Null()))
     if conflict.where:
-        hit = exp.And(this=hit, expression=exp.Paren(this=_over(parsed(conflict.where, "ON CONFLICT"), name, fields)))
+        hit = exp.And(this=hit, expression=exp.Paren(this=_over(parsed(conflict.where, "ON CONFLICT"), own_name, fields)))
     hit = exp.Is(this=exp.Paren(this=hit), expression=exp.true())
     values = {c.lower(): text for c, text in conflict.sets}
     made: list[exp.Expr] = []
     for low, f in fields.items():
-        value: exp.Expr = column_named(f.name, name)
+        value: exp.Expr = column_named(f.name, own_name)
         if low in values:
             text = values[low]
-            new = default_tree(own, low) if text is None else _over(parsed(text, "ON CONFLICT"), name, fields)
+            new = default_tree(own, low) if text is None else _over(parsed(text, "ON CONFLICT"), own_name, fields)
             new = exp.Cast(this=exp.Paren(this=new), to=exp.DataType.build(str(f.dtype), dialect="duckdb"))
             value = exp.Case(ifs=[exp.If(this=hit.copy(), true=new)], default=value)
         made.append(exp.alias_(value, f.name, quoted=True))
-    on = _same(conflict.key, name, EXCLUDED)
+    on = _same(conflict.key, own_name, EXCLUDED)
     changed = exp.Select(expressions=[*made, exp.alias_(hit, _NUMBER, quoted=True)]).from_(table_named(name))
     changed = changed.join(exp.alias_(table_named(_NEW), EXCLUDED, table=True), on=on, join_type="left")
     new_rows = _added(name, rows, conflict.key)
@@ -96,7 +98,7 @@ def merged(
 
 def _added(name: str, rows: TableSource, key: Key) -> exp.Select:
     query = exp.Select(expressions=[column_named(n, _NEW) for n in rows.schema.names]).from_(table_named(_NEW))
-    found = exp.Select(expressions=[exp.Literal.number(1)]).from_(table_named(name)).where(_same(key, name, _NEW))
+    found = exp.Select(expressions=[exp.Literal.number(1)]).from_(table_named(name)).where(_same(key, last(name), _NEW))
     return query.where(exp.Not(this=exp.Exists(this=found)))
 
 

@@ -34,6 +34,7 @@ from gquery.sql.grammar_changes import DEFAULT
 from gquery.sql.grammar_tokens import mark_of, marked
 from gquery.sql.named import column_named
 from gquery.sql.parse import located, parse_one
+from gquery.sql.schemas import last
 
 _NEW, _OLD = marked("new"), marked("old")
 
@@ -139,7 +140,7 @@ def conditions_of(name: str, columns: Columns, constraints: Constraints, catalog
         return Conditions(made, ())
     over = Query(Values(made, ()), made, tuple(n for n, _ in columns))
     tests: list[exp.Expr] = [_truth(parsed(c.text, "CHECK")) for c in constraints.checks]
-    query = _bound_over(exp.Select(expressions=tests), constraints.table or name, _Table(over), catalog)
+    query = _bound_over(exp.Select(expressions=tests), constraints.table or last(name), _Table(over), catalog)
     plan = query.plan
     if not isinstance(plan, Project) or not isinstance(plan.source, Shared) or reads_clock(plan) or draws(plan):
         return None
@@ -212,7 +213,7 @@ def _asked(
     query: exp.Select, name: str, rows: TableSource, constraints: Constraints, catalog: Catalog
 ) -> tuple[object, ...]:
     """The one row of a query over rows that are called as the table is."""
-    bound = _bound_over(query, constraints.table or name, RowsOf(rows, None), catalog)
+    bound = _bound_over(query, constraints.table or last(name), RowsOf(rows, None), catalog)
     assert catalog.rows is not None
     return catalog.rows(bound)[0]
 

@@ -30,7 +30,7 @@ from gquery.functions import RESOLVERS, aggregate, call, case, cast, is_aggregat
 from gquery.functions.casts import is_integer_literal, unify
 from gquery.functions.certain import never_null
 from gquery.runtime.interrupt import check
-from gquery.sql.bind_columns import check_schema, column_of
+from gquery.sql.bind_columns import column_of
 from gquery.sql.bind_lambda import LAMBDAS, over_elements
 from gquery.sql.bind_lists import of_list
 from gquery.sql.bind_quantiles import at_fractions
@@ -39,10 +39,10 @@ from gquery.sql.bind_structs import of_column, of_struct, with_names
 from gquery.sql.bind_subquery import QUANTIFIED, ROWS, QueryBinder, SubqueryBinder, list_value, listed
 from gquery.sql.bind_unnest import CALLS, list_to_unnest
 from gquery.sql.call_parts import call_parts
-from gquery.sql.calls import GROUPINGS, VALUES, function_call, is_call, names_aggregate
+from gquery.sql.calls import GROUPINGS, SESSION, VALUES, function_call, is_call, names_aggregate
 from gquery.sql.collation import collated
+from gquery.sql.definitions import ARGUMENT, CALL
 from gquery.sql.grammar_tokens import ARRAY, marked
-from gquery.sql.macro import ARGUMENT, CALL
 from gquery.sql.order_keys import sort_key
 from gquery.sql.parse import located
 from gquery.sql.scope import Scope, ScopeRelation
@@ -187,6 +187,8 @@ class ExprBinder(SubqueryBinder):
                 return self._grouping(args)
             if name in CALLS:
                 return self._unnest(name, args, node)
+            if name in SESSION:
+                return self._of_session(name, args)
             if name in NAMED:
                 return with_names(name, args, self.bind)
             if name in LAMBDAS and len(args) == 2 and isinstance(args[1], exp.Lambda):
@@ -250,7 +252,8 @@ class ExprBinder(SubqueryBinder):
             if found is not None or (found := of_column(node, self.scope)) is not None:
                 return found
         if has_schema:
-            check_schema(node, self.query.is_table)
+            shown = ".".join(str(p.name) for p in node.parts[:-1])
+            raise BindError(f"table {shown!r} is not in the FROM clause")
         if table is None:
             found = self.scope.find(name, None)
             if found is not None:
@@ -262,7 +265,7 @@ class ExprBinder(SubqueryBinder):
                 finally:
                     self.aliases[name.lower()] = alias
             if (low := name.lower()) in VALUES and not self.scope.knows(name):
-                return call(low)
+                return self._of_session(low, ()) if low in SESSION else call(low)
         return self.scope.resolve(name, table)
 
     def _parameter(self, node: exp.Expr) -> Expr:

@@ -8,7 +8,8 @@ from typing import Any
 
 from sqlglot import exp
 
-from gquery.errors import BindError, NotSupportedError
+from gquery.columns.table import TableSource
+from gquery.errors import BindError, CatalogError, NotSupportedError
 from gquery.expression.expr import Expr, Literal, new_column
 from gquery.expression.types import python_value
 from gquery.planner.logical.nodes import Query, Scan
@@ -20,6 +21,7 @@ READERS = {
     "read_json": "json", "read_json_auto": "json", "read_ndjson": "json", "read_ndjson_auto": "json",
     "read_ipc": "ipc", "read_arrow": "ipc", "read_feather": "ipc",
 }  # fmt: skip
+WHOLE = {"glob": "glob", "read_text": "text", "read_blob": "blob"}  # whose rows are files
 _OPTION = (exp.EQ, exp.PropertyEQ, exp.Kwarg)
 Bind = Callable[[exp.Expr], Expr]
 
@@ -103,6 +105,17 @@ def is_by_name(options: dict[str, Any]) -> bool:
     if known is None:
         raise BindError(f"The option union_by_name is true or false, not {value!r}")
     return known
+
+
+def whole_files(name: str, node: exp.Expr, bind: Bind, catalog: Catalog) -> TableSource:
+    """The table of one of `WHOLE`, good for this query alone."""
+    paths, options = reader_arguments(node, bind)
+    if options:
+        raise BindError(f"{name} takes no option {next(iter(options))}")
+    if catalog.open_file is None:
+        raise CatalogError("files cannot be read here")
+    catalog.is_for_one_use()
+    return catalog.open_file(paths, WHOLE[name])
 
 
 def by_names(paths: list[str], kind: str, options: dict[str, Any], catalog: Catalog) -> Query:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlglot import exp
 
-from gquery.errors import BindError, CatalogError, Error
+from gquery.errors import BindError, CatalogError, Error, NotSupportedError
 from gquery.expression.nested_types import known_type
 from gquery.planner.logical.nodes import Query
 from gquery.planner.logical.separate import separate
@@ -14,7 +16,21 @@ from gquery.sql.bind_sets import retyped
 from gquery.sql.ctes import Ctes
 from gquery.sql.grammar_tokens import Form
 from gquery.sql.parse import located
-from gquery.sql.statement import CopyTo, Deallocate, DropMacro, Execute, Prepare, SetOption, Statement, Transaction
+from gquery.sql.schemas import MAIN
+from gquery.sql.statement import (
+    CopyTo,
+    CreateSchema,
+    Deallocate,
+    DropMacro,
+    DropSchema,
+    Execute,
+    Prepare,
+    SetOption,
+    SetVariable,
+    Statement,
+    Transaction,
+    UseSchema,
+)
 
 
 def formed(form: Form, tree: exp.Expr, binder: QueryScopes) -> Statement:
@@ -35,12 +51,36 @@ def formed(form: Form, tree: exp.Expr, binder: QueryScopes) -> Statement:
             return macro_of(form, binder.sql, binder.catalog)
         case "drop_macro":
             return DropMacro(form.name, bool(dict(form.options)["exists"]))
+        case "schema":
+            return CreateSchema(form.name, bool(dict(form.options)["exists"]))
+        case "drop_schema":
+            options = dict(form.options)
+            return DropSchema(form.name, bool(options["exists"]), bool(options["cascade"]))
+        case "variable":
+            query = result_of(binder, tree)
+            if len(query.outputs) != 1:
+                raise BindError(f"SET VARIABLE takes one value, {len(query.outputs)} are given")
+            return SetVariable(form.name, query)
+        case "reset_variable":
+            return SetVariable(form.name, None)
+        case "use":
+            return UseSchema(form.name)
         case "set":
-            return SetOption(form.name.lower(), form.text)
+            return set_option(form.name.lower(), form.text)
         case "reset":
-            return SetOption(form.name.lower(), None)
+            return set_option(form.name.lower(), None)
         case _:
             return CopyTo(result_of(binder, tree), form.name, form.options)
+
+
+def set_option(name: str, value: Any) -> SetOption | UseSchema:
+    """What SET of an option is; that of a schema is another statement."""
+    if name not in ("schema", "search_path"):
+        return SetOption(name, value)
+    path = [p.strip() for p in str(value or MAIN).split(",")]
+    if len(path) > 1 and [p.lower() for p in path[1:]] != [MAIN]:
+        raise NotSupportedError("not supported: a search path of several schemas, but of one and main")
+    return UseSchema(path[0])
 
 
 def _check(form: Form, tree: exp.Expr, binder: QueryScopes) -> None:

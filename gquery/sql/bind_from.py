@@ -16,15 +16,17 @@ from gquery.planner.logical.nodes import Apply, Filter, Join, JoinKind, Plan, Qu
 from gquery.planner.logical.tree import column_ids, free_columns
 from gquery.sql.bind_catalog import FUNCTIONS, SCHEMA, schema_table, table_function
 from gquery.sql.bind_expr import ExprBinder
-from gquery.sql.bind_files import by_names, is_by_name, reader_arguments, reader_of
+from gquery.sql.bind_files import WHOLE, by_names, is_by_name, reader_arguments, reader_of, whole_files
 from gquery.sql.bind_limits import numbered
 from gquery.sql.bind_range import range_plan
 from gquery.sql.bind_shared import relation_use
 from gquery.sql.bind_unnest import list_to_unnest, unnest_table
-from gquery.sql.catalog import Bound, View
+from gquery.sql.catalog import Bound
 from gquery.sql.check import check
 from gquery.sql.ctes import Ctes, Queries
+from gquery.sql.definitions import View
 from gquery.sql.macros import expand_in
+from gquery.sql.named import table_name
 from gquery.sql.parse import Parsed, located, parse_one
 from gquery.sql.scope import Merged, Scope, ScopeRelation
 
@@ -68,13 +70,13 @@ class FromBinder:
         return result
 
     def _check_aliases(self, scope: Scope, node: exp.Expr) -> None:
-        seen: set[str] = set()
+        seen: set[tuple[str, str]] = set()
         for r in scope.relations:
-            if r.alias and r.alias.lower() in seen:
+            if r.alias and (r.schema, r.alias.lower()) in seen:
                 raise located(
                     BindError(f"table {r.alias!r} is in the FROM clause twice; give one an alias"), self.query.sql, node
                 )
-            seen.add(r.alias.lower())
+            seen.add((r.schema, r.alias.lower()))
 
     # ---- relations ---------------------------------------------------------------------------------------------------
 
@@ -116,9 +118,9 @@ class FromBinder:
             case _:
                 raise NotSupportedError(f"not supported: {node.key.upper()} in FROM")
 
-    def _named(self, query: Query, alias: str, columns: tuple[str, ...]) -> tuple[Plan, Scope]:
+    def _named(self, query: Query, alias: str, columns: tuple[str, ...], schema: str = "") -> tuple[Plan, Scope]:
         names = _renamed(query.names, columns, alias)
-        return query.plan, Scope(self.parent, [ScopeRelation(alias, names, query.outputs)])
+        return query.plan, Scope(self.parent, [ScopeRelation(alias, names, query.outputs, schema)])
 
     def _table(self, node: exp.Table, alias: str, columns: tuple[str, ...]) -> tuple[Plan, Scope]:
         name = node.name
@@ -128,21 +130,24 @@ class FromBinder:
             names = _renamed(bound.names, cte.columns, name)
             return self._named(Query(bound.plan, bound.outputs, names), alias or name, columns)
         catalog = self.query.catalog
-        if node.db and node.db.lower() != "main":
+        if node.db and node.db.lower() == SCHEMA:
+            return self._named(schema_table(self.query, name), alias or name, columns)
+        if node.db and not catalog.schemas.has(node.db):
             full = ".".join(p.name for p in node.parts)
             if full.lower().endswith(_FILES):
                 return self._scan(self._file(full), alias or node.db, columns)
-            if node.db.lower() == SCHEMA:
-                return self._named(schema_table(self.query, name), alias or name, columns)
-            raise CatalogError(f"schema {node.db!r} does not exist; all tables are in schema main")
-        given = catalog.given(name)
+        given = catalog.given(name) if not node.db else None
         if given is not None:
             return self._bound(given, alias or name, columns)
-        found = catalog.lookup(name)
+        full = table_name(node)
+        found = catalog.lookup(full)
+        schema = catalog.schema_of(full) if found is not None and not alias else ""
         if isinstance(found, View):
-            return self._view(found, alias or name, columns)
+            return self._view(found, alias or name, columns, schema)
         if found is not None:
-            return self._scan(found, alias or name, columns)
+            return self._scan(found, alias or name, columns, schema)
+        if node.db:
+            catalog.get(full)
         if name.lower().endswith(_FILES) or "/" in name or "*" in name:
             stem = name.replace("\\", "/").rsplit("/", 1)[-1].split(".")[0]
             return self._scan(self._file(name), alias or stem, columns)
@@ -166,19 +171,19 @@ class FromBinder:
             raise CatalogError(f"file {path!r} cannot be read here")
         return self.query.catalog.open_file(path)
 
-    def _scan(self, source: TableSource, alias: str, columns: tuple[str, ...]) -> tuple[Plan, Scope]:
+    def _scan(self, source: TableSource, alias: str, columns: tuple[str, ...], schema: str = "") -> tuple[Plan, Scope]:
         made = tuple(new_column(f.name, f.dtype, f.nullable) for f in source.schema)
         names = _renamed(source.schema.names, columns, alias)
         scan = Scan(source, made, tuple(range(len(made))))
-        return scan, Scope(self.parent, [ScopeRelation(alias, names, made)])
+        return scan, Scope(self.parent, [ScopeRelation(alias, names, made, schema)])
 
-    def _view(self, view: View, alias: str, columns: tuple[str, ...]) -> tuple[Plan, Scope]:
+    def _view(self, view: View, alias: str, columns: tuple[str, ...], schema: str = "") -> tuple[Plan, Scope]:
         tree = _parsed_view(view.sql).tree
         if self.query.catalog.macros():
             expand_in(tree := tree.copy(), view.sql, self.query.catalog)
         query = self.query.view(view, tree)
         names = _renamed(query.names, view.columns, view.name)
-        return self._named(Query(query.plan, query.outputs, names), alias, columns)
+        return self._named(Query(query.plan, query.outputs, names), alias, columns, schema)
 
     # ---- table functions ---------------------------------------------------------------------------------------------
 
@@ -191,6 +196,9 @@ class FromBinder:
             given = [ExprBinder(self.query, Scope(), "a table function").bind(a) for a in node.expressions]
             found = table_function(self.query, name, [a for a in given if isinstance(a, Literal)])
             return self._named(found, alias or name, columns)
+        if name in WHOLE:
+            source = whole_files(name, node, ExprBinder(self.query, Scope(), "a table function").bind, self.query.catalog)
+            return self._scan(source, alias or name, columns)
         if name not in ("range", "generate_series"):
             raise NotSupportedError(f"not supported: table function {node.name}")
         binder = ExprBinder(self.query, Scope(), "a table function")

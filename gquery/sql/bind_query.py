@@ -26,10 +26,11 @@ from gquery.sql.bind_recursion import recursive_query, working_use
 from gquery.sql.bind_select import SelectBinder
 from gquery.sql.bind_sets import chain, combined
 from gquery.sql.bind_shared import Named, named, one_use
-from gquery.sql.catalog import Catalog, View
+from gquery.sql.catalog import Catalog
 from gquery.sql.collation import sort_node
 from gquery.sql.ctes import Cte, Ctes
 from gquery.sql.cut import TextSlots
+from gquery.sql.definitions import View
 from gquery.sql.order_keys import ordinal, sort_key
 from gquery.sql.parse import located
 from gquery.sql.reshaped_rows import value_rows
@@ -84,7 +85,7 @@ class QueryScopes:
     def view(self, view: View, tree: exp.Expr) -> Query:
         """One use of a view. It is bound for itself: it sees neither CTEs nor names of the query that uses it."""
         if view not in self._views:
-            inner = QueryScopes(view.sql, self.catalog.stored(), None, around=self)
+            inner = QueryScopes(view.sql, self.catalog.stored(view.schema), None, around=self)
             self._views[view] = named(inner.query(tree, None, Ctes()), view.name)
         return one_use(self._views[view])
 
@@ -110,10 +111,6 @@ class QueryScopes:
     def function(self, name: str) -> UserFunction | None:
         """The Python function that a name means."""
         return self.catalog.function(name)
-
-    def is_table(self, name: str) -> bool:
-        """Whether a table or view of the catalog has that name."""
-        return self.catalog.lookup(name) is not None
 
     def subquery(self, node: exp.Expr, scope: Scope) -> Query:
         """A subquery inside an expression: it sees the scope around it, and the CTEs of the query being bound."""

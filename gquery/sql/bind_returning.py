@@ -21,6 +21,7 @@ from gquery.sql.calls import function_call, is_call
 from gquery.sql.catalog import Catalog
 from gquery.sql.check import check
 from gquery.sql.parse import located, parse_one
+from gquery.sql.schemas import joined
 from gquery.sql.statement import Returning
 
 _WORD = "returning"
@@ -58,6 +59,9 @@ def returned(returning: Returning, catalog: Catalog, rows: TableSource, is_marke
     check_row(parsed.nodes, returning.sql, "RETURNING")
     tree = parsed.tree
     assert isinstance(tree, exp.Select)
+    for column in parsed.nodes:  # the rows have the name of the table, and no schema
+        if isinstance(column, exp.Column) and joined([p.name for p in column.parts[:-1]]).lower() == returning.name.lower():
+            column.set("db", None)
     table = exp.Table(this=exp.to_identifier(returning.name, quoted=True))
     alias = exp.to_identifier(returning.alias, quoted=True)
     over = catalog.over({returning.name: RowsOf(rows, True if is_marked else None)})

@@ -85,7 +85,7 @@ class SelectBinder:
                 continue
             star = node.this if isinstance(node, exp.Column) else node
             if isinstance(star, exp.Star):
-                items += self._star(star, node.table if isinstance(node, exp.Column) else None)
+                items += self._star(star, *((node.table, node.db.lower()) if isinstance(node, exp.Column) else (None,)))
             elif isinstance(node, exp.Column):
                 items.append(Item(self.scope.spelling(node.name), node))
             elif (parts := self._struct_parts(node)) is not None:
@@ -116,9 +116,9 @@ class SelectBinder:
                 raise located(error, self.query.sql, node) from None
         return result
 
-    def _star(self, star: exp.Star, table: str | None) -> list[Item]:
+    def _star(self, star: exp.Star, table: str | None, schema: str = "") -> list[Item]:
         try:
-            columns = self.scope.star(table)
+            columns = self.scope.star(table, schema)
         except Error as e:
             raise located(e, self.query.sql, self.node) from None
         dropped = {c.name.lower(): c for c in star.args.get("except_") or star.args.get("except") or ()}

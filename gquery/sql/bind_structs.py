@@ -13,6 +13,7 @@ from gquery.functions import call
 from gquery.functions.opaque import refuse_opaque
 from gquery.functions.structs import field, field_number, struct
 from gquery.sql.names import outside
+from gquery.sql.schemas import DATABASE
 from gquery.sql.scope import Scope
 
 Bind = Callable[[exp.Expr], Expr]
@@ -61,12 +62,14 @@ def _pair(node: exp.Expr, bind: Bind) -> tuple[str, Expr]:
 
 
 def of_column(node: exp.Column, scope: Scope) -> Expr | None:
-    """A field of a column: ``s.a``, ``t.s.a.b``; None where no column is meant so."""
+    """A field of a column: ``s.a``, ``t.s.a.b``, or a column of a table whose schema is written; None where no column is meant
+    so."""
     parts = [p.name for p in node.parts]
-    for count in (2, 1):  # a table's column comes first
-        if len(parts) <= count:
+    for count in (4, 3, 2, 1):  # a table's column comes first
+        if len(parts) < count or (count == 4 and parts[0].lower() != DATABASE):
             continue
-        found = scope.search(parts[count - 1], parts[0] if count == 2 else None)
+        table, schema = parts[count - 2] if count > 1 else None, parts[count - 3].lower() if count > 2 else ""
+        found = scope.search(parts[count - 1], table, schema)
         if found is not None:
             for name in parts[count:]:
                 found = _field(found, name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from sqlglot import exp
 
@@ -35,6 +35,9 @@ from gquery.sql.bind_lambda import in_one_list
 from gquery.sql.cut import TextSlots
 from gquery.sql.scope import Calls, Scope
 from gquery.sql.types import Parameters, integer_literal
+
+if TYPE_CHECKING:
+    from gquery.sql.catalog import Catalog
 
 QUANTIFIED: dict[type[exp.Expr], str] = {
     exp.EQ: "eq", exp.NEQ: "ne", exp.LT: "lt", exp.LTE: "le", exp.GT: "gt", exp.GTE: "ge",
@@ -73,12 +76,11 @@ class QueryBinder(Protocol):
     parameters: Parameters
     slots: TextSlots | None
     calls: Calls
+    catalog: Catalog
 
     def subquery(self, node: exp.Expr, scope: Scope) -> Query: ...
 
     def function(self, name: str) -> UserFunction | None: ...
-    def is_table(self, name: str) -> bool: ...
-
 
 class SubqueryBinder(ABC):
     """The base of `bind_expr.ExprBinder`, whose `bind` it uses for operands."""
@@ -89,6 +91,12 @@ class SubqueryBinder(ABC):
     @abstractmethod
     def bind(self, node: exp.Expr) -> Expr:
         """The typed expression of a node."""
+
+    def _of_session(self, name: str, args: Sequence[exp.Expr]) -> Expr:
+        """The call of one of `sql.calls.SESSION`."""
+        from gquery.sql.bind_session import of_session
+
+        return of_session(name, [self.bind(a) for a in args], self.query.catalog)
 
     def _in(self, node: exp.In) -> Expr:
         query = node.args.get("query")

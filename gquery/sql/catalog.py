@@ -7,12 +7,11 @@ version up, and a prepared plan is used only while it stands. Rows that INSERT a
 
 from __future__ import annotations
 
-import itertools
 import threading
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import field
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from gquery.columns.appended import Appended, Storage
 from gquery.columns.seen_keys import SeenKeys, list_keys
@@ -24,10 +23,12 @@ from gquery.functions.windows import WINDOWS
 from gquery.planner.logical.nodes import Query
 from gquery.runtime.records import dataclass
 from gquery.sql.constraints import NONE, Columns, Constraints, columns_of
-from gquery.sql.macro import Macro, Macros
+from gquery.sql.definitions import Definitions, View
 from gquery.sql.noted import ALL, Noted, note
+from gquery.sql.schemas import MAIN, joined, last, schema_of, split
 
-_versions = itertools.count(1)  # of all catalogs: threads that change one at once get numbers of their own
+if TYPE_CHECKING:
+    from gquery.sql.snapshot import Snapshot
 
 
 @runtime_checkable
@@ -37,28 +38,8 @@ class Bound(Protocol):
     def bound_query(self) -> Query: ...
 
 
-@dataclass(frozen=True)
-class View:
-    """A named query, with names for its columns where CREATE VIEW gave them."""
-
-    name: str
-    sql: str
-    columns: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class _Snapshot:
-    """What a catalog had when a transaction began."""
-
-    entries: dict[str, TableSource | View]
-    names: dict[str, str]
-    functions: dict[str, UserFunction]
-    constraints: dict[str, Constraints]
-    macros: dict[str, tuple[Macro, ...]]
-
-
 @dataclass
-class Catalog:
+class Catalog(Definitions):
     """Tables and views of a connection. ``open_file`` gives the source for a file's path (``FROM 'file.parquet'``)."""
 
     open_file: Callable[..., TableSource] | None = None  # (paths, format or None, options by name)
@@ -67,18 +48,15 @@ class Catalog:
     check: Callable[[UserFunction], None] | None = None  # refuses a function that the connection cannot compile
     rows: Callable[[Query], list[tuple[Any, ...]]] | None = None  # of a query that is run while another is bound
     storage: Storage | None = None  # for rows that INSERT appends
-    on_change: Callable[[int], None] | None = None  # told of each new version
-    version: int = 0
     scans: int = 0  # how often a name meant a Python variable: such a plan is good for one caller only
     _entries: dict[str, TableSource | View] = field(default_factory=dict)
     _names: dict[str, str] = field(default_factory=dict)
     _functions: dict[str, UserFunction] = field(default_factory=dict)
     _constraints: dict[str, Constraints] = field(default_factory=dict)  # of tables that have some
-    _macros: Macros = field(default_factory=Macros)
     _appended: dict[str, Appended] = field(default_factory=dict)
     _seen_keys: dict[str, SeenKeys] = field(default_factory=dict)  # of tables to which rows were appended alone
     _changing: threading.RLock = field(default_factory=threading.RLock)  # of those who append, and put rows in place
-    _snapshot: _Snapshot | None = None  # while there is a transaction
+    _snapshot: Snapshot | None = None  # while there is a transaction
     _given: Mapping[str, Any] = field(default_factory=dict)
     _below: Catalog | None = None
 
@@ -88,10 +66,14 @@ class Catalog:
         made._given, made._below = {n.lower(): v for n, v in names.items()}, self._below or self
         return made
 
-    def stored(self) -> Catalog:
-        """What views see: tables, views and functions of the catalog alone, no names of a caller."""
+    def stored(self, schema: str = "") -> Catalog:
+        """What views see: tables, views and functions of the catalog alone, no names of a caller; with ``schema`` as where that
+        is in use."""
         made = copy(self._below or self)
         made.variable = made.rows = None
+        if schema and schema.lower() != self.schemas.current:
+            made.schemas = copy(self.schemas)
+            made.schemas.current = schema.lower()
         return made
 
     def given(self, name: str) -> Bound | None:
@@ -131,33 +113,33 @@ class Catalog:
         self._functions[name.lower()] = function
         self._count_up()
 
-    def macros(self) -> Mapping[str, tuple[Macro, ...]]:
-        """All macros, by name in lower case: a statement without a call of one is another when there is one of that name."""
-        note(("macros", ""), self._macros.entries)
-        return self._macros.entries
-
-    def create_macro(self, name: str, bodies: tuple[Macro, ...], replace: bool) -> None:
-        """Adds a macro; see `Macros.create`."""
-        self._macros.create(name, bodies, replace)
-        self._count_up()
-
-    def drop_macro(self, name: str, if_exists: bool) -> None:
-        """Removes a macro; see `Macros.drop`."""
-        if self._macros.drop(name, if_exists):
-            self._count_up()
-
     def lookup(self, name: str) -> TableSource | View | None:
         """The table or view of that name, or None. A table has all rows that were appended to it."""
-        key = name.lower()
+        key = self._key(name)
         if key in self._appended:
             self._put_in_place(key)
         found = self._entries.get(key)
         note(("table", key), found)
         return found
 
+    def taken(self, name: str) -> TableSource | View | None:
+        """What has the name that a table is to get, or None."""
+        return self._entries.get(self.schemas.new(name).lower())
+
+    def schema_of(self, name: str) -> str:
+        """The schema of the table that a name means, in lower case."""
+        return schema_of(self._key(name))
+
+    def _key(self, name: str) -> str:
+        """Under which the table is kept that a name means. CatalogError for one in a schema that is not there."""
+        if self.schemas.current == MAIN:
+            return self.schemas.key(name, self._entries) if "." in name or '"' in name else name.lower()
+        note(ALL, self)
+        return self.schemas.key(name, self._entries)
+
     def still_has(self, noted: Noted) -> bool:
         """Whether all names mean what they meant then. Rows that wait beside a table make it another one."""
-        if noted.get(("macros", ""), self._macros.entries) is not self._macros.entries:
+        if noted.get(("macros", ""), self._macros.entries) is not self._macros.entries or self.schemas.current != MAIN:
             return False
         return all(
             (self._functions if kind == "function" else self._entries).get(name) is found and name not in self._appended
@@ -168,17 +150,17 @@ class Catalog:
     def shape(self, name: str) -> TableSource:
         """The table of that name as `table` has it, for who asks for its columns alone: rows may be missing."""
         note(ALL, self)
-        found = self._entries.get(name.lower())
+        found = self._entries.get(self._key(name))
         return self.table(name) if found is None or isinstance(found, View) else found
 
     def constraints(self, name: str) -> Constraints:
         """What a table asks of its rows."""
         note(ALL, self)
-        return self._constraints.get(name.lower(), NONE)
+        return self._constraints.get(self._key(name), NONE)
 
     def has_columns(self, name: str, columns: Columns, constraints: Constraints) -> bool:
         """Whether there is a table of that name with these columns and constraints."""
-        table = self._entries.get(name.lower())
+        table = self._entries.get(self._key(name))
         if table is None or isinstance(table, View):
             return False
         return columns_of(table) == columns and self.constraints(name) == constraints
@@ -194,7 +176,7 @@ class Catalog:
         """Appends rows to a table: those of another, which agree on no key with those of ``before``, or rows of Python values;
         False, and nothing is done, where it is not known of these that they agree on none. CatalogError where the table has no
         longer these columns, asks for something else, or is another than the one that they were held against."""
-        key = name.lower()
+        key = self._key(name)
         with self._changing:
             is_other = before is not None and self.lookup(name) is not before
             if is_other or not self.has_columns(name, columns, constraints):
@@ -214,7 +196,7 @@ class Catalog:
 
     def _behind(self, name: str) -> Appended:
         """What is appended to a table."""
-        key = name.lower()
+        key = self._key(name)
         if key not in self._appended:
             table = self._entries[key]
             assert self.storage is not None and not isinstance(table, View)
@@ -223,15 +205,16 @@ class Catalog:
 
     def _keys_of(self, name: str, columns: Columns, constraints: Constraints) -> SeenKeys | None:
         """The keys of a table; None where they are not listed."""
-        if name.lower() not in self._seen_keys:
+        key = self._key(name)
+        if key not in self._seen_keys:
             at = {column.lower(): n for n, (column, _) in enumerate(columns)}
-            places = [[at[c] for c in key.columns] for key in constraints.keys]
+            places = [[at[c] for c in asked.columns] for asked in constraints.keys]
             assert self.storage is not None
             made = list_keys(self.table(name), places, [t for _, t in columns], self.storage.values)
             if made is None:
                 return None
-            self._seen_keys[name.lower()] = made
-        return self._seen_keys[name.lower()]
+            self._seen_keys[key] = made
+        return self._seen_keys[key]
 
     def count_again(self) -> None:
         """Count the rows that wait under a new memory limit."""
@@ -258,8 +241,9 @@ class Catalog:
 
     def view(self, name: str) -> View | None:
         """The view of that name, or None."""
-        found = self._entries.get(name.lower())
-        note(("table", name.lower()), found)
+        key = self._key(name)
+        found = self._entries.get(key)
+        note(("table", key), found)
         return found if isinstance(found, View) else None
 
     def table(self, name: str) -> TableSource:
@@ -272,38 +256,63 @@ class Catalog:
     def register(
         self, name: str, entry: TableSource | View, replace: bool = True, constraints: Constraints = NONE
     ) -> None:
-        """Adds a table or view; CatalogError where the name is taken and ``replace`` is not asked for."""
-        if not replace and name.lower() in self._entries:
-            kind = "view" if isinstance(self._entries[name.lower()], View) else "table"
-            raise CatalogError(f"{kind} {name!r} already exists")
+        """Adds a table or view, to the schema in use where its name has none; CatalogError where the name is taken and
+        ``replace`` is not asked for."""
+        whole = self.schemas.new(name)
+        found = self._entries.get(whole.lower())
+        if not replace and found is not None:
+            raise CatalogError(f"{'view' if isinstance(found, View) else 'table'} {name!r} already exists")
+        self._put(whole, entry, constraints)
+
+    def _put(self, whole: str, entry: TableSource | View, constraints: Constraints) -> None:
+        """Puts a table or view where one of that name is, or may be."""
+        key = whole.lower()
         with self._changing:
-            self._entries[name.lower()] = entry
-            self._names[name.lower()] = name
-            self._constraints.pop(name.lower(), None)
+            self._forget(key)
+            self._entries[key], self._names[key] = entry, whole
             if constraints != NONE:
-                self._constraints[name.lower()] = constraints
-            self._appended.pop(name.lower(), None)
-            self._seen_keys.pop(name.lower(), None)
+                self._constraints[key] = constraints
             self._count_up()
+
+    def _forget(self, key: str) -> None:
+        """Forgets what is known of a table beside its rows."""
+        for known in (self._constraints, self._appended, self._seen_keys):
+            known.pop(key, None)
 
     def drop(self, name: str, if_exists: bool = False) -> bool:
         """Removes a table or view; whether there was one. CatalogError where there is none, unless ``if_exists``."""
-        if name.lower() not in self._entries:
+        if if_exists and not self.has_schema_of(name):
+            return False
+        key = self._key(name)
+        if key not in self._entries:
             if if_exists:
                 return False
             self.get(name)
         with self._changing:
-            del self._entries[name.lower()], self._names[name.lower()]
-            self._constraints.pop(name.lower(), None)
-            self._appended.pop(name.lower(), None)
-            self._seen_keys.pop(name.lower(), None)
+            del self._entries[key], self._names[key]
+            self._forget(key)
             self._count_up()
         return True
 
-    def _count_up(self) -> None:
-        self.version = next(_versions)
-        if self.on_change is not None:
-            self.on_change(self.version)
+    # ---- schemas -----------------------------------------------------------------------------------------------------
+
+    def drop_schema(self, name: str, if_exists: bool = False, cascade: bool = False) -> None:
+        """Removes a schema, with ``cascade`` all that is in it. CatalogError where there is none, unless ``if_exists``, where
+        there is something in it, and for that which is always there."""
+        if if_exists and not self.schemas.has(last(name)):
+            return
+        if (written := self.schemas.get(name)) == MAIN:
+            raise CatalogError("schema 'main' cannot be dropped")
+        with self._changing:
+            inside = [k for k in self._names if schema_of(k) == written.lower()]
+            if inside and not cascade:
+                shown = ", ".join(sorted(self._names[k] for k in inside))
+                raise CatalogError(f"schema {written!r} is not empty: {shown}; DROP SCHEMA ... CASCADE drops all of it")
+            for key in inside:
+                del self._entries[key], self._names[key]
+                self._forget(key)
+            self.schemas.drop(written)
+            self._count_up()
 
     def exchange(
         self,
@@ -319,17 +328,20 @@ class Catalog:
         with self._changing:
             if self.lookup(name) is not before or self.constraints(name) != constraints:
                 raise CatalogError(f"table {name!r} was changed meanwhile; this statement has changed nothing")
-            self.register(self._names[name.lower()], after, constraints=constraints if new is None else new)
+            self._put(self._names[self._key(name)], after, constraints if new is None else new)
 
     def rename(self, name: str, new: str) -> None:
         """Gives a table another name; CatalogError where that is taken."""
         with self._changing:
-            table = self.table(name)
-            if new.lower() != name.lower():
-                self.register(new, table, replace=False, constraints=self.constraints(name))
+            table, key = self.table(name), self._key(name)
+            whole = joined((*split(self._names[key])[:-1], new))
+            if whole.lower() != key:
+                if whole.lower() in self._entries:
+                    raise CatalogError(f"table {new!r} already exists")
+                self._put(whole, table, self.constraints(name))
                 self.drop(name)
             else:
-                self._names[name.lower()] = new
+                self._names[key] = whole
                 self._count_up()
 
     # ---- transactions ------------------------------------------------------------------------------------------------
@@ -345,9 +357,10 @@ class Catalog:
                 raise OperationalError("BEGIN within a transaction; COMMIT or ROLLBACK ends it first")
             for key in tuple(self._appended):
                 self._put_in_place(key)
-            self._snapshot = _Snapshot(
-                {**self._entries}, {**self._names}, {**self._functions}, {**self._constraints}, self._macros.entries
-            )
+            from gquery.sql.snapshot import Snapshot
+
+            tables = (self._entries, self._names, self._functions, self._constraints)
+            self._snapshot = Snapshot.of(tables, (self._macros, self.schemas))
 
     def commit(self) -> None:
         """Ends the transaction; OperationalError where there is none."""
@@ -360,14 +373,11 @@ class Catalog:
             before = self._end("ROLLBACK")
             self._appended.clear()
             self._seen_keys.clear()
-            _refill(self._entries, before.entries)
-            _refill(self._names, before.names)
-            _refill(self._functions, before.functions)
-            _refill(self._constraints, before.constraints)
-            self._macros.entries = before.macros
+            before.restore()
+            self.schemas.leave_dropped()
             self._count_up()
 
-    def _end(self, statement: str) -> _Snapshot:
+    def _end(self, statement: str) -> Snapshot:
         if self._snapshot is None:
             raise OperationalError(f"{statement} without a transaction; BEGIN begins one")
         before, self._snapshot = self._snapshot, None
@@ -376,7 +386,7 @@ class Catalog:
     def names(self) -> tuple[str, ...]:
         """The names of all tables and views, sorted."""
         note(ALL, self)
-        return tuple(sorted(self._names.values(), key=str.lower))
+        return tuple(sorted(map(self.schemas.shown, self._names.values()), key=str.lower))
 
     def tables(self) -> tuple[str, ...]:
         """The names of tables alone, sorted."""
@@ -388,9 +398,3 @@ class Catalog:
         public = (n for n in {*RESOLVERS, *AGGREGATES, *WINDOWS, *self._functions} if not n.startswith("_"))
         return tuple(sorted(public))
 
-
-def _refill(now: dict[str, Any], then: dict[str, Any]) -> None:
-    """In place, as catalogs over another have its dictionaries; a name that stays is there at every moment, for other threads."""
-    now.update(then)
-    for name in now.keys() - then.keys():
-        del now[name]

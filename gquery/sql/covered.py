@@ -24,6 +24,7 @@ def check_covered(nodes: list[exp.Expr], reading: Reading, sql: str) -> None:
     made = {(m.start, m.end): m for m in reading.made}
     whole: dict[int, int] = {}  # by leaf of an expression that was made, where that begins
     below: dict[int, tuple[int, int]] = {}  # by node, the first and the last leaf that was met below it
+    joined: dict[int, tuple[int, int]] = {}  # the same below the joins that hang on a table: that is a part by itself, too
     found: set[int] = set()
     spans: set[tuple[int, int]] = set()
     for node in reversed(nodes):
@@ -42,10 +43,15 @@ def check_covered(nodes: list[exp.Expr], reading: Reading, sql: str) -> None:
         if span is None:
             continue
         spans.add(span)
+        if id(node) in joined:
+            more = joined[id(node)]
+            span = min(span[0], more[0]), max(span[1], more[1])
+            spans.add(span)
         parent = node.parent
         if parent is not None:
-            known = below.get(id(parent))
-            below[id(parent)] = span if known is None else (min(known[0], span[0]), max(known[1], span[1]))
+            of = joined if node.arg_key == "joins" and type(parent) is not exp.Select else below
+            known = of.get(id(parent))
+            of[id(parent)] = span if known is None else (min(known[0], span[0]), max(known[1], span[1]))
     for n, (start, end) in enumerate(leaves):
         if n not in found:
             raise _refused(f"{sql[start : end + 1]} at this place", sql, start)

@@ -13,7 +13,8 @@ from gquery.planner.logical.nodes import Plan, Query
 from gquery.runtime.records import dataclass
 from gquery.sql.bind_shared import Named
 from gquery.sql.bind_subquery import QueryBinder
-from gquery.sql.catalog import Catalog, View
+from gquery.sql.catalog import Catalog
+from gquery.sql.definitions import View
 from gquery.sql.parse import located
 from gquery.sql.scope import Scope
 
@@ -45,7 +46,7 @@ class Cte:
                 out.append(cte)
             elif id(cte) not in met and cte.bound is None and cte.failed is None and cte.working is None:
                 met.add(id(cte))
-                names = {t.name.lower() for t in cte.node.find_all(exp.Table)}
+                names = {t.name.lower() for t in cte.node.find_all(exp.Table) if not t.db}
                 stack.append((cte, True))
                 stack += [(e, False) for n, e in cte.visible.entries.items() if n in names]
         return out
@@ -79,7 +80,7 @@ class Ctes:
 
 def reads(node: exp.Expr, name: str) -> bool:
     """Whether a table of that name (in lower case) is read somewhere in a query."""
-    return any(t.name.lower() == name for t in node.find_all(exp.Table))
+    return any(t.name.lower() == name and not t.db for t in node.find_all(exp.Table))
 
 
 class Queries(QueryBinder, Protocol):

@@ -49,6 +49,8 @@ class Reader(StatementReader):
                 self.create_macro()
             case "drop" if self.names_macro():
                 self.drop_macro()
+            case "create" | "drop" | "use" | "set" | "reset" if self.defines():
+                self.definition()
             case "create":
                 self._create()
             case "drop":
@@ -139,6 +141,8 @@ class Reader(StatementReader):
         if self.word == "show" and self.peek(1) == "tables":
             self.say("select", marked("tables"))
             self.say()
+            if self.word == "from":
+                raise self.not_supported("SHOW TABLES FROM; information_schema.tables has the schema of each")
             return
         if self.word == "show" and (self.peek(1), self.peek(2)) == ("all", "tables"):
             self.say("select", marked("all_tables"))

@@ -6,22 +6,21 @@ rows that it changes. What else there is stands in a `Form` (`gquery.sql.bind_ch
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from gquery.errors import CatalogError, ParseError, point_at
+from gquery.errors import ParseError
 from gquery.runtime.records import replace
 from gquery.sql.grammar_constraints import OF_TABLE, Said
 from gquery.sql.grammar_merge import MergeReader
 from gquery.sql.grammar_tokens import Form, marked
 from gquery.sql.lexer import QUOTED, SYMBOL, WORD
+from gquery.sql.schemas import joined, last, split
 
 DEFAULT = "default"  # marks the word where it is a value
 CHANGES = frozenset(("insert", "update", "delete", "truncate", "merge"))
 
 
-def is_main(schema: Sequence[str]) -> bool:
-    """Whether what stands before a table's name is the schema in which all tables are."""
-    return list(schema) in ([], ["main"], ["memory"], ["memory", "main"])
+def said(name: str) -> list[str]:
+    """A table's name as sqlglot reads it."""
+    return [word for part in split(name) for word in (".", part)][1:]
 
 
 class ChangeReader(MergeReader):
@@ -181,7 +180,7 @@ class ChangeReader(MergeReader):
     def _update(self) -> None:
         self.say("select")
         name = self._blank_table()
-        alias = name
+        alias = last(name)
         if self.word == "as":
             self.blank()
             alias = self._column_name(is_read=False)
@@ -200,7 +199,7 @@ class ChangeReader(MergeReader):
                 self.expression()
             if not self.take(","):
                 break
-        self.say_before("from", name, "as", alias)
+        self.say_before("from", *said(name), *(("as", alias) if alias != last(name) else ()))
         others = self.word == "from"
         if others:
             self._others()
@@ -211,7 +210,8 @@ class ChangeReader(MergeReader):
     def _merge(self) -> None:
         self.say("select", marked("merge"))
         self._blank("into")
-        name = alias = self._blank_table()
+        name = self._blank_table()
+        alias = last(name)
         if self.word == "as" or (self.is_column_name() and self.word != "using"):
             if self.word == "as":
                 self.blank()
@@ -247,25 +247,25 @@ class ChangeReader(MergeReader):
         self.blank()
 
     def _text_of_name(self) -> str:
-        """The table's name that begins here: its last part."""
+        """The name that begins here: its last part."""
         at = self.at
         while at + 2 < self.behind and self.words[at + 1] == ".":
             at += 2
+        return self._text_at(at)
+
+    def _text_at(self, at: int) -> str:
+        """The name that a token is."""
         text = self.words[at]
         is_quoted = self.kinds[at] == QUOTED
         return text[1:-1].replace('""', '"') if is_quoted else self.sql[self.starts[at] :][: len(text)]
 
     def _name_of_table(self) -> str:
-        """The name of a table to make or to change; CatalogError for one in a schema that is not there."""
-        before = []
-        at = self.at
+        """The name of a table to make or to change, with its schema where that is written (`sql.schemas`)."""
+        parts, at = [self._text_at(self.at)], self.at
         while at + 2 < self.behind and self.words[at + 1] == ".":
-            before.append(self.words[at].strip('"').lower())
             at += 2
-        if not is_main(before):
-            place = point_at(self.sql, self.starts[self.at])
-            raise CatalogError(f"schema {'.'.join(before)!r} does not exist; all tables are in schema main\n{place}")
-        return self._text_of_name()
+            parts.append(self._text_at(at))
+        return joined(parts)
 
     def _blank_table(self) -> str:
         """Hides a table's name."""

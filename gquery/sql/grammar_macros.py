@@ -1,12 +1,15 @@
-"""CREATE MACRO and DROP MACRO: sqlglot sees nothing of them. A `Form` has their parameters, and their bodies as texts
-(`gquery.sql.macros`)."""
+"""CREATE and DROP of what is no table or view, USE and SET VARIABLE: sqlglot sees nothing of them, a `Form` has all. Of macros
+it has their parameters, and their bodies as texts (`gquery.sql.macros`)."""
 
 from __future__ import annotations
 
 from gquery.errors import ParseError, point_at
 from gquery.sql.grammar_alter import AlterReader
 from gquery.sql.grammar_tokens import Form, marked
+from gquery.sql.lexer import QUOTED, WORD
+from gquery.sql.schemas import MAIN, last, schema_of
 
+_KINDS = ("schema",)
 WORDS = ("macro", "function")  # DuckDB's two names of one thing
 
 
@@ -51,6 +54,9 @@ class MacroReader(AlterReader):
         if not self.is_function_name() and not self.is_column_name():
             raise self.unexpected("the name of a macro")
         name = self._name_of_table()
+        if schema_of(name).lower() != MAIN:
+            raise self.not_supported("macros in schemas but main")
+        name = last(name)
         while self.peek(1) == ".":
             self._hide(2)
         self.blank()
@@ -86,3 +92,57 @@ class MacroReader(AlterReader):
 
     def _wrong(self, message: str, start: int) -> ParseError:
         return ParseError(f"{message}\n{point_at(self.sql, start)}")
+
+
+class DefinitionReader(MacroReader):
+    """Reads these statements; `query` is for who reads queries."""
+
+    def defines(self) -> bool:
+        """Whether the statement that begins here is one of them."""
+        if self.word in ("set", "reset"):
+            return self.peek(1) == "variable"
+        return self.word == "use" or self._kind_ahead() in _KINDS
+
+    def _kind_ahead(self) -> str:
+        ahead = 1
+        while self.peek(ahead) in ("or", "replace", "temp", "temporary"):
+            ahead += 1
+        return self.peek(ahead)
+
+    def definition(self) -> None:
+        """One of these statements."""
+        if self.word in ("set", "reset"):
+            self._variable()
+            return
+        is_new, is_use, kind = self.word == "create", self.word == "use", self._kind_ahead()
+        self.say("select", marked("definition"))
+        if is_use:
+            self.reading.form = Form("use", self._blank_table())
+            return
+        options: dict[str, object] = {"replace": self.word == "or"}
+        while self.word != kind:
+            self.blank()
+        self.blank()
+        options["exists"] = self._blank_if("not", "exists") if is_new else self._blank_if("exists")
+        if kind == "schema" and options["replace"]:
+            raise self.not_supported("CREATE OR REPLACE SCHEMA; DROP SCHEMA ... CASCADE drops one with all that is in it")
+        name = self._blank_table()
+        if not is_new:
+            options["cascade"] = self.word == "cascade"
+            if self.word in ("cascade", "restrict"):
+                self.blank()
+        self.reading.form = Form(kind if is_new else f"drop_{kind}", name, options=tuple(options.items()))
+
+    def _variable(self) -> None:
+        """``SET VARIABLE name = expression`` and ``RESET VARIABLE name``."""
+        is_set = self.word == "set"
+        self.say("select", *(() if is_set else (marked("definition"),)))
+        self.blank()
+        if self.kind not in (WORD, QUOTED):
+            raise self.unexpected("a name")
+        name = self._text_at(self.at)
+        self.blank()
+        if is_set:
+            self._blank("=" if self.word == "=" else "to")
+            self.expression()
+        self.reading.form = Form("variable" if is_set else "reset_variable", name)

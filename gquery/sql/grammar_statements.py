@@ -8,11 +8,12 @@ from __future__ import annotations
 from gquery.errors import NotSupportedError, point_at
 from gquery.sql.grammar_alter import TRANSACTIONS
 from gquery.sql.grammar_changes import CHANGES
-from gquery.sql.grammar_macros import MacroReader
+from gquery.sql.grammar_macros import DefinitionReader
 from gquery.sql.grammar_tokens import Form, marked
 from gquery.sql.lexer import END, NUMBER, PARAMETER, QUOTED, STRING, WORD
 
 FORMS = CHANGES | TRANSACTIONS.keys() | {"alter", "prepare", "execute", "deallocate", "copy", "reset", "pragma"}
+OWN = FORMS | {"use", "set"}  # of which sqlglot knows less than our grammar, so that its errors are told
 
 REFUSED = {
     "savepoint": "SAVEPOINT; ROLLBACK takes back the whole transaction", "release": "RELEASE; there are no savepoints",
@@ -26,7 +27,7 @@ REFUSED = {
 """Statements of DuckDB's, and some of others, by their first word: what is said of them."""
 
 
-class StatementReader(MacroReader):
+class StatementReader(DefinitionReader):
     """Reads such statements; `query` is for who reads queries."""
 
     def form(self) -> None:

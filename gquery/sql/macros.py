@@ -17,8 +17,9 @@ from sqlglot import exp
 from gquery.errors import BindError, NotSupportedError
 from gquery.sql.catalog import Catalog
 from gquery.sql.check import check
+from gquery.sql.definitions import ARGUMENT, CALL, Macro
 from gquery.sql.grammar_tokens import Form
-from gquery.sql.macro import ARGUMENT, CALL, Macro
+from gquery.sql.named import table_name
 from gquery.sql.names import MACRO, column_name
 from gquery.sql.parse import Parsed, located, nodes_of, parse_one
 from gquery.sql.pieces import parsed_piece
@@ -91,7 +92,7 @@ def _check_names(macro: Macro, sql: str, catalog: Catalog) -> None:
             raise located(BindError(words), sql, node)
         if first in known and len(node.parts) == 1:
             for table in (t for q in queries for t in q.find_all(exp.Table)):
-                found = None if isinstance(table.this, exp.Anonymous) else catalog.lookup(table.name)
+                found = None if isinstance(table.this, exp.Anonymous) else catalog.lookup(table_name(table))
                 if found is not None and hasattr(found, "schema") and found.schema.find(first) is not None:
                     words = f"parameter {first!r} of macro {macro.name!r} has the name of a column of {table.name!r}"
                     raise located(BindError(words), sql, node)

@@ -26,7 +26,7 @@ from gquery.runtime.records import dataclass
 from gquery.sql.dialect import dialect
 from gquery.sql.grammar import read
 from gquery.sql.grammar_nodes import Made, name_of, put_in_place
-from gquery.sql.grammar_statements import FORMS
+from gquery.sql.grammar_statements import OWN
 from gquery.sql.grammar_tokens import Edit, Reading
 from gquery.sql.lexer import NUMBER, PARAMETER, SYMBOL, WORD, Lexed, lex
 from gquery.sql.methods import call_methods
@@ -37,6 +37,7 @@ _TYPES = {NUMBER: TokenType.NUMBER, WORD: TokenType.VAR, "+": TokenType.PLUS, "-
 _PUT = {
     "(": TokenType.L_PAREN, ")": TokenType.R_PAREN, ",": TokenType.COMMA, "from": TokenType.FROM,
     "select": TokenType.SELECT, "*": TokenType.STAR, "as": TokenType.ALIAS, "null": TokenType.NULL,
+    ".": TokenType.DOT,
 }  # fmt: skip
 _CALL = "\x1f"  # before the name of a function that is called
 _VALUES = frozenset((  # words that are functions to sqlglot, and to DuckDB columns first, then functions
@@ -126,7 +127,7 @@ def _parsed(sql: str, text: str, explain: tuple[str, ...] | None, tokens: Lexed)
     for s in statements:
         _restore(s.read)
         if isinstance(s.tree, exp.Command):
-            if isinstance(s.reading, ParseError) and tokens.words[s.first] in FORMS:
+            if isinstance(s.reading, ParseError) and tokens.words[s.first] in OWN:
                 raise s.reading
             words = " ".join(tokens.words[s.first : min(s.first + 2, s.behind)]).upper()
             raise NotSupportedError(f"not supported: {words}\n{point_at(sql, tokens.starts[s.first])}")

@@ -20,8 +20,10 @@ from gquery.sql.bind_expr import ExprBinder
 from gquery.sql.constraints import NONE, Constraints
 from gquery.sql.ctes import Ctes, Queries
 from gquery.sql.grammar_tokens import mark_of
+from gquery.sql.named import table_name, table_named
 from gquery.sql.names import unique_names
 from gquery.sql.reshaped_rows import Part, Relation, value_rows
+from gquery.sql.schemas import DATABASE, MAIN, last, schema_of
 from gquery.sql.scope import Scope, ScopeRelation
 
 _KEPT = ("order", "limit", "offset")
@@ -67,7 +69,7 @@ def reshaped(query: Queries, node: exp.Select, plan: Plan, scope: Scope) -> tupl
 def _constraints(query: Queries, node: exp.Select) -> Constraints:
     """What the table asks of its rows of which the FROM clause has all columns; of anything else nothing."""
     source = node.args["from_"].this
-    return query.catalog.constraints(source.name) if isinstance(source, exp.Table) else NONE
+    return query.catalog.constraints(table_name(source)) if isinstance(source, exp.Table) else NONE
 
 
 def _parts(nodes: Sequence[exp.Expr]) -> list[Part]:
@@ -84,9 +86,10 @@ def _all_tables(query: Queries) -> Relation:
 
     rows: list[tuple[Expr, ...]] = []
     for name in query.catalog.names():
-        found = query.query(exp.select("*").from_(exp.Table(this=exp.to_identifier(name, quoted=True))), None, Ctes())
+        found = query.query(exp.select("*").from_(table_named(name)), None, Ctes())
         types = texts(str(c.dtype) for c in found.outputs)
-        rows.append((*(Literal(t, VARCHAR) for t in ("memory", "main", name)), texts(found.names), types, FALSE))
+        place = (DATABASE, schema_of(name), last(name))
+        rows.append((*(Literal(t, VARCHAR) for t in place), texts(found.names), types, FALSE))
     kinds = (VARCHAR, VARCHAR, VARCHAR, list_of(VARCHAR), list_of(VARCHAR), BOOLEAN)
     names = ("database", "schema", "name", "column_names", "column_types", "temporary")
     columns = tuple(new_column(n, kind, False) for n, kind in zip(names, kinds, strict=True))
@@ -94,6 +97,7 @@ def _all_tables(query: Queries) -> Relation:
 
 
 def _tables(query: Queries) -> Relation:
-    names = tuple((Literal(n, VARCHAR),) for n in query.catalog.names())
+    shown = query.catalog.schemas
+    names = tuple((Literal(last(n), VARCHAR),) for n in query.catalog.names() if schema_of(n).lower() in (MAIN, shown.current))
     column = new_column("name", VARCHAR, False)
     return Values((column,), names), ("name",), (column,)

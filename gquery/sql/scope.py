@@ -27,6 +27,7 @@ class ScopeRelation:
     alias: str
     names: tuple[str, ...]
     columns: tuple[Column, ...]
+    schema: str = ""  # of a table that has no other name, in lower case
 
     @cached_property
     def by_name(self) -> dict[str, list[Column]]:
@@ -66,11 +67,11 @@ class Scope:
             raise self._not_found(name, table)
         return found
 
-    def search(self, name: str, table: str | None) -> Expr | None:
-        """The same; None where there is none."""
+    def search(self, name: str, table: str | None, schema: str = "") -> Expr | None:
+        """The same; None where there is none. With ``schema`` (in lower case) of a table of that schema alone."""
         scope: Scope | None = self
         while scope is not None:
-            found = scope.find(name, table)
+            found = scope.find(name, table, schema)
             if found is not None:
                 return found if scope is self or scope.grouped is None else scope.grouped(found)
             scope = scope.parent
@@ -80,7 +81,7 @@ class Scope:
         """Whether a column of that name is here or in a query around."""
         return any(scope.find(name, None) is not None for scope in self.chain())
 
-    def find(self, name: str, table: str | None) -> Expr | None:
+    def find(self, name: str, table: str | None, schema: str = "") -> Expr | None:
         """The expression that a name means in this scope alone; None for none, BindError for several."""
         low = name.lower()
         if table is None and self.merged:
@@ -90,21 +91,23 @@ class Scope:
                 if others:
                     raise self._ambiguous(name)
                 return merged.expr
-        found = self._named(low, table)
+        found = self._named(low, table, schema)
         if len(found) > 1:
             raise self._ambiguous(name)
         return found[0] if found else None
 
-    def _named(self, low: str, table: str | None) -> list[Column]:
+    def _named(self, low: str, table: str | None, schema: str = "") -> list[Column]:
         alias = None if table is None else table.lower()
         found: list[Column] = []
         for r in self.relations:
             if (alias is None or r.alias.lower() == alias) and (more := r.by_name.get(low)) is not None:
-                found += more
+                found += more if not schema or r.schema == schema else ()
         return found
 
     def _ambiguous(self, name: str) -> BindError:
-        where = [f"{r.alias}.{name}" for r in self.relations if name.lower() in (n.lower() for n in r.names)]
+        found = [r for r in self.relations if name.lower() in r.by_name]
+        several = len({r.alias.lower() for r in found}) < len(found)
+        where = [f"{r.schema + '.' if several and r.schema else ''}{r.alias}.{name}" for r in found]
         return BindError(f"column {name!r} is ambiguous: it may be {' or '.join(where)}")
 
     def _not_found(self, name: str, table: str | None) -> BindError:
@@ -124,10 +127,12 @@ class Scope:
             yield scope
             scope = scope.parent
 
-    def star(self, table: str | None = None) -> list[tuple[str, Expr]]:
+    def star(self, table: str | None = None, schema: str = "") -> list[tuple[str, Expr]]:
         """What ``*`` or ``table.*`` stands for: names and expressions; merged columns come once, for ``*``."""
         if table is not None:
-            found = [r for r in self.relations if r.alias.lower() == table.lower()]
+            found = [r for r in self.relations if r.alias.lower() == table.lower() and schema in ("", r.schema)]
+            if len(found) > 1:
+                raise BindError(f"{table}.* is ambiguous: it may be {' or '.join(f'{r.schema}.{table}.*' for r in found)}")
             if not found:
                 struct = self.search(table, None)
                 if struct is None or not struct.dtype.is_struct:

@@ -10,7 +10,7 @@ from gquery.expression.types import DType
 from gquery.planner.logical.nodes import Query
 from gquery.runtime.records import dataclass
 from gquery.sql.constraints import NONE, Columns, Constraints, Key
-from gquery.sql.macro import Macro
+from gquery.sql.definitions import Macro
 
 
 @dataclass(frozen=True)
@@ -164,6 +164,38 @@ class DropView:
 
 
 @dataclass(frozen=True)
+class CreateSchema:
+    """``CREATE SCHEMA [IF NOT EXISTS] name``."""
+
+    name: str
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True)
+class DropSchema:
+    """``DROP SCHEMA [IF EXISTS] name [CASCADE]``."""
+
+    name: str
+    if_exists: bool = False
+    cascade: bool = False
+
+
+@dataclass(frozen=True)
+class UseSchema:
+    """``USE name``, ``SET schema = name``."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class SetVariable:
+    """``SET VARIABLE name = value``: a query of one row and column; None of RESET VARIABLE."""
+
+    name: str
+    query: Query | None
+
+
+@dataclass(frozen=True)
 class Explain:
     """``EXPLAIN``: options such as "analyze", "bound", "optimized", "physical", "pipelines", "code"."""
 
@@ -227,6 +259,10 @@ Statement = (
     | DropMacro
     | DropTable
     | DropView
+    | CreateSchema
+    | DropSchema
+    | UseSchema
+    | SetVariable
     | Explain
     | SetOption
     | Prepare

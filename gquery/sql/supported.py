@@ -16,13 +16,12 @@ _NODES: dict[type[exp.Expr], str] = {
     exp.Pragma: "PRAGMA",
     exp.Abs: "the operator @; abs(x) is",
     exp.Attach: "ATTACH",
-    exp.Use: "USE",
 }
 # what `_reason` has a case for
 _LOOKED_AT = (
     exp.Lambda, exp.Unnest, exp.Order, exp.Join, exp.CTE, exp.Create, exp.Drop,
 )  # fmt: skip
-_MADE = ("TABLE", "VIEW", "MACRO", "FUNCTION")  # with CREATE; the grammar says what is wrong with one
+_MADE = ("TABLE", "VIEW", "MACRO", "FUNCTION", "SCHEMA")  # with CREATE; the grammar says what is wrong with one
 _CALLS = (exp.Anonymous, exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
 
 

@@ -20,7 +20,8 @@ from gquery.planner.logical.nodes import Limit, Query, Range, Values
 from gquery.planner.logical.verify import verify
 from gquery.profile.explain import explain
 from gquery.sql.bind import bind, bind_query
-from gquery.sql.catalog import Catalog, View
+from gquery.sql.catalog import Catalog
+from gquery.sql.definitions import View
 from gquery.sql.statement import (
     CreateTable,
     CreateView,

@@ -95,7 +95,7 @@ TERMS = (
         "(?<!in_)places?|entries|entry",
         "slots",
         "operators|planner/(lower.*|physical|layouts|aggregates)",
-        but={"operators/host_rows": DICTIONARY, "planner/lower_rows": DICTIONARY},
+        but={"operators/host_rows": DICTIONARY},
     ),
     Term("spread", "column statistics; radix partitioning", "columns|" + BACK),
     Term("in_place", "sparse group array", "planner|operators|execution"),

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from gquery.cluster.tables import Agreed, Described, FileTable
+from gquery.columns.dictionary_codes import codes_among
 from gquery.columns.table import ColumnData, ColumnStatistics, Dictionary, Table
 from gquery.device.buffer import Buffer
 from gquery.device.device import cpu_device
@@ -22,7 +23,7 @@ from gquery.io.parquet import ParquetPart, ParquetSource
 from gquery.io.parquet_files import RowGroup
 from gquery.kernels.values import ValueProperties
 from gquery.planner.physical import Stored
-from gquery.runtime.arrow_compute import cast, pc, take
+from gquery.runtime.arrow_compute import cast, take
 
 
 class OpenedTables:
@@ -194,9 +195,9 @@ def _in_form(column: ColumnData, field: Field, form: Agreed) -> ColumnData:
     own = column.dictionary
     if form.dictionary is not None:
         if isinstance(own, Dictionary) and own.digest != form.dictionary.digest:
-            table = pc.index_in(cast(own.values, pa.large_string()), cast(form.dictionary.values, pa.large_string()))
-            table = pc.fill_null(table, 0)  # a rank without rows has a value that nobody else has
-            codes = np.asarray(table.to_numpy(zero_copy_only=False), np.int64)
+            codes = np.maximum(
+                codes_among(own, form.dictionary), 0
+            )  # a rank without rows has a value that nobody else has
             column = recoded(column, codes, Bounds(0, len(form.dictionary) - 1), device)
         column = replace(column, dictionary=form.dictionary)
     elif isinstance(own, Dictionary):

@@ -22,7 +22,7 @@ Task = Callable[[], None]
 
 class OwnedText:
     """The copy of an array of strings, which must have a row. First all of `copies` are done, then all of `checks`; then
-    `array` is valid. A ValueError or ArrowInvalid says what is wrong."""
+    `chunks` are valid, one of them. A ValueError or ArrowInvalid says what is wrong."""
 
     def __init__(self, array: pa.ChunkedArray) -> None:
         self._chunks = [(chunk, offsets_of(chunk)) for chunk in array.chunks if len(chunk)]
@@ -34,19 +34,19 @@ class OwnedText:
         self._offsets[rows] = size
         self._characters = np.empty(size, np.uint8)
         self._valid = np.empty(rows, np.uint8) if array.null_count else None
-        self.array: pa.Array = None
+        self.chunks: list[pa.Array] = []
 
     def copies(self) -> Iterator[Task]:
         """Tasks that copy offsets and characters into memory of gquery's own; they may run in any order."""
         row = at = 0
         for (chunk, offsets), (first, last) in zip(self._chunks, self._spans, strict=True):
-            for low in range(0, len(chunk), tuning.ownership.text_rows):
-                part = chunk.slice(low, tuning.ownership.text_rows)
+            for low in range(0, len(chunk), tuning.ownership.piece_rows):
+                part = chunk.slice(low, tuning.ownership.piece_rows)
                 yield partial(self._copy_rows, part, offsets[low : low + len(part)], row + low, at - first)
             characters = np.frombuffer(chunk.buffers()[2] or b"", np.uint8)
-            for low in range(first, last, tuning.ownership.text_bytes):
+            for low in range(first, last, tuning.ownership.piece_bytes):
                 yield partial(
-                    self._copy_bytes, characters[low : min(low + tuning.ownership.text_bytes, last)], at + low - first
+                    self._copy_bytes, characters[low : min(low + tuning.ownership.piece_bytes, last)], at + low - first
                 )
             row, at = row + len(chunk), at + last - first
 
@@ -55,8 +55,8 @@ class OwnedText:
         not. They run behind the copies."""
         bits = None if self._valid is None else pa.py_buffer(np.packbits(self._valid, bitorder="little"))
         buffers = [bits, pa.py_buffer(self._offsets), pa.py_buffer(self._characters)]
-        self.array = pa.Array.from_buffers(self._type, len(self._offsets) - 1, buffers)
-        for low in range(0, len(self.array), tuning.ownership.text_rows):
+        self.chunks = [pa.Array.from_buffers(self._type, len(self._offsets) - 1, buffers)]
+        for low in range(0, len(self.chunks[0]), tuning.ownership.piece_rows):
             yield partial(self._check, low)
 
     def _copy_rows(self, part: pa.Array, offsets: Any, row: int, moved: int) -> None:
@@ -71,12 +71,12 @@ class OwnedText:
     def _check(self, low: int) -> None:
         """Offsets that go up within the characters are in order, and ASCII is UTF-8 however it is cut. Arrow looks at the
         rest, which takes ten times as long."""
-        offsets: Any = self._offsets[low : low + tuning.ownership.text_rows + 1]
+        offsets: Any = self._offsets[low : low + tuning.ownership.piece_rows + 1]
         first, last = int(offsets[0]), int(offsets[-1])
         if 0 <= first <= last <= len(self._characters) and bool((offsets[1:] >= offsets[:-1]).all()):
             if first == last or int(self._characters[first:last].max()) < _ASCII:
                 return
-        self.array.slice(low, tuning.ownership.text_rows).validate(full=True)
+        self.chunks[0].slice(low, tuning.ownership.piece_rows).validate(full=True)
 
 
 def _span(chunk: pa.Array, offsets: Any) -> tuple[int, int]:

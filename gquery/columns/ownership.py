@@ -25,18 +25,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from gquery import tuning
 from gquery.columns.arrow_buffers import numpy_name, offsets_of, values_of
-from gquery.columns.owned_text import OwnedText
 from gquery.errors import DataError, Error, FileError
 from gquery.expression.types import Bounds
 from gquery.runtime.records import dataclass
 from gquery.runtime.threads import Phases, Task
+
+if TYPE_CHECKING:
+    from gquery.columns.owned_text import OwnedText
+    from gquery.columns.owned_values import OwnedValues
 
 _ANY_WORD = (pa.bool_(), pa.date32(), *(pa.timestamp(unit) for unit in ("s", "ms", "us", "ns")))  # is a value of these
 
@@ -63,21 +66,38 @@ class Origin:
         return array
 
     def taking(self, array: pa.ChunkedArray, column: str) -> Phases[pa.ChunkedArray]:
-        """The same as `take` in tasks for threads: a long text column in pieces."""
-        if (
-            not self.is_shared
-            or array.type not in (pa.string(), pa.large_string())
-            or len(array) < tuning.ownership.long_text
-        ):
+        """The same as `take` in tasks for threads: a long column in pieces."""
+        parts = self._parts(array, column)
+        if parts is None:
             made: list[pa.ChunkedArray] = []
             yield [lambda: made.append(self.take(array, column))]
             return made[0]
+        for tasks in (parts.copies, parts.checks):
+            with self.named(column):
+                listed = list(tasks())
+            yield [partial(self._do, task, column) for task in listed]
+        return pa.chunked_array(parts.chunks)  # text beyond 2 GiB has another type
+
+    def _parts(self, array: pa.ChunkedArray, column: str) -> OwnedText | OwnedValues | None:
+        """What copies the array in pieces; None where it is short, or where its values are no bytes one after another."""
+        if not self.is_shared or len(array) < tuning.ownership.long_column:
+            return None
+        from gquery.columns.owned_text import OwnedText
+        from gquery.columns.owned_values import OwnedValues
+
+        type_ = array.type
+        is_text, is_coded = type_ in (pa.string(), pa.large_string()), pa.types.is_dictionary(type_)
+        if not is_text and not is_coded and (not _has_width(type_) or pa.types.is_boolean(type_)):
+            return None
         self.structure(array, column)
+        shared: dict[Any, Any] = {}
         with self.named(column):
-            text = OwnedText(array)
-        for tasks in (text.copies, text.checks):
-            yield [partial(self._do, task, column) for task in tasks()]
-        return pa.chunked_array([text.array])
+            return OwnedText(array) if is_text else OwnedValues(array, partial(self._dictionary, column, shared))
+
+    def _dictionary(self, column: str, shared: dict[Any, Any], dictionary: pa.Array) -> pa.Array:
+        copy = _once(dictionary, shared)
+        self._validate(copy, column, full=True)
+        return copy
 
     def _do(self, task: Task, column: str) -> None:
         with self.named(column):

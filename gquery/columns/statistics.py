@@ -1,4 +1,4 @@
-"""What is found out about values besides their bounds: order, uniqueness, and how many distinct ones there are."""
+"""What is found out about values besides their bounds: order, and how many distinct ones there are."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from gquery import tuning
-from gquery.expression.types import Bounds
 from gquery.runtime.records import dataclass
 
 
@@ -121,25 +120,6 @@ class OrderOfParts:
                 return length
             length *= 2
         return None
-
-
-def all_differ(values: Any, bounds: Bounds) -> bool:
-    """Proves integers unique that are dense but in no order; False where they repeat, or are too sparse to look."""
-    if bounds.width > 8 * len(values):
-        return False
-    window = min(bounds.width, tuning.encoding.seen)
-    return all(_differ_within(values, low, window) for low in range(bounds.low, bounds.high + 1, window))
-
-
-def _differ_within(values: Any, low: int, width: int) -> bool:
-    """Whether the integers from ``low`` on, so many of them, stand no more than once each among values."""
-    seen, rows, step = np.zeros(width, np.bool_), 0, tuning.encoding.step
-    for at in range(0, len(values), step):
-        places = values[at : at + step].astype(np.int64) - low
-        places = places[(places >= 0) & (places < width)]
-        seen[places] = True
-        rows += len(places)
-    return int(np.count_nonzero(seen)) == rows
 
 
 def estimate_distinct(values: Any, rows: int) -> int:

@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from gquery import tuning
+from gquery.columns.dictionary_codes import codes_among
 from gquery.columns.opaque import Opaque, joined
 from gquery.columns.table import ColumnData, Dictionary
 from gquery.device.buffer import Buffer
@@ -272,8 +273,7 @@ def recode(value: Value, target: Dictionary, code: Code) -> Value:
     must be an entry."""
     source = value.properties.dictionary
     assert isinstance(source, Dictionary), "only dictionary strings can be recoded"
-    found = [target.code_of(s) for s in source.strings] or [0]
-    codes = np.array([-1 if c is None else c for c in found], dtype=np.int64)
+    codes = codes_among(source, target) if len(source) else np.zeros(1, np.int64)
     bounds = Bounds(int(codes.min()), max(int(codes.max()), 0))
     physical_type = physical_type_for(bounds)
     table = code.pointer(element_type(physical_type), Content(Buffer(codes.astype(physical_type.numpy))), "t")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from gquery.columns.store import TableStore
 from gquery.columns.table import Dictionary, Table
 from gquery.expression.expr import Column, Literal, SortKey, new_column
@@ -122,16 +120,10 @@ def merge_properties(known: list[ValueProperties]) -> ValueProperties:
     what = merge(known)
     several = [k.dictionary for k in known if isinstance(k.dictionary, Dictionary)]
     if what.dtype.is_string and what.dictionary is None and len(several) == len(known):
+        from gquery.columns.dictionary_codes import union_dictionary
+
         return code_properties(union_dictionary(several), what.nullable)
     return what
-
-
-def union_dictionary(dictionaries: Sequence[Dictionary]) -> Dictionary:
-    """The sorted dictionary that holds every entry of several."""
-    from gquery.columns.arrow import string_array
-
-    entries = sorted({s for d in dictionaries for s in d.strings}, key=lambda s: s.encode())
-    return Dictionary(string_array(entries or [""]))
 
 
 def _constant_table(plan: Values) -> TableStore:

@@ -49,6 +49,13 @@ def dictionary_encode(array: pa.Array | pa.ChunkedArray) -> Any:
     return _call("dictionary_encode", array)
 
 
+def places_among(array: pa.Array, others: pa.Array) -> pa.Array:
+    """Where each value of an array stands first among others of its type (int32); NULL where it does not."""
+    from pyarrow._compute import SetLookupOptions
+
+    return _call("index_in", array, options=SetLookupOptions(others))
+
+
 def value_counts(array: pa.Array) -> pa.StructArray:
     """Each value (``values``) and how often it stands there (``counts``, int64)."""
     return _call("value_counts", array)

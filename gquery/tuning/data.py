@@ -19,6 +19,7 @@ _LIMITS = "2026-11-23: a memory limit of 100 MB at SF1 from Parquet"
 _INSERTS = "2026-11-24: 10,000 INSERTs of one row each"
 _KEYS = "2026-11-27: an INSERT of one row into a table with conditions and keys"
 _KEPT = "2026-11-27: memory of large arrays is kept for some seconds"
+_UNIQUE = "2026-11-28: first use of a column whose values all differ"
 _CREATED = "2026-11-27: CREATE OR REPLACE TABLE AS keeps its plan"
 _BEING_RIGHT = "2026-11-22: what being right costs"
 
@@ -32,7 +33,10 @@ class Encoding(Record):
     first_step: int = number(4_096, "values", "of the first step of a test that may end early")
     step: int = number(1 << 20, "values", "of its other steps")
     recoded: int = number(1 << 17, "codes", "that are written into another dictionary at a time: in cache", _RUNS)
-    seen: int = number(1 << 23, "values", "that are marked at once where all are to differ: a byte each")
+    marked: int = number(
+        1 << 26, "bits", "of a bitmap where all values are to differ: in cache, and little under a memory limit", _UNIQUE
+    )
+    marked_rows: int = number(1 << 17, "values", "that a thread marks before it looks whether two were equal", _UNIQUE)
     longest_run: int = number(
         64, "rows", "of one value in a sorted column whose greatest number is noted: a power of two, so "
         "that one thread may take them, and the 31 beside it do not wait long",
@@ -84,9 +88,9 @@ class Ownership(Record):
         1 << 20, "rows", "up to which a column is copied first and encoded when it is used", _BEING_RIGHT
     )
     block: int = number(1 << 16, "rows", "copied at a time where they are narrowed next: they stay in a core's cache")
-    long_text: int = number(200_000, "rows", "of text from which on threads copy it together", _BEING_RIGHT)
-    text_rows: int = number(1 << 20, "rows", "of text whose offsets one task copies")
-    text_bytes: int = number(1 << 24, "bytes", "of text that one task copies")
+    long_column: int = number(200_000, "rows", "of a column from which on threads copy it together", _BEING_RIGHT)
+    piece_rows: int = number(1 << 20, "rows", "that one task validates, or whose offsets it copies")
+    piece_bytes: int = number(1 << 24, "bytes", "that one task copies")
     reduced_rows: int = number(1 << 30, "rows", "of one reduction, so that no library counts beyond 32 bits")
 
 

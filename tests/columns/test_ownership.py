@@ -294,8 +294,8 @@ def test_copies_are_equal() -> None:
 
 
 def taken_by_threads(array: pa.ChunkedArray, tune: Tune) -> pa.ChunkedArray:
-    """A text column as threads take it, in pieces that are small."""
-    tune(tuning.ownership, text_rows=3, text_bytes=5, long_text=1)
+    """A column as threads take it, in pieces that are small."""
+    tune(tuning.ownership, piece_rows=3, piece_bytes=5, long_column=1)
     return run_phases([Origin("t", is_shared=True).taking(array, "bad")], 2)[0]
 
 
@@ -312,6 +312,52 @@ def test_long_text_is_taken_in_pieces(tune: Tune) -> None:
                 made.validate(full=True)
                 assert made.num_chunks == 1 and made.type == type_ and made.to_pylist() == array.to_pylist()
                 assert made.chunk(0).buffers()[2].address != whole.buffers()[2].address
+
+
+def test_long_columns_of_one_width_and_of_codes_are_taken_in_pieces(tune: Tune) -> None:
+    """Chunks and slices with NULLs keep their chunks, and dictionaries of their own, in memory of ours."""
+    chance = random.Random(5)
+    numbers = [chance.choice([0, 1, -7, None, 99]) for _ in range(40)]
+    texts = pa.array([None if n is None else f"t{n}" for n in numbers]).dictionary_encode()
+    decimals = pa.array(numbers, pa.int64()).cast(pa.decimal128(21, 2))
+    for whole in (pa.array(numbers, pa.float64()), pa.array(numbers, pa.int16()), decimals, texts):
+        for full in (whole, whole.drop_null()):
+            for _ in range(10):
+                cuts = sorted(chance.sample(range(len(full)), 4))
+                array = pa.chunked_array([full.slice(a, b - a) for a, b in itertools.pairwise(cuts)])
+                made = taken_by_threads(array, tune)
+                made.validate(full=True)
+                assert made.type == array.type and made.num_chunks == array.num_chunks and made.equals(array)
+                theirs = {b.address for c in array.chunks for b in buffers_of(c)}
+                assert not theirs & {b.address for c in made.chunks for b in buffers_of(c)}
+
+
+def buffers_of(array: pa.Array) -> list[pa.Buffer]:
+    """Those with bytes, the dictionary's among them."""
+    inner = array.dictionary.buffers() if pa.types.is_dictionary(array.type) else []
+    return [b for b in [*array.buffers(), *inner] if b is not None and b.size]
+
+
+@pytest.mark.parametrize("damage", ["a code beyond", "a code below", "a dictionary", "digits"])
+def test_a_long_column_that_is_damaged_is_refused_by_name(damage: str, tune: Tune) -> None:
+    labels = pa.array(["a", "b"])
+
+    def coded(codes: list[int], values: pa.Array = labels) -> pa.Array:
+        return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), values, safe=False)
+
+    match damage:
+        case "a code beyond":
+            array = coded([0, 1] * 5 + [2])
+        case "a code below":
+            array = coded([0, 1] * 5 + [-1])
+        case "a dictionary":
+            array = coded([0] * 9, DAMAGED["no UTF-8"]())
+        case _:
+            array = pa.Array.from_buffers(
+                pa.decimal128(3, 0), 9, pa.array([5] * 8 + [1000], pa.decimal128(9, 0)).buffers()
+            )
+    with pytest.raises(DataError, match=r'Column "bad" of t is not valid Arrow data: '):
+        taken_by_threads(pa.chunked_array([array]), tune)
 
 
 @pytest.mark.parametrize("damage", ["no UTF-8", "offsets that fall", "offsets beyond"])

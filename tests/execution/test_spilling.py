@@ -22,7 +22,7 @@ import pytest
 import gquery
 from gquery import errors, tuning
 from gquery.columns.arrow import export_table
-from gquery.columns.statistics import all_differ
+from gquery.columns.uniqueness import all_differ
 from gquery.device import spill
 from gquery.device.device import Device
 from gquery.device.memory import Account
@@ -144,7 +144,7 @@ def test_columns_in_files_are_those_in_memory(
     [([5, 3, 1, 9, 40, 38], True), ([5, 3, 1, 9, 40, 5], False), ([7], True), ([0, 20, 20], False)],
 )
 def test_values_that_differ_are_looked_at_in_windows(values: list[int], unique: bool, tune: Tune) -> None:
-    tune(tuning.encoding, seen=8, step=2)
+    tune(tuning.encoding, marked=8, step=2)
     array = np.array(values, np.uint8)
     assert all_differ(array, Bounds(min(values), max(values))) is unique
 

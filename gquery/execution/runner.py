@@ -70,7 +70,8 @@ class Runner:
                 self.report.attempts += 1
                 continue
             if attempt.counters is not None and context.meter is not None:
-                context.meter.steps[self.stage.number] = self.device.to_host(attempt.counters).tolist()
+                counted = self.device.to_host(attempt.counters) if attempt.units else [rows]  # all go into a table as they lie
+                context.meter.steps[self.stage.number] = list(map(int, counted))
             result = sink.finalize()
             if self.target.is_interpreted:
                 reset_arena()

@@ -48,7 +48,7 @@ def sink_of(attempt: Attempt, stage: Stage, decision: Decision) -> SinkRun[SinkS
             from gquery.operators.join_table import BuildRun  # a query without joins does without
 
             scans.check_rows(frame.rows)
-            built = BuildRun(table, launch, label, frame, table.stage in state.dataflow.null_tested)
+            built = BuildRun(table, launch, label, frame, table.stage in state.dataflow.null_tested, not attempt.units)
             built.exchange = merge_exchange(state, stage)
             return built
         case _:

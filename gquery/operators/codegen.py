@@ -29,6 +29,7 @@ from gquery.operators import accumulate, group, materialize, reduce
 from gquery.operators.accumulate import state_location
 from gquery.operators.group_output import GroupOutput, is_probable
 from gquery.operators.join import emit_build, emit_probe
+from gquery.operators.join_in_order import has_no_kernel
 from gquery.operators.part_output import PartOutput
 from gquery.operators.read import read
 from gquery.operators.selection import needed_by
@@ -109,8 +110,7 @@ class Unit:
 def units(pipeline: Pipeline, target: str, counted: bool = False) -> tuple[Unit, ...]:
     """The kernels of a pipeline on a target, in the order in which they run. With ``counted`` they also count the rows that
     get past each step, for EXPLAIN ANALYZE."""
-    sink = pipeline.sink
-    if isinstance(sink, Build) and sink.table.layout in ("one", "loop", "sorted"):
+    if has_no_kernel(pipeline, target):
         return ()
     behind = behind_selection(pipeline)
     made = passes(behind, target)

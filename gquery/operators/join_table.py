@@ -51,11 +51,14 @@ class BuildState(SinkState):
 
 
 class BuildRun(SinkRun[BuildState]):
-    """A join table under construction; all workers write into one."""
+    """A join table under construction; all workers write into one. One whose rows come ``in_order`` of their slots, or that has none,
+    needs no kernel."""
 
     shared = True
 
-    def __init__(self, table: JoinTable, launch: Launch, label: str, frame: Frame, wants_nulls: bool) -> None:
+    def __init__(
+        self, table: JoinTable, launch: Launch, label: str, frame: Frame, wants_nulls: bool, in_order: bool = False
+    ) -> None:
         super().__init__(launch, label)
         if launch.rows > MOST_ROW_IDS:
             raise OperationalError(
@@ -64,13 +67,14 @@ class BuildRun(SinkRun[BuildState]):
         self.table = table
         self.frame = frame
         self.wants_nulls = wants_nulls
+        self.in_order = in_order
         self.exchange: Exchange | None = None  # where other ranks enter other rows into a table that becomes one
         self.capacity = max(2 * launch.rows, tuning.join_layouts.least_hash_slots)
         if not table.inline_keys:
             self.capacity = 1 << (self.capacity - 1).bit_length()
         elif self.ranges:
             self.capacity = max(min(self.capacity, tuning.join_layouts.most_hash_slots), launch.rows + 1)
-        if table.layout in ("one", "loop", "sorted"):
+        if in_order:
             self.roles = ()
 
     @property
@@ -114,7 +118,7 @@ class BuildRun(SinkRun[BuildState]):
         if table.filter is not None and not table.filter.is_table:
             state.filter = make.zeros(table.filter.words, "uint32", self.label)
             state.filter_shift = table.filter.shift
-        if self.ranges:
+        if self.ranges and not self.in_order:
             state.slot_of_row = define.full(make, rows, NOT_IN, "uint32", self.label, self.launch.workers)
         return state
 
@@ -173,11 +177,21 @@ class BuildRun(SinkRun[BuildState]):
 
     def _ranges_of(self, state: BuildState) -> JoinArrays:
         """The ranges of rows that slots have."""
-        if state.slot_of_row is None:
+        if not self.ranges:
             return JoinArrays()
+        if state.slot_of_row is None:
+            return self._ranges_in_order()
         starts, order = grouping.group_rows(state.slot_of_row, self._slots, self._is_clustered(), self.launch.workers)
         rows = starts[:1] if order is None else order
         return JoinArrays(starts=self._owned(starts), order=self._owned(rows), gathers=int(order is not None))
+
+    def _ranges_in_order(self) -> JoinArrays:
+        """The ranges of rows that come in the order of their one key, each with its own slot."""
+        encoding, keys = self.table.key_encoding, self.frame.columns[self.table.keys[0].id]
+        assert encoding is not None and keys.validity is None
+        (part,) = encoding.parts
+        starts = grouping.starts_of_sorted(keys.data.on(self.device), part.base, self._slots, self.launch.workers)
+        return JoinArrays(starts=self._owned(starts), order=self._owned(starts[:1]), gathers=0)
 
     def _sorted(self, state: BuildState, by: Column) -> JoinArrays:
         """The same where the rows of each slot, or all, come in the order of a column; those that compare as NULL do not."""

@@ -188,11 +188,20 @@ def _longest(index: JoinIndex) -> int:
     """The most build rows that one probe can match."""
     if index.longest is None:
         starts = index.arrays.starts
-        if starts is not None:
+        if (known := _longest_run(index)) is not None:
+            index.longest = known
+        elif starts is not None:
             index.longest = grouping.longest_range(starts.on(starts.devices[0]))
         else:  # every row of the side, or one
             index.longest = index.frame.rows if index.table.layout in ("one", "loop", "sorted") else 1
     return index.longest
+
+
+def _longest_run(index: JoinIndex) -> int | None:
+    """What the column of the one key says of it, where the rows of a table lie in its order."""
+    if index.arrays.gathers != 0 or len(index.table.keys) != 1:
+        return None
+    return index.frame.columns[index.table.keys[0].id].statistics.longest_run
 
 
 def with_row_limit(pipeline: Pipeline, rows: int) -> Pipeline:

@@ -70,6 +70,19 @@ def test_group_rows_of_clustered_keys(device: str) -> None:
     assert np.array_equal(host(starts), np.searchsorted(slots, np.arange(701)))
 
 
+@pytest.mark.parametrize("dtype", ["int8", "int16", "uint16", "int32", "uint32", "int64"])
+@pytest.mark.parametrize("rows", [0, 1, 300])
+def test_starts_of_sorted_keys(dtype: str, rows: int) -> None:
+    """Gaps before the first key, between keys, behind the last one; also by threads, and where the first key is the least."""
+    base = 5 if dtype.startswith("u") else -20
+    for first in (base, base + 7):
+        keys = np.sort(np.random.default_rng(rows).integers(first, 90, rows)).astype(dtype)
+        keys[:1] = first
+        want = np.searchsorted(keys.astype(np.int64), np.arange(base, base + 111))
+        for workers in (1, 3):
+            assert np.array_equal(grouping.starts_of_sorted(keys, base, 110, workers), want)
+
+
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int8", "int16", "uint16", "int32", "uint32", "int64"])
 def test_count(dtype: str, device: str) -> None:

@@ -16,6 +16,7 @@ from gquery.columns.arrow import export_table
 from gquery.execution import run_with_report
 from gquery.execution.feedback import RunFeedback
 from gquery.kernels.targets.capabilities import capabilities
+from gquery.operators.codegen import units
 from gquery.planner import join_layout
 from gquery.planner.physical import Build, JoinTable, Pipeline, Probe
 from tests.support.harness import assert_same
@@ -315,3 +316,37 @@ def test_one_key_of_several_is_addressed_where_its_slots_are_in_use(slots: int, 
     sql = "SELECT count(*), sum(b.v) FROM p JOIN b ON p.k = b.k AND p.far = b.far"
     assert _table({"p": p, "b": b}, sql).layout == layout
     assert_same(sql, {"p": p, "b": b})
+
+
+@pytest.mark.parametrize(("rows", "low", "high"), [(0, 0, 5), (1, 5, 6), (900, -50, 90), (500, 0, 4000)])
+def test_all_rows_of_a_table_by_its_sorted_key(rows: int, low: int, high: int) -> None:
+    r = np.random.default_rng(rows)
+    keys = np.sort(r.integers(low, high, rows)).astype(np.int32)
+    build = pa.table({"k": keys, "v": r.integers(0, 100, rows), "z": pa.array(r.integers(0, 9, rows), pa.int8())})
+    probe = pa.table({"k": r.integers(low - 5, high + 5, 700).astype(np.int32), "w": np.arange(700)})
+    tables = {"p": probe, "b": build}
+    for sql in (
+        "SELECT count(*), sum(v), sum(w) FROM p JOIN b USING (k)",
+        "SELECT count(*), sum(v), sum(w) FROM p LEFT JOIN b ON p.k = b.k AND v > w / 9",
+        "SELECT count(*), sum(v), sum(w) FROM p FULL JOIN b ON p.k = b.k",
+        "SELECT w, (SELECT max(v) FROM b WHERE b.k = p.k AND b.v < p.w) FROM p ORDER BY w",
+        "SELECT count(*), sum(v), sum(w) FROM p JOIN (SELECT * FROM b WHERE v > 50) AS b USING (k)",
+    ):
+        assert_same(sql, tables)
+
+
+def test_which_tables_need_no_kernel() -> None:
+    keys = np.repeat(np.arange(40, dtype=np.int32), 3)
+    build = pa.table({"k": keys, "mixed": keys[::-1], "v": keys, "some": pa.array([None, *keys[1:].tolist()], pa.int32())})
+    tables = {"p": pa.table({"k": np.arange(50, dtype=np.int32)}), "b": build}
+    db = gquery.connect(device="cpu")
+    for name, table in tables.items():
+        db.register(name, table)
+
+    def kernels(source: str, key: str) -> int:
+        works = [s.work for s in db.program(f"SELECT count(*), sum(v) FROM p JOIN {source} AS b ON p.k = b.{key}").stages]
+        (build,) = [w for w in works if isinstance(w, Pipeline) and isinstance(w.sink, Build)]
+        return len(units(build, "cpu"))
+
+    assert kernels("b", "k") == 0
+    assert kernels("b", "mixed") == kernels("b", "some") == kernels("(SELECT * FROM b WHERE v > 3)", "k") == 1

@@ -5,6 +5,7 @@ Functions take NumPy or CuPy arrays and give arrays of the same kind. Row number
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Literal
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from gquery import tuning
 from gquery.device.array import Array
 from gquery.expression.facts import NOT_IN, ROW_ID_BITS
-from gquery.kernels.builtin.define import builtin_kernel, launch, namespace
+from gquery.kernels.builtin.define import BuiltinKernel, builtin_kernel, launch, namespace
 from gquery.kernels.builtin.gathers import gather
 from gquery.kernels.builtin.order_bits import places_of
 from gquery.kernels.builtin.scans import bits_of, check_rows, compact, count_others, counted_rows_of_bits, pad
@@ -41,15 +42,24 @@ _RUNS = builtin_kernel(  # of equal slots: where one starts is taken from its co
     "    if eq_i64(add_i64(i64(i), 1), rows) or ne_i64(slot, i64(slots[row_index(add_i64(here, stride))])):",
     "        accumulate_add_u32(counts, add_i64(slot, 1), add_i64(i64(i), 1))",
 )
-_STARTS = builtin_kernel(  # each row says where the slots begin that come behind the last row's, up to its own
-    "slots:*u32 starts:*u32",
-    "slot = i64(0)",
-    "if gt_i64(i64(i), 0):",
-    "    slot = add_i64(i64(slots[row_index(sub_i64(i64(i), 1))]), 1)",
-    "while le_i64(slot, i64(slots[i])):",
-    "    store_u32(starts, slot, i64(i))",
-    "    slot = add_i64(slot, 1)",
-)
+
+
+@cache
+def _starts(element: str) -> BuiltinKernel:
+    """Each row says where the slots begin that come behind the last row's, up to its own."""
+    return builtin_kernel(
+        f"keys:*{element} base:i64 starts:*u32",
+        "key = i64(keys[i])",
+        "before = sub_i64(base, 1)",
+        "if gt_i64(i64(i), 0):",
+        "    before = i64(keys[row_index(sub_i64(i64(i), 1))])",
+        "if ne_i64(key, before):",
+        "    slot = sub_i64(before, base)",
+        "    last = sub_i64(key, base)",
+        "    while lt_i64(slot, last):",
+        "        slot = add_i64(slot, 1)",
+        "        store_u32(starts, slot, i64(i))",
+    )
 
 
 def group_rows(slots: Array, size: int, is_sorted: bool = False, workers: int = 1) -> tuple[Array, Array | None]:
@@ -66,7 +76,7 @@ def group_rows(slots: Array, size: int, is_sorted: bool = False, workers: int = 
             rows = compact(slots, NOT_IN)
             slots = gather(slots, rows)
         if xp is np:
-            return _starts_of_sorted(slots, size, workers), rows
+            return starts_of_sorted(slots, 0, size, workers), rows
     counts = xp.zeros(size + 1, np.uint32)
     if is_sorted:
         launch(_RUNS, slots.size, slots, slots, 1, 0, slots.size, counts)
@@ -128,11 +138,12 @@ def _count(values: Array, wanted: int, workers: int) -> int:
     )
 
 
-def _starts_of_sorted(slots: Array, size: int, workers: int) -> Array:
-    """Where each slot's rows start, and the last one's end; ``slots`` never decrease and are on the host."""
+def starts_of_sorted(keys: Array, base: int, size: int, workers: int) -> Array:
+    """Where each slot's rows start, and the last one's end. The slot of a row is its key less ``base``; ``keys`` are integers that
+    never decrease, on the host."""
     starts = np.empty(size + 1, np.uint32)
-    starts[int(slots[-1]) + 1 if slots.size else 0 :] = slots.size
-    launch(_STARTS, slots.size, slots, slots, starts, workers=workers)
+    starts[int(keys[-1]) - base + 1 if keys.size else 0 :] = keys.size
+    launch(_starts(f"{keys.dtype.kind}{8 * keys.dtype.itemsize}"), keys.size, keys, keys, base, starts, workers=workers)
     return starts
 
 

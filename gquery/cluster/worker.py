@@ -205,7 +205,7 @@ def run_rank(
     device = cpu_device()
     meter = Meter(device, request.counts) if request.meters else None
     context = ExecutionContext(request.target, device, request.settings, meter)
-    rank = Rank(comm, own.placement, own.cuts)
+    rank = Rank(comm, own.placement, own.cuts, limits=tuning.worker_distribution)
     state = Run(own.program, context, own.feedback, Speculation(own.feedback, device, True), rank=rank)
     table = run_rank_stages(state, rank, request.has_run)
     state.speculation.validate_all()

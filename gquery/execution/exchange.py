@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Generic, TypeVar
 
-from gquery import tuning
 from gquery.device.array import Array
 from gquery.device.peer import Mark, in_step, mark, wait_for
 from gquery.distributed.movable import movable, together
@@ -202,12 +201,12 @@ def breaker_frames(state: Run, stage: Stage, work: PipelineBreaker) -> Mapping[i
     frames = {**state.frames, **rank.wholes}
     for number in rank.placement[stage.number].gathers:
         if number not in rank.wholes:
-            part = _needed(state, work, number)
+            part = _needed(state, rank, work, number)
             frames[number] = gathered(state, rank, number, part, rank.placement[stage.number].alone)
     return frames
 
 
-def _needed(state: Run, work: PipelineBreaker, number: int) -> Frame:
+def _needed(state: Run, rank: Rank, work: PipelineBreaker, number: int) -> Frame:
     """The rows of a rank's part that may be among those that a pipeline breaker takes, in their order."""
     from gquery.operators.breakers import run_breaker  # of ranks alone
 
@@ -216,7 +215,7 @@ def _needed(state: Run, work: PipelineBreaker, number: int) -> Frame:
     match work:
         case SortRows(limit=limit, offset=offset) if limit is not None:
             columns = frame.columns.values()
-            is_small = sum(c.nbytes for c in columns) <= tuning.distribution.sorted_later_bytes
+            is_small = sum(c.nbytes for c in columns) <= rank.limits.sorted_later_bytes
             if is_small and not any(c.physical_type.is_string for c in columns):  # whose copies a graph cannot record
                 return frame
             first = replace(work, columns=stored, limit=limit + offset, offset=0)

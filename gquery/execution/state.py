@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Protocol
 
+from gquery import tuning
 from gquery.columns.opaque import Opaque
 from gquery.columns.table import ColumnData, Table
 from gquery.device.array import Array
@@ -22,6 +23,7 @@ from gquery.planner.later import pattern_of
 from gquery.planner.physical import Build, JoinTable, Pipeline, Program
 from gquery.runtime.records import dataclass
 from gquery.settings import Settings
+from gquery.tuning.dividing import Distribution
 
 
 class Remote(Protocol):
@@ -119,6 +121,7 @@ class Rank:
     received_bytes: int = 0  # from other ranks, in the stage that runs
     handed_over: object = None
     written_to: tuple[object, ...] = ()  # of others, which this rank is writing to
+    limits: Distribution = field(default_factory=lambda: tuning.distribution)  # those of the other ranks, too
 
     def leaves(self, stage: int) -> bool:
         """Whether the rank leaves a stage to the first one."""

@@ -6,10 +6,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 import gquery
 from gquery import tuning
+from gquery.columns.arrow import export_table
+from gquery.execution import run_with_report
 from tests.distributed import test_divided_groups, test_hashed_joins
 from tests.distributed.test_ranks import QUERIES, TABLES
 from tests.support.harness import compare, expect
@@ -82,3 +86,20 @@ def test_workers_have_numbers_of_their_own(devices: int, workers: int, client: A
         with_files(db, test_hashed_joins.TABLES, folder, 100)
         text = db.explain(test_hashed_joins.HASHED[0], "physical")
     assert ("by the hash of" in text) == (workers == 256)
+
+
+@pytest.mark.parametrize(("limit", "most"), [(0, 1_000), (10**9, 10**9)])
+def test_first_rows_are_found_before_they_are_sent(limit: int, most: int, client: Any, tmp_path: Path, tune: Tune) -> None:
+    """By the numbers of workers, whatever those of GPUs are."""
+    tune(tuning.cluster, whole_bytes=0)
+    tune(tuning.distribution, sorted_later_bytes=10**9 - limit)
+    tune(tuning.worker_distribution, sorted_later_bytes=limit)
+    numbers = np.random.default_rng(3).permutation(6_000)
+    with gquery.connect(device="cpu", cluster=client, workers=3, threads=1) as db:
+        with_files(db, {"n": pa.table({"v": numbers, "w": numbers % 7})}, tmp_path, 500)
+        prepared = db.sql("SELECT w + 1 AS x, v FROM n WHERE w <> 3 ORDER BY v DESC LIMIT 5").prepared
+        assert prepared is not None
+        table, reports = run_with_report(db._program(prepared), db._context(), prepared.feedback)
+    assert [r["v"] for r in export_table(table).to_pylist()] == [v for v in range(5_999, 5_980, -1) if v % 7 != 3][:5]
+    received = sum(r.of_ranks[0].received_bytes for r in reports)
+    assert 0 < received <= most and (received > 10_000) == (limit > 0)

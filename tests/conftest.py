@@ -36,6 +36,7 @@ tuning.use(
         hashed_bytes=256,
         hashed_most=1e9,
         sorted_later_bytes=2048,
+        exchanged_us=0.0,
         gathered_rows=4,
         gathered_located_rows=4,
         alone_rows=16,

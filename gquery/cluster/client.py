@@ -138,11 +138,15 @@ class Cluster:
         return all_divided(program, self._ranks, self._cuts(program))
 
     def _cuts(self, program: Program) -> Cuts:
-        """Where its tables are cut. Small ones that are joined with a large one on sorted columns are, if that is cheaper."""
+        """Where its tables are cut. Small ones that are joined with a large one are, by sorted columns, if that is cheaper."""
         limits = tuning.cluster
         few = cut_tables(program, self._divisions, limits.whole_bytes, 0)
-        more = cut_tables(program, self._divisions, limits.whole_bytes, 0, limits.joined_bytes) if few else few
-        return more if len(more) > len(few) and self._cost(program, more) < self._cost(program, few) else few
+        tried = [few]
+        for by_groups in (False, True) if few else ():
+            more = cut_tables(program, self._divisions, limits.whole_bytes, 0, limits.joined_bytes, by_groups)
+            if len(more) > len(tried[-1]):
+                tried.append(more)
+        return few if len(tried) == 1 else min(tried, key=lambda cuts: self._cost(program, cuts))
 
     def _cost(self, program: Program, cuts: Cuts) -> float:
         return rank_cost(program, place(program, lambda read: located_by(cuts, read), self._ranks), self._ranks)

@@ -138,11 +138,17 @@ class LoadedPlaces:
 
 
 def cut_tables(
-    program: Program, places: Places, least_bytes: int, alone_bytes: int, joined_bytes: int | None = None
+    program: Program,
+    places: Places,
+    least_bytes: int,
+    alone_bytes: int,
+    joined_bytes: int | None = None,
+    by_groups: bool = False,
 ) -> Cuts:
     """How the tables of a program are cut of which it reads at least so many bytes; none where it reads fewer of all than
     ``alone_bytes``. ``joined_bytes``: those of which it reads as many are, too, if they are joined with one of these on sorted
-    columns of both. Columns are loaded."""
+    columns of both. ``by_groups``: or on a sorted column of their own alone, as groups of the other table by that key can be
+    merged where it lies. Columns are loaded."""
     fields: dict[int, set[int]] = {}
     for read in table_reads(program):
         fields.setdefault(id(read.source), set()).update(read.fields)
@@ -155,8 +161,8 @@ def cut_tables(
     least = least_bytes if joined_bytes is None or not large else min(joined_bytes, least_bytes)
     sources = {n: every[n] for n, size in sizes.items() if size >= least}
     sorted_fields = {Field(n, f) for n, source in sources.items() for f in fields[n] if places.is_sorted(source, f)}
-    joined = [(a, b) for a, b in _joined(program) if a in sorted_fields and b in sorted_fields and a.source != b.source]
-    joined = [(a, b) for a, b in joined if a.source in large or b.source in large]
+    pairs = [(a, b) for a, b in _joined(program) if a.source != b.source and (a.source in large or b.source in large)]
+    joined = [(a, b) for a, b in pairs if a in sorted_fields and b in sorted_fields]
     joined.sort(key=lambda pair: -min(sources[f.source].rows for f in pair))  # what saves most first
     groups: dict[int, list[Field]] = {}
     for pair in joined:
@@ -164,6 +170,10 @@ def cut_tables(
     cuts: dict[int, TableCut] = {}
     for group in {id(g): g for g in groups.values()}.values():
         cuts |= _cut_together(group, sources, places)
+    if by_groups:
+        for field in dict.fromkeys([f for pair in pairs for f in pair]):
+            if field in sorted_fields and field.source not in cuts and field.source not in large:
+                cuts |= _cut_together([field], sources, places)
     for number, source in [(n, every[n]) for n in sources if n in large]:
         for field in sorted([f for f in sorted_fields if f.source == number], key=lambda f: f.field):
             if number not in cuts:
@@ -273,9 +283,12 @@ def _of_source(source: Source, made: Mapping[int, Origins]) -> Origins:
     match source:
         case ReadTable(table, fields, columns):
             return {s.column.id: Field(id(table), f) for s, f in zip(columns, fields, strict=True)}
-        case ReadStage(stage, columns, origins):
+        case ReadStage(stage, columns, origins, numbered):
             below = made[stage]
-            return {s.column.id: below[o] for s, o in zip(columns, origins, strict=True) if o in below}
+            found = {s.column.id: below[o] for s, o in zip(columns, origins, strict=True) if o in below}
+            if numbered is not None and len(below) == 1:  # sparse groups, whose one key is the number of a slot
+                (found[numbered.column.id],) = below.values()
+            return found
         case _:
             return {}
 

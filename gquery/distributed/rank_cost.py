@@ -29,6 +29,7 @@ def _stage(program: Program, stage: Stage, placed: StagePlacement, among: Ranks)
     others = (ranks - 1) / ranks
     gathered = sum(frame_bytes(program.stages[n].work) for n in placed.gathers)
     cost = gathered * (limits.received_ps * others + limits.copied_ps)
+    cost += PS_A_US * limits.exchanged_us * (len(placed.gathers) + placed.merges + placed.agrees)
     work = stage.work
     cost += frame_bytes(work) * (limits.received_ps * others + limits.copied_ps) if placed.agrees else 0.0
     if placed.hashed is not None:

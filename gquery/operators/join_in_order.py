@@ -1,7 +1,7 @@
 """Join tables of all rows of a table by its sorted key: the rows lie in the order of their slots as they stand.
 
-No kernel enters them. Where the rows of each slot begin is found from neighbouring keys, without a slot for each row. That is so on
-CPUs; a GPU finds ranges by counting, since one thread would write all slots between two keys.
+No kernel enters them. Where the rows of each slot begin is found from neighbouring keys, without a slot for each row. That is
+so on CPUs; a GPU finds ranges by counting, since one thread would write all slots between two keys.
 """
 
 from __future__ import annotations

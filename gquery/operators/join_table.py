@@ -51,8 +51,8 @@ class BuildState(SinkState):
 
 
 class BuildRun(SinkRun[BuildState]):
-    """A join table under construction; all workers write into one. One whose rows come ``in_order`` of their slots, or that has none,
-    needs no kernel."""
+    """A join table under construction; all workers write into one. One whose rows come ``in_order`` of their slots, or that has
+    none, needs no kernel."""
 
     shared = True
 

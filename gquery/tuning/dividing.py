@@ -6,6 +6,7 @@ from gquery.tuning.record import Record, number
 
 _TWO_GPUS = "2026-11-23: two H200s"
 _MERGED = "2026-11-24: two H200s"
+_RANKS = "2026-11-27: what a rank of a cluster does beside its share"
 
 
 @dataclass(init=False, eq=False, repr=False)
@@ -61,6 +62,7 @@ class Distribution(Record):
         "that an exchange takes for one side, however few its rows: of a join of 3 and 7 columns, by SF30 and SF100",
         _TWO_GPUS,
     )
+    exchanged_us: float = number(17.0, "us", "that each other exchange takes, however little: in a graph", _TWO_GPUS)
     received_ps: float = number(2.6, "ps a byte", "that comes from another GPU: 766 GB/s both ways in sum", _TWO_GPUS)
     partitioned_ps: float = number(
         0.93, "ps a byte", "of rows that are put in the order of 2 to 8 parts: 10 GB in 9.3 ms", _TWO_GPUS
@@ -146,9 +148,9 @@ class WorkerDistribution(Distribution):
     sorted_later_bytes: int = number(
         2**15,
         "bytes",
-        "of a rank's rows, of which the first few are wanted, up to which all of them go to the others: to find its first rows takes "
-        "a thread 0.6 ms",
-        "2026-11-28: a cluster's ranks",
+        "of a rank's rows, of which the first few are wanted, up to which all of them go to the others: to find its first rows "
+        "takes a thread 0.6 ms",
+        "2026-11-28: what ranks of a cluster do twice",
     )
     unmerged_most: float = number(
         0.9,
@@ -156,6 +158,9 @@ class WorkerDistribution(Distribution):
         "what merging a join table of arrays costs that it may cost to read or gather all of its rows, at most",
     )
     hashed_us: float = number(1500.0, "us", "that an exchange takes for one side, however few its rows: predicted")
+    exchanged_us: float = number(
+        1400.0, "us", "that each other exchange takes, however little: CPU of 10 numbers to each of 4", _RANKS
+    )
     received_ps: float = number(2000.0, "ps a byte", "that comes from another worker, packed and unpacked: predicted")
     partitioned_ps: float = number(600.0, "ps a byte", "of rows that are put in the order of a few parts: predicted")
     copied_ps: float = number(600.0, "ps a byte", "that is read and written: a thread scans 3 GB a second")

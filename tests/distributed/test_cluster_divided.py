@@ -6,8 +6,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import gquery
@@ -103,3 +105,32 @@ def test_first_rows_are_found_before_they_are_sent(limit: int, most: int, client
     assert [r["v"] for r in export_table(table).to_pylist()] == [v for v in range(5_999, 5_980, -1) if v % 7 != 3][:5]
     received = sum(r.of_ranks[0].received_bytes for r in reports)
     assert 0 < received <= most and (received > 10_000) == (limit > 0)
+
+
+def test_a_small_table_is_cut_where_groups_of_its_key_are_merged(client: Any, tmp_path: Path, tune: Tune) -> None:
+    """The large table's rows come in no order of that key; what ranks merge of its groups lies with the small one's rows."""
+    tune(tuning.cluster, whole_bytes=10_000, joined_bytes=500)
+    tune(tuning.worker_distribution, cut_frame_rows=10**6, gathered_rows=0, exchanged_us=0.0)
+    r = np.random.default_rng(2)
+    owners = pa.table({"k": np.arange(600, dtype=np.int32), "name": pa.array([f"n{n % 7}" for n in range(600)])})
+    things = pa.table({"k": r.integers(0, 590, 9_000).astype(np.int32), "v": r.integers(0, 50, 9_000)})
+    counts = "(SELECT k, count(*) AS n, sum(v) AS s FROM things WHERE v <> 3 GROUP BY k)"
+    duck = duckdb.connect()
+    with gquery.connect(device="python", cluster=client, workers=3, threads=1) as db:
+        for name, table in (("owners", owners), ("things", things)):
+            pq.write_table(table, tmp_path / f"{name}.parquet", row_group_size=200)
+            for each in (duck, db):
+                each.sql(f"CREATE VIEW {name} AS SELECT * FROM '{tmp_path}/{name}.parquet'")
+        left = f"SELECT n, count(*) FROM owners LEFT JOIN {counts} USING (k) GROUP BY n ORDER BY n"
+        text = db.explain(left, "physical")
+        assert text.count("a part of the rows") == text.count("each of 3 ranks") and "gathered" not in text, text
+        for sql in (
+            left,
+            f"SELECT name, sum(n), sum(s) FROM owners JOIN {counts} USING (k) WHERE k > 300 GROUP BY name ORDER BY name",
+            f"SELECT count(*), sum(n), min(name) FROM owners FULL JOIN {counts} USING (k)",
+            "SELECT count(*), min(name) FROM owners WHERE k NOT IN (SELECT k FROM things WHERE v = 3)",
+            "SELECT name, count(*), sum(v) FROM things JOIN owners USING (k) GROUP BY name ORDER BY name",
+        ):
+            want = duck.sql(sql)
+            found = compare(db.sql(sql).fetchall(), want.fetchall(), "ORDER BY" in sql, [str(t) for t in want.types])
+            assert found is None, (sql, found)

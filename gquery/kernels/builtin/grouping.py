@@ -139,8 +139,8 @@ def _count(values: Array, wanted: int, workers: int) -> int:
 
 
 def starts_of_sorted(keys: Array, base: int, size: int, workers: int) -> Array:
-    """Where each slot's rows start, and the last one's end. The slot of a row is its key less ``base``; ``keys`` are integers that
-    never decrease, on the host."""
+    """Where each slot's rows start, and the last one's end. The slot of a row is its key less ``base``; ``keys`` are integers on
+    the host that never decrease."""
     starts = np.empty(size + 1, np.uint32)
     starts[int(keys[-1]) - base + 1 if keys.size else 0 :] = keys.size
     launch(_starts(f"{keys.dtype.kind}{8 * keys.dtype.itemsize}"), keys.size, keys, keys, base, starts, workers=workers)

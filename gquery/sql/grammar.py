@@ -14,6 +14,8 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from gquery.errors import ParseError
+from gquery.sql import grammar_nodes as nodes
+from gquery.sql import query_nodes
 from gquery.sql.grammar_from import SHOWS
 from gquery.sql.grammar_nodes import MULTIPLY
 from gquery.sql.grammar_pivot import PIVOTS
@@ -64,7 +66,7 @@ class Reader(StatementReader):
             case "with" if self.has_change():
                 self.change_with_ctes()
             case _:
-                self.query()
+                self.reading.tree = self.query()
 
     def _create(self) -> None:
         first = self.at
@@ -121,19 +123,19 @@ class Reader(StatementReader):
 
     # ---- queries -----------------------------------------------------------------------------------------------------
 
-    def query(self, start: int | None = None) -> None:
-        """``[WITH] terms [ORDER BY] [LIMIT]``; ``start`` is that of CTEs before it."""
+    def query(self, start: int | None = None) -> exp.Expr | None:
+        """``[WITH] terms [ORDER BY] [LIMIT]``; ``start`` is that of CTEs before it. The query's node where all of it is plain."""
         if self.word in SHOWS:
             self._show()
-            return
+            return None
         start = self.begin() if start is None else start
         is_values = self.word == "values"
-        if self.word == "with":
-            self.ctes()
-        self._terms()
-        self._order_and_limit()
+        ctes = {"with_": self.ctes()} if self.word == "with" else {}
+        made = self._terms()
+        made = query_nodes.with_clauses(made, self._order_and_limit() | ctes)
         if not is_values:  # one node of the tree with its alias
             self.end(start)
+        return made
 
     def _show(self) -> None:
         """``DESCRIBE``, ``SHOW`` or ``SUMMARIZE`` of a table or query, written as a SELECT over it (`sql.grammar_pivot`)."""
@@ -164,35 +166,38 @@ class Reader(StatementReader):
             self._table_name()
         self.say_before(*((")",) if is_query else ()), "select", marked(form))
 
-    def ctes(self) -> None:
+    def ctes(self) -> exp.Expr | None:
         """WITH and its queries."""
         self.next()
-        self.take("recursive")
-        self._cte()
+        is_recursive = self.take("recursive")
+        found = [self._cte()]
         while self.take(","):
-            self._cte()
+            found.append(self._cte())
+        return query_nodes.ctes(found, is_recursive)
 
-    def _cte(self) -> None:
+    def _cte(self) -> exp.Expr | None:
+        name = self.identifier()
+        columns: list[exp.Expr] | None = []
         self.name(leaf=True)
         if self.take("("):
-            self.names()
+            columns = query_nodes.whole(self.names())
             self.expect(")")
         self.expect("as")
+        is_materialized: bool | None = None
         if self.take("not"):
             self.expect("materialized")
-        else:
-            self.take("materialized")
-        self.expect("(")
-        self.query()
-        self.expect(")")
+            is_materialized = False
+        elif self.take("materialized"):
+            is_materialized = True
+        return query_nodes.cte(name, columns, self._subquery_in_parentheses(), is_materialized)
 
-    def _terms(self) -> None:
+    def _terms(self) -> exp.Expr | None:
         """Terms with UNION and EXCEPT between them; INTERSECT binds more tightly."""
-        self._chain(("union", "except"), lambda: self._chain(("intersect",), self._term))
+        return self._chain(("union", "except"), lambda: self._chain(("intersect",), self._term))
 
-    def _chain(self, operators: tuple[str, ...], term: Callable[[], None]) -> None:
+    def _chain(self, operators: tuple[str, ...], term: Callable[[], exp.Expr | None]) -> exp.Expr | None:
         start = self.begin()
-        term()
+        made = term()
         first = True
         while self.word in operators:
             if first:  # the last side ends before ORDER BY, which is the whole's; a SELECT alone has its own
@@ -200,30 +205,36 @@ class Reader(StatementReader):
                 first = False
             word = self.word
             self.next()
-            if not self.take("all"):
+            is_distinct = not self.take("all")
+            if is_distinct:
                 self.take("distinct")
-            if word == "union" and self.take("by"):
+            by_name = word == "union" and self.take("by")
+            if by_name:
                 self.expect("name")
             side = self.begin()
-            term()
+            right = term()
+            made = None if by_name else query_nodes.set_operation(word, made, right, is_distinct)
             self.end(side)
             if self.word in operators:
                 self.end(start)
+        return made
 
-    def _term(self) -> None:
-        if self.take("("):
-            self.query()
-            self.expect(")")
-        elif self.word == "values":
+    def _term(self) -> exp.Expr | None:
+        if self.word == "(":
+            return query_nodes.subquery(self._subquery_in_parentheses())
+        if self.word == "select":
+            return self._select()
+        if self.word == "values":
             self._values()
         elif self.take("table"):
             self._table_name()
-        elif self.word in ("select", "from"):
+        elif self.word == "from":
             self._select()
         elif self.word in PIVOTS:
             self.pivot()
         else:
             raise self.unexpected()
+        return None
 
     def _values(self) -> None:
         """VALUES as a term. In parentheses sqlglot reads rows alone: where more follows, it is given FROM (VALUES)."""
@@ -234,35 +245,45 @@ class Reader(StatementReader):
             self.edit(first, ("from", "("), is_before=True)
             self.say_before(")")
 
-    def _select(self) -> None:
+    def _select(self) -> exp.Expr | None:
+        """SELECT and its clauses, up to ORDER BY; its node where all of it is plain."""
         is_from_first = self.take("from")
+        is_plain, is_distinct = not is_from_first, False
+        targets: list[exp.Expr] | None = None
+        clauses: dict[str, exp.Expr | list[exp.Expr] | None] = {}
         if is_from_first:
             self._from(is_first=True)
         if self.take("select"):
-            if not self.take("all") and self.take("distinct") and self.take("on"):
+            is_distinct = not self.take("all") and self.take("distinct")
+            if is_distinct and self.take("on"):
+                is_plain = False
                 self.expect("(")
                 self.expressions(trailing=True)
                 self.expect(")")
-            self._targets()
+            targets = self._targets()
         if not is_from_first and self.take("from"):
-            self._from()
+            found = self._from()
+            clauses["from_"] = None if found is None else nodes.node(exp.From, this=found[0])
+            if found is not None and len(found) > 1:
+                clauses["joins"] = found[1:]
         if self.take("where"):
-            self.kept()
+            clauses["where"] = query_nodes.clause(exp.Where, self.kept())
         if self.take("group"):
             self.expect("by")
-            if not self.take("all"):
-                self._keys()
+            clauses["group"] = None if self.take("all") else query_nodes.group(self._keys())
         if self.take("having"):
-            self.kept()
+            clauses["having"] = query_nodes.clause(exp.Having, self.kept())
+        behind = self.at
         self.windows_and_qualify()
         if self.word == "using" and self.peek(1) == "sample":
             self.next()
             self.next()
             self.sample()
+        return query_nodes.select(targets, is_distinct, clauses) if is_plain and self.at == behind else None
 
-    def _keys(self) -> None:
+    def _keys(self) -> list[exp.Expr] | None:
         """The keys of GROUP BY, or the sets of GROUPING SETS."""
-        self.keep_list(self._key)
+        return self.keep_list(self._key)
 
     def _key(self) -> exp.Expr | None:
         start = self.begin()
@@ -274,11 +295,13 @@ class Reader(StatementReader):
             self.expect(")")
             self.end(start)
         elif self.word in ("rollup", "cube") and self.peek(1) == "(":
+            word = self.word
             self.next()
             self.next()
-            self.expressions(trailing=True)
+            made = query_nodes.rollup(word, self.expressions(trailing=True))
             self.expect(")")
             self.end(start)
+            return made
         elif self.word == "(" and self.peek(1) == ")":
             self.next()
             self.next()
@@ -286,19 +309,20 @@ class Reader(StatementReader):
             return self.expression()
         return None
 
-    def _order_and_limit(self) -> None:
+    def _order_and_limit(self) -> dict[str, exp.Expr | None]:
+        """The nodes of ORDER BY, LIMIT and OFFSET."""
+        found: dict[str, exp.Expr | None] = {}
         if self.word == "order":
-            self.order()
-        seen: set[str] = set()
+            found["order"] = self.order()
         while self.word in ("limit", "offset", "fetch"):
             clause = "offset" if self.word == "offset" else "limit"
-            if clause in seen:
+            if clause in found:
                 raise self.unexpected()
-            seen.add(clause)
-            self._limit()
+            found[clause] = self._limit()
+        return found
 
-    def _limit(self) -> None:
-        word = self.word
+    def _limit(self) -> exp.Expr | None:
+        word, made = self.word, None
         self.next()
         if word == "fetch":
             if not self.take("first"):
@@ -309,12 +333,17 @@ class Reader(StatementReader):
                 self.expect("rows")
             self.expect("only")
         elif word == "limit":
-            if not self.take("all") and not self.tries(self.expression, self.mark()):
+            if self.take("all"):
+                self.take("percent")
+            elif not self.tries(self.expression, self.mark()):
                 self.expression(MULTIPLY + 1)  # 10%
                 self.expect("%")
             else:
-                self.take("percent")
+                made = query_nodes.limit(word, self.tried)
+                if self.take("percent"):
+                    made = None
         else:
-            self.expression()
-            if not self.take("row"):
-                self.take("rows")
+            made = query_nodes.limit(word, self.expression())
+            if self.take("row") or self.take("rows"):
+                made = None
+        return made

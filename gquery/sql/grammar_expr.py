@@ -32,10 +32,12 @@ class ExpressionReader(ValueReader):
             found.append(self.expression())
         return found
 
-    def kept(self) -> None:
+    def kept(self) -> exp.Expr | None:
         """An expression that stands alone; sqlglot does not read a plain one."""
         start, first = self.begin(), self.at
-        self.keep_one(self.expression(), first, start)
+        made = self.expression()
+        self.keep_one(made, first, start)
+        return made
 
     def expression(self, least: int = OR, star: bool = False, is_simple: bool = False) -> exp.Expr | None:
         """An expression of operators that bind at least that tightly. ``star``: ``t.*`` may stand here; ``is_simple``: a
@@ -58,12 +60,10 @@ class ExpressionReader(ValueReader):
             self.expression(OTHER + 1)
             made = None
             self.end(start)
-        elif star and self._star_of_table():
-            return None
+        elif star and (found := self._star_of_table())[0]:
+            return found[1]
         else:
-            made = self._primary_expression()
-            if self._postfix(start, first):
-                made = None
+            made = self._postfix(start, first, value=self._primary_expression())
         closed = 0  # the level that may not come again: a < b < c is none
         while True:
             level = self._level(is_simple)
@@ -171,13 +171,13 @@ class ExpressionReader(ValueReader):
             made = None
         return LIKE, made
 
-    def _in(self, is_made: bool) -> list[exp.Expr | None] | None:
-        """What IN looks into; the nodes of a list. Where IN itself is sqlglot's, its list need not be."""
+    def _in(self, is_made: bool) -> list[exp.Expr | None] | exp.Expr | None:
+        """What IN looks into; the nodes of a list, or that of a query. Where IN itself is sqlglot's, its list need not be."""
         if self.word != "(":
             self._in_value()
             return None
         if self.starts_query() and self.tries(self._subquery_in_parentheses, self.mark()):
-            return None
+            return self.tried
         self.next()
         first, start = self.at, self.begin()
         items = self.expressions(trailing=True)

@@ -1,6 +1,6 @@
-"""What has a syntax of its own in expressions: CASE, CAST, EXTRACT and the like, intervals, lists, structs, types.
+"""What has a syntax of its own in expressions: CASE, CAST, EXTRACT and the like, intervals, lists, structs, windows.
 
-Between `sql.grammar_tokens` and `sql.grammar_values`, whose expressions stand in these forms; `sql.grammar` says what this is
+Between `sql.grammar_types` and `sql.grammar_values`, whose expressions stand in these forms; `sql.grammar` says what this is
 for.
 """
 
@@ -11,41 +11,20 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from gquery.errors import NotSupportedError, point_at
-from gquery.expression.keywords import COLUMN_NAMES, RESERVED
 from gquery.sql import grammar_nodes as nodes
+from gquery.sql import query_nodes
 from gquery.sql.grammar_nodes import COMPARE, OR
-from gquery.sql.grammar_tokens import TokenReader
-from gquery.sql.lexer import NUMBER, QUOTED, STRING, WORD
+from gquery.sql.grammar_types import UNITS, TypeReader
+from gquery.sql.lexer import NUMBER, STRING
 
 _FRAMES = ("rows", "range", "groups")
 _SIDES = ("preceding", "following")
-_SINGULAR = (
-    "year",
-    "month",
-    "day",
-    "hour",
-    "minute",
-    "second",
-    "millisecond",
-    "microsecond",
-    "week",
-    "quarter",
-    "decade",
-)
-_UNITS = frozenset(f"{u}{s}" for u in _SINGULAR for s in ("", "s")) | {
-    "century", "centuries", "millennium", "millennia"
-}  # fmt: skip
-_UP_TO = {
-    "year": ("month",), "day": ("hour", "minute", "second"), "hour": ("minute", "second"), "minute": ("second",),
-}  # fmt: skip
-_TYPE_WORDS = frozenset((
-    "int", "integer", "smallint", "bigint", "real", "float", "decimal", "dec", "numeric", "boolean", "char", "character",
-    "varchar", "timestamp", "time", "bit",
-))  # fmt: skip
+
+Special = exp.Expr | list[exp.Expr | None] | None
+"""The node of a form, or the arguments of a call; None where there is neither."""
 
 
-class FormReader(TokenReader, ABC):
+class FormReader(TypeReader, ABC):
     """Reads forms whose parts are expressions."""
 
     @abstractmethod
@@ -57,15 +36,17 @@ class FormReader(TokenReader, ABC):
         """Expressions with commas between them."""
 
     @abstractmethod
-    def order(self) -> None:
-        """ORDER BY."""
+    def order(self) -> exp.Expr | None:
+        """ORDER BY; its node where all of it is plain."""
 
-    def _end_typed(self, first: int) -> None:
-        """The end of a constant whose type stands before it."""
+    def _end_typed(self, first: int) -> bool:
+        """The end of a constant whose type stands before it. Whether nothing stands behind it that sqlglot would read first."""
         if self.word == "[":
             raise self.unexpected("parentheses")
         if self.word in ("::", "at"):
             self.reading.typed[self.starts[first]] = self.ends[self.at - 1]
+            return False
+        return True
 
     def _case(self) -> exp.Expr | None:
         start = self.begin()
@@ -90,66 +71,70 @@ class FormReader(TokenReader, ABC):
         is_whole = (value is not None or not has_value) and (default is not None or not has_default)
         return nodes.case(value, branches, default) if is_whole else None
 
-    def _cast(self) -> None:
+    def _cast(self) -> exp.Expr | None:
+        is_try = self.word == "try_cast"
         self.next()
         self.expect("(")
-        self.expression()
+        value = self.expression()
         self.expect("as")
-        self._type()
+        to = self._type()
         self.expect(")")
+        return None if is_try else query_nodes.cast(value, to)
 
-    # These four are forms of SQL's own, or calls as any other where their words are left out; which it was.
+    # These four are forms of SQL's own, or calls as any other where their words are left out: then the arguments are told.
 
-    def _extract(self) -> bool:
+    def _extract(self) -> Special:
+        part = ""
         if self.kind != STRING:
+            part = self.word
             self.label()
         else:
             self.next()
         self.expect("from")
-        self.expression()
-        return False
+        return query_nodes.extract(part, self.expression())
 
-    def _substring(self) -> bool:
+    def _substring(self) -> Special:
         start = self.begin()
-        self.expression()
-        is_form = self.word in ("from", "for")
-        if is_form:
-            word = self.word
+        value = self.expression()
+        made: Special = None
+        if (word := self.word) in ("from", "for"):
             self.next()
-            self.expression()
+            place, length = self.expression(), None
             if self.take("for" if word == "from" else "from"):
-                self.expression()
+                length = self.expression()
+            made = query_nodes.substring(value, place, length) if word == "from" else None
         else:
+            made = [value]
             while self.take(","):
-                self.expression()
+                made.append(self.expression())
         self.end(start)
-        return not is_form
+        return made
 
-    def _trim(self) -> bool:
+    def _trim(self) -> Special:
         start = self.begin()
         is_form = self.word in ("both", "leading", "trailing")
         if is_form:
             self.next()
         if self.take("from"):
             is_form = True
-            self.expression()
+            args = [self.expression()]
         else:
-            self.expression()
+            args = [self.expression()]
             if self.take("from"):
                 is_form = True
                 self.expression()
         while self.take(","):
-            self.expression()
+            args.append(self.expression())
         self.end(start)
-        return not is_form
+        return None if is_form else args
 
-    def _position(self) -> bool:
+    def _position(self) -> Special:
         start = self.begin()
         self.expression(COMPARE, is_simple=True)
         self.expect("in")
         self.expression(COMPARE, is_simple=True)
         self.end(start)
-        return False
+        return None
 
     def windows_and_qualify(self) -> None:
         """``[WINDOW name AS (...), ...] [QUALIFY predicate]``."""
@@ -165,20 +150,26 @@ class FormReader(TokenReader, ABC):
         if self.take("qualify"):
             self.expression()
 
-    def window(self) -> None:
-        """``([name] [PARTITION BY ...] [ORDER BY ...] [frame])``, what stands behind OVER and in a WINDOW clause."""
+    def window(self, call: exp.Expr | None = None) -> exp.Expr | None:
+        """``([name] [PARTITION BY ...] [ORDER BY ...] [frame])``, what stands behind OVER and in a WINDOW clause. The node of a
+        call with that, where there is neither a name nor a frame."""
         self.expect("(")
+        partition: list[exp.Expr] | None = []
+        order: exp.Expr | None = None
         if self.word not in (")", "order") and self.word not in _FRAMES and not self._is_partition():
             self.name(leaf=True)
+            call = None
         if self._is_partition():
             self.next()
             self.next()
-            self.expressions()
-        if self.word == "order":
-            self.order()
+            partition = query_nodes.whole(self.expressions())
+        if self.word == "order" and (order := self.order()) is None:
+            call = None
         if self.word in _FRAMES:
             self._frame()
+            call = None
         self.expect(")")
+        return query_nodes.window(call, partition, order)
 
     def _is_partition(self) -> bool:
         return self.word == "partition" and self.peek(1) == "by"
@@ -216,11 +207,14 @@ class FormReader(TokenReader, ABC):
         at = self.at + 1
         return at < self.behind and (self.kinds[at] in (STRING, NUMBER) or self.words[at] == "(")
 
-    def _interval(self) -> None:
+    def _interval(self) -> exp.Expr | None:
         """``INTERVAL amount unit``: sqlglot splits a text's words, so that it is no leaf."""
-        first = self.at
+        first, unit, amount = self.at, "", None
         self.next()
         is_text = self.kind == STRING
+        if is_text:
+            start = self.starts[self.at]
+            amount = nodes.constant(self.sql[start : self.ends[self.at] + 1], STRING, start)
         if self.kind == NUMBER and not self.words[self.at].replace("_", "").isdigit():
             raise self.unexpected("an integer")
         if self.take("("):
@@ -228,27 +222,15 @@ class FormReader(TokenReader, ABC):
             self.expect(")")
         else:
             self.next()
-        if self.word in _UNITS:
+        if self.word in UNITS:
+            unit = self.word
             self.next()
         elif not is_text:
             raise self.unexpected("a unit")
         else:
             self._behind_interval()
-        self._end_typed(first)
-
-    def _units(self) -> None:
-        """``DAY`` or ``DAY TO HOUR`` behind the type INTERVAL: they change nothing in DuckDB, and sqlglot does not see them."""
-        ends = _UP_TO.get(self.word.removesuffix("s"), ())
-        if self.word in _UNITS:
-            self.say()
-            if self.word == "to" and self.peek(1).removesuffix("s") in ends:
-                self.say()
-                self.say()
-
-    def _behind_interval(self) -> None:
-        """An alias without AS: sqlglot takes one like ``w`` or ``d`` for a unit, which DuckDB has whole words for."""
-        if self.is_bare_alias():
-            self.say_before("as")
+        is_plain = self._end_typed(first)
+        return query_nodes.interval(amount, unit) if is_plain else None
 
     def _list(self) -> None:
         self.next()
@@ -280,83 +262,9 @@ class FormReader(TokenReader, ABC):
                 break
         self.expect("}")
 
-    def _is_typed_constant(self) -> bool:
-        """``DATE '2020-01-01'``, ``DECIMAL(5, 2) '1.5'``, ``DOUBLE PRECISION '1'``."""
-        if self.kind not in (WORD, QUOTED) or (self.kind == WORD and self.word in RESERVED):
-            return False
-        at = self.at + 1
-        if self.word in ("double", "character") and self.peek(1) in ("precision", "varying"):
-            at += 1
-        elif self.word in _TYPE_WORDS and self.peek(1) == "(":
-            while at < self.behind and self.words[at] != ")":
-                at += 1
-            at += 1
-        elif self.word == "timestamp" and self.peek(1) in ("with", "without") and self.peek(2) == "time":
-            at += 3
-        return at < self.behind and self.kinds[at] == STRING
-
-    def _type(self) -> None:
-        """The name of a type, with what belongs to it."""
-        word = self.word
-        if self.kind != QUOTED and (
-            self.kind != WORD or word in RESERVED or (word in COLUMN_NAMES and word not in (*_TYPE_WORDS, "interval"))
-        ):
-            raise self.unexpected("a type")
-        if self.kind == QUOTED and not self.words[self.at][1:-1].isidentifier():  # sqlglot would read what stands in it
-            raise self.unexpected("a type")
-        self.next()
-        if word == "interval":
-            self._units()
-        if word == "interval" or self.words[self.at - 1].lower() == '"interval"':
-            self._behind_interval()
-        if word == "double":
-            self.take("precision")
-        elif word in ("character", "char"):
-            self.take("varying")
-        if word in ("struct", "map") and self.word == "(":
-            self._types_inside(word == "struct")
-        elif self.word == "(" and word == "enum":
-            raise self.no_type("type ENUM; VARCHAR with a CHECK")
-        elif self.word == "(" and word not in ("int", "integer", "smallint", "bigint", "real", "boolean"):
-            self.next()
-            self._type_arguments(word in ("decimal", "dec", "numeric"))
-        if word in ("timestamp", "time") and self.word in ("with", "without") and self.peek(1) == "time":
-            self.next()
-            self.next()
-            self.expect("zone")
-        while self.word == "[" and self.peek(1) == "]":  # a list of such values
-            self.next()
-            self.next()
-        if self.word == "[" and self.peek(2) == "]":
-            raise self.no_type("type with a fixed number of values; lists have none")
-
-    def no_type(self, what: str) -> NotSupportedError:
-        """The error of a type that gquery does not have, at the next token."""
-        return NotSupportedError(f"not supported: {what}\n{point_at(self.sql, self.starts[self.at])}")
-
-    def _types_inside(self, has_labels: bool) -> None:
-        """The types in a struct, each behind a name, or in a map."""
-        self.next()
-        while True:
-            if has_labels:
-                self.label(leaf=True)
-            self._type()
-            if not self.take(","):
-                break
-        self.expect(")")
-
-    def _type_arguments(self, are_several: bool) -> None:
-        """A number or several, up to the closing parenthesis."""
-        while True:
-            if self.kind != NUMBER:
-                raise self.unexpected("a number")
-            self.next()
-            if not are_several or not self.take(",") or self.word == ")":
-                break
-        self.expect(")")
-
-    def star(self) -> None:
-        """What may follow ``*``: EXCLUDE, REPLACE, RENAME."""
+    def star(self) -> bool:
+        """What may follow ``*``: EXCLUDE, REPLACE, RENAME. Whether none does."""
+        first = self.at
         if self.take("exclude"):
             if self.take("("):
                 self.names(trailing=True)
@@ -367,6 +275,7 @@ class FormReader(TokenReader, ABC):
             self._pairs(self.expression)
         if self.take("rename"):
             self._pairs(lambda: self.name(leaf=True))
+        return self.at == first
 
     def _pairs(self, what: Callable[[], object]) -> None:
         """``(x AS name, ...)``, or one without parentheses."""
@@ -384,7 +293,7 @@ class FormReader(TokenReader, ABC):
         self.expect(")")
 
 
-SPECIAL: dict[str, Callable[[FormReader], bool]] = {
+SPECIAL: dict[str, Callable[[FormReader], Special]] = {
     "extract": FormReader._extract,
     "substring": FormReader._substring,
     "trim": FormReader._trim,

@@ -5,8 +5,12 @@ The base of `sql.grammar`, which says what this is for.
 
 from __future__ import annotations
 
-from gquery.sql.grammar_pivot import PIVOTS, PivotReader
-from gquery.sql.lexer import NUMBER, STRING, WORD
+from sqlglot import exp
+
+from gquery.sql import grammar_nodes as nodes
+from gquery.sql import query_nodes
+from gquery.sql.grammar_pivot import PIVOTS, Item, PivotReader
+from gquery.sql.lexer import NUMBER, QUOTED, STRING, WORD
 
 SHOWS = frozenset(("describe", "desc", "show", "summarize"))
 _QUERY = frozenset(("select", "with", "values", "from", "table")) | PIVOTS | SHOWS
@@ -29,11 +33,14 @@ class FromReader(PivotReader):
         at = self._opened_to
         return self.kinds[at] == "word" and self.words[at] in _QUERY
 
-    def _table_name(self) -> None:
+    def _table_name(self) -> exp.Expr | None:
         """``name``, ``schema.name``, ``catalog.schema.name``."""
+        names = [self.identifier()]
         self.name(leaf=True)
         while self.take("."):
+            names.append(self.identifier(is_field=True))
             self.label(leaf=True)
+        return query_nodes.table(names)
 
     def _rows(self) -> None:
         """The rows of VALUES."""
@@ -46,75 +53,95 @@ class FromReader(PivotReader):
             if not self.take(",") or self.word != "(":
                 return
 
-    def _from(self, is_first: bool = False) -> None:
-        """``is_first``: FROM stands before SELECT, or there is none; else DuckDB takes a comma at the end."""
-        self._item()
+    def _from(self, is_first: bool = False) -> list[exp.Expr] | None:
+        """``is_first``: FROM stands before SELECT, or there is none; else DuckDB takes a comma at the end. The node of the first
+        entry, and those of all joins with it, where all are there."""
+        found = self._item()[1]
         while self.take(","):
             if not is_first and not self._can_begin_item():
-                return
-            self._item()
+                break
+            more = self._item()[1]
+            if found is None or more is None:
+                found = None
+            else:
+                joined = query_nodes.join(more[0], {}, None)
+                found = None if joined is None else [*found, joined, *more[1:]]
+        return found
 
     def _can_begin_item(self) -> bool:
         begins = self.kind == STRING or self.word in ("(", "values", "lateral")
         return begins or self.is_column_name() or self.is_function_name()
 
-    def _item(self, nested: bool = False) -> bool:
+    def _item(self, nested: bool = False) -> Item:
         """A table and its joins; ``nested``: in parentheses, or behind a JOIN whose ON comes later, where they are one in
-        the tree, too. Whether there was a join."""
+        the tree, too."""
         first, start = self.at, self.begin()
-        joined = self._primary()
+        joined, table = self._primary()
+        found: list[exp.Expr] | None = None if table is None else [table]
         if not (nested and self._is_join()):
             self.end(start)
         while True:
             if self.word in PIVOTS:
-                joined = False
+                joined, found = False, None
                 self.pivoted(first, start)
             elif self._is_join():
                 joined = True
-                self._join()
+                join = self._join()
+                found = None if found is None or join is None else [*found, join]
             else:
                 break
         if nested:
             self.end(start)
-        return joined
+        return joined, found
 
     def _is_join(self) -> bool:
         return self.kind == "word" and self.word in _JOINS
 
-    def _join(self) -> None:
+    def _join(self) -> exp.Expr | None:
         start = self.begin()
-        if self.take("cross") or self.take("positional"):
+        words: dict[str, str] = {}
+        made: exp.Expr | None = None
+        if self.take("positional"):
             self.expect("join")
             self._primary()
+        elif self.take("cross"):
+            self.expect("join")
+            made = query_nodes.join(self._primary()[1], {"kind": "CROSS"}, None)
         else:
             is_natural = self.take("natural")
-            if not is_natural:
-                self.take("asof")
+            is_asof = not is_natural and self.take("asof")
             if self.word in _JOIN_SIDES:
+                words["side"] = self.word.upper()
                 self.next()
-                self.take("outer")
+                if self.take("outer"):
+                    words["kind"] = "OUTER"
             elif self.word in ("inner", "semi", "anti"):
+                words["kind"] = self.word.upper()
                 self.next()
             self.expect("join")
             if is_natural:
                 self._primary()
             else:
-                self._item(nested=True)
-                self._condition()
+                _, found = self._item(nested=True)
+                condition = self._condition()
+                if found is not None and len(found) == 1 and not is_asof:
+                    made = query_nodes.join(found[0], words, condition)
         self.end(start)
+        return made
 
-    def _condition(self) -> None:
+    def _condition(self) -> tuple[str, exp.Expr | list[exp.Expr] | None]:
+        """ON or USING, and the node or nodes of what stands behind it."""
         if self.take("on"):
-            self.kept()
-        else:
-            self.expect("using", "ON or USING")
-            self.expect("(")
-            self.names(trailing=True)
-            self.expect(")")
+            return "on", self.kept()
+        self.expect("using", "ON or USING")
+        self.expect("(")
+        names = query_nodes.whole(self.names(trailing=True))
+        self.expect(")")
+        return "using", names
 
-    def _primary(self) -> bool:
-        """One entry of FROM without its joins. Whether it is a join in parentheses."""
-        joined = False
+    def _primary(self) -> tuple[bool, exp.Expr | None]:
+        """One entry of FROM without its joins. Whether it is a join in parentheses; its node."""
+        joined, made = False, None
         if self.take("lateral"):
             if self.word == "(":
                 self._subquery()
@@ -126,41 +153,44 @@ class FromReader(PivotReader):
         elif self.word == "(" and self.kind != STRING:
             mark = self.mark()
             if self.starts_query() and self.tries(self._subquery, mark):
-                self._alias()
+                made = query_nodes.aliased(self.tried, self._alias())
             else:
                 self.next()
-                if not self._item(nested=True):
+                if not self._item(nested=True)[0]:
                     raise self.unexpected()
                 self.expect(")")
                 self._alias()
                 joined = True
         elif self.take("values"):
             self._rows()
-            if not self._alias():
+            if not self._alias()[0]:
                 raise self.unexpected()
         elif self.kind == STRING:
             self.leaf()
             self._alias()
         elif self.peek(1) == "(" and self.is_function_name():
+            place = self.starts[self.at]
+            name = "" if self.kind == QUOTED else self.sql[place : self.ends[self.at] + 1]
             self.function_name()
-            self.arguments(named=True)
-            self._ordinality()
-            self._alias()
+            made = query_nodes.table_function(nodes.call(name, place, self.arguments(named=True)))
+            if self._ordinality():
+                made = None
+            made = query_nodes.aliased(made, self._alias())
         else:
-            self._table_name()
-            self._alias()
+            made = query_nodes.aliased(self._table_name(), self._alias())
         if not joined and self.take("tablesample"):
             self.sample()
-        return joined
+            made = None
+        return joined, made
 
-    def _ordinality(self) -> None:
-        if self.take("with"):
+    def _ordinality(self) -> bool:
+        is_there = self.take("with")
+        if is_there:
             self.expect("ordinality")
+        return is_there
 
-    def _subquery(self) -> None:
-        self.expect("(")
-        self.query()
-        self.expect(")")
+    def _subquery(self) -> exp.Expr | None:
+        return query_nodes.subquery(self._subquery_in_parentheses())
 
     def sample(self) -> None:
         """What stands behind TABLESAMPLE or USING SAMPLE."""
@@ -191,18 +221,22 @@ class FromReader(PivotReader):
             raise self.unexpected("a number")
         self.leaf()
 
-    def _alias(self) -> bool:
+    def _alias(self) -> query_nodes.Alias:
         """``[AS] name [(columns)]``."""
+        name: exp.Expr | None = None
+        columns: list[exp.Expr] | None = []
         if self.take("as"):
             if self.kind == STRING:
                 self.leaf()
             else:
+                name = self.identifier(is_field=True)
                 self.name(leaf=True)
         elif self.is_column_name():
+            name = self.identifier()
             self.leaf()
         else:
-            return False
+            return False, None
         if self.take("("):
-            self.names()
+            columns = query_nodes.whole(self.names())
             self.expect(")")
-        return True
+        return True, query_nodes.table_alias(name, columns)

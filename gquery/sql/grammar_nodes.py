@@ -4,7 +4,7 @@ sqlglot's parser goes through some twenty functions for an operand, whatever it 
 same tokens before it, and knows what belongs together. So it makes the nodes of what has no syntax of its own (names, constants,
 operators, calls, CASE, IN, BETWEEN, LIKE), and sqlglot is given one name to read in place of all that (`Made`); anything else
 gives None here and is sqlglot's. The nodes are those that it would have made, and a test compares them
-(`tests/sql/test_made_nodes.py`).
+(`tests/sql/test_made_nodes.py`). `gquery.sql.query_nodes` has those of queries.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _ATOMS = (exp.Column, exp.Literal)
 # sides of a comparison, and what IS is asked of, around which sqlglot puts no parentheses
 _VALUES = frozenset((
     exp.Column, exp.Literal, exp.Anonymous, exp.Paren, exp.Case, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.DPipe,
-    exp.Neg, exp.Null, exp.Boolean,
+    exp.Neg, exp.Null, exp.Boolean, exp.Subquery, exp.Cast, exp.Extract, exp.Substring, exp.Filter, exp.Window,
 ))  # fmt: skip
 _COMPARISONS = frozenset((exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE))
 _ESCAPED = re.compile(r"[\\\n]")
@@ -94,7 +94,7 @@ def put_in_place(nodes: Sequence[exp.Expr], made: Sequence[Made]) -> None:
             node.index = n
 
 
-def _node(kind: type[exp.Expr], **parts: exp.Expr) -> exp.Expr:
+def node(kind: type[exp.Expr], **parts: exp.Expr) -> exp.Expr:
     """A node of parts that are nodes: what its class does in twice the time."""
     made = kind()
     made.args = parts
@@ -141,7 +141,7 @@ def word(text: str) -> exp.Expr | None:
 def column(name: exp.Identifier | None, table: exp.Identifier | None) -> exp.Expr | None:
     if name is None:
         return None
-    return _node(exp.Column, this=name) if table is None else _node(exp.Column, this=name, table=table)
+    return node(exp.Column, this=name) if table is None else node(exp.Column, this=name, table=table)
 
 
 def call(name: str, start: int, args: Sequence[exp.Expr | None] | None) -> exp.Expr | None:
@@ -173,7 +173,7 @@ def binary(operator: str, left: exp.Expr | None, right: exp.Expr | None) -> exp.
         return None
     if kind in _COMPARISONS and not (type(left) in _VALUES and type(right) in _VALUES):
         return None
-    made = _node(kind, this=left, expression=right)
+    made = node(kind, this=left, expression=right)
     if kind is exp.DPipe:
         made.args["safe"] = True
     return made
@@ -181,17 +181,17 @@ def binary(operator: str, left: exp.Expr | None, right: exp.Expr | None) -> exp.
 
 def negated(made: exp.Expr | None, is_negated: bool = True) -> exp.Expr | None:
     """NOT of a condition."""
-    return _node(exp.Not, this=made) if is_negated and made is not None else made
+    return node(exp.Not, this=made) if is_negated and made is not None else made
 
 
 def negative(made: exp.Expr | None) -> exp.Expr | None:
     """A value with a minus before it."""
-    return None if made is None or isinstance(made, exp.Neg) else _node(exp.Neg, this=made)
+    return None if made is None or isinstance(made, exp.Neg) else node(exp.Neg, this=made)
 
 
 def parentheses(inner: Sequence[exp.Expr | None]) -> exp.Expr | None:
     """One value in parentheses: rows are sqlglot's."""
-    return _node(exp.Paren, this=inner[0]) if len(inner) == 1 and inner[0] is not None else None
+    return node(exp.Paren, this=inner[0]) if len(inner) == 1 and inner[0] is not None else None
 
 
 def is_(made: exp.Expr | None, what: str, is_negated: bool) -> exp.Expr | None:
@@ -205,7 +205,7 @@ def like(operator: str, left: exp.Expr | None, right: exp.Expr | None, is_negate
     """LIKE or ILIKE, without ESCAPE."""
     if left is None or right is None or operator not in ("like", "ilike"):
         return None
-    made = _node(exp.Like if operator == "like" else exp.ILike, this=left, expression=right)
+    made = node(exp.Like if operator == "like" else exp.ILike, this=left, expression=right)
     if is_negated:
         made.args["negate"] = True
     return made
@@ -213,12 +213,18 @@ def like(operator: str, left: exp.Expr | None, right: exp.Expr | None, is_negate
 
 def alias(value: exp.Expr | None, name: exp.Identifier | None) -> exp.Expr | None:
     """An entry of a SELECT list with its name."""
-    return None if value is None or name is None else _node(exp.Alias, this=value, alias=name)
+    return None if value is None or name is None else node(exp.Alias, this=value, alias=name)
 
 
-def is_in(left: exp.Expr | None, items: Sequence[exp.Expr | None] | None, is_negated: bool) -> exp.Expr | None:
-    """IN with a list."""
-    if left is None or items is None or None in items:
+def is_in(
+    left: exp.Expr | None, items: Sequence[exp.Expr | None] | exp.Expr | None, is_negated: bool
+) -> exp.Expr | None:
+    """IN with a list or a query."""
+    if left is None or items is None:
+        return None
+    if isinstance(items, exp.Expr):
+        return negated(node(exp.In, this=left, query=node(exp.Subquery, this=items)), is_negated)
+    if None in items:
         return None
     return negated(exp.In(this=left, expressions=list(items)), is_negated)
 
@@ -226,7 +232,7 @@ def is_in(left: exp.Expr | None, items: Sequence[exp.Expr | None] | None, is_neg
 def between(value: exp.Expr | None, low: exp.Expr | None, high: exp.Expr | None, is_negated: bool) -> exp.Expr | None:
     if value is None or low is None or high is None:
         return None
-    return negated(_node(exp.Between, this=value, low=low, high=high), is_negated)
+    return negated(node(exp.Between, this=value, low=low, high=high), is_negated)
 
 
 def case(
@@ -237,5 +243,5 @@ def case(
     for test, result in branches:
         if test is None or result is None:
             return None
-        ifs.append(_node(exp.If, this=test, true=result))
+        ifs.append(node(exp.If, this=test, true=result))
     return exp.Case(this=value, ifs=ifs, default=default)

@@ -13,11 +13,14 @@ from abc import abstractmethod
 from sqlglot import exp
 
 from gquery.sql import grammar_nodes as nodes
+from gquery.sql import query_nodes
 from gquery.sql.grammar_expr import ExpressionReader
 from gquery.sql.grammar_tokens import marked
 
 _UNPIVOTS = frozenset(("unpivot", "pivot_longer"))
 PIVOTS = frozenset(("pivot", "pivot_wider")) | _UNPIVOTS
+Item = tuple[bool, list[exp.Expr] | None]
+"""Whether an entry of FROM has joins, or is some in parentheses; its node and those of its joins, where all are there."""
 _OPEN, _CLOSED = frozenset(("(", "[", "{", "case")), frozenset((")", "]", "}", "end"))
 
 
@@ -25,17 +28,17 @@ class PivotReader(ExpressionReader):
     """Reads the entries of a SELECT list, and pivots; `_item` and `_alias` are for who reads FROM."""
 
     @abstractmethod
-    def _item(self, nested: bool = False) -> bool:
+    def _item(self, nested: bool = False) -> Item:
         """A table and its joins."""
 
     @abstractmethod
-    def _alias(self) -> bool:
+    def _alias(self) -> query_nodes.Alias:
         """``[AS] name [(columns)]``."""
 
     # ---- entries of a SELECT list ------------------------------------------------------------------------------------
 
-    def _targets(self) -> None:
-        self.keep_list(self._entry)
+    def _targets(self) -> list[exp.Expr] | None:
+        return self.keep_list(self._entry)
 
     def _target(self) -> None:
         """An entry of the list of a pivot."""
@@ -52,9 +55,11 @@ class PivotReader(ExpressionReader):
             self.kept()
         elif self.word == "*":
             self.next()
-            self.star()
+            is_plain = self.star()
             if self.word in ("like", "ilike", "glob", "similar", "not"):
                 self._match()
+            elif is_plain:
+                made = query_nodes.star(self.starts[first])
         else:
             value, behind, last = self.expression(star=True), self.at, self.begin()
             made = value

@@ -61,7 +61,7 @@ class Reading:
     type before it begins and ends, where a cast or the like stands behind it; ``frames`` where the word begins with which a
     window's frame does; ``edits`` what sqlglot is given to read in place of the text, ``blanks`` where it
     sees spaces, ``form`` what it does not read at all; ``has_methods``: a call stands behind a dot somewhere; ``made``: the
-    expressions whose nodes are here already, in the order in which they end."""
+    expressions whose nodes are here already; ``tree``: all of the statement, where all of its nodes are."""
 
     leaves: list[tuple[int, int]] = field(default_factory=list)
     calls: set[int] = field(default_factory=set)
@@ -73,6 +73,7 @@ class Reading:
     form: Form | None = None
     has_methods: bool = False
     made: list[Made] = field(default_factory=list)
+    tree: exp.Expr | None = None
     spans: list[tuple[int, int]] = field(default_factory=list)
 
 
@@ -87,6 +88,7 @@ class TokenReader:
         self.sql, self.kinds, self.words = sql, tokens.kinds, tokens.words
         self.starts, self.ends, self.behind = tokens.starts, tokens.ends, behind
         self.reading = Reading()
+        self.tried: exp.Expr | None = None
         self._failed: set[int] = set()
         self._stop = -1  # a token that no operator begins with
         self.go(first)
@@ -169,23 +171,30 @@ class TokenReader:
         """Has sqlglot read one name in place of the tokens from ``first`` to the one before ``behind``, expressions with commas
         between them, where that gains anything. ``start`` and ``last``: the first of their leaves and the one behind them."""
         if len(trees) > 1 or (trees and is_worth(trees[0])):
-            self.reading.made.append(Made(self.starts[first], self.ends[behind - 1], start, last, trees))
+            place, end, made = self.starts[first], self.ends[behind - 1], self.reading.made
+            within = len(made)
+            while within and made[within - 1].start >= place:
+                within -= 1
+            made[within:] = [m for m in made[within:] if m.start > end]  # others are parts of these, in queries
+            made.append(Made(place, end, start, last, trees))
 
     def keep_one(self, tree: exp.Expr | None, first: int, start: int) -> None:
         """The same for one expression that ends here, if its tree is there."""
         if tree is not None:
             self.keep([tree], first, start, self.at, self.begin())
 
-    def keep_list(self, rule: Callable[[], exp.Expr | None]) -> None:
-        """Entries with commas between them, each read by a rule: neighbours whose trees are there are one name to sqlglot."""
+    def keep_list(self, rule: Callable[[], exp.Expr | None]) -> list[exp.Expr] | None:
+        """Entries with commas between them, each read by a rule: neighbours whose trees are there are one name to sqlglot. The
+        trees, if all are there."""
         trees: list[exp.Expr] = []
+        is_whole = True
         first = start = behind = last = 0
         while True:
             place, leaf = self.at, self.begin()
             tree = rule()
             if tree is None:
                 self.keep(trees, first, start, behind, last)
-                trees = []
+                trees, is_whole = [], False
             else:
                 if not trees:
                     first, start = place, leaf
@@ -194,18 +203,20 @@ class TokenReader:
             if not self.take(",") or not self.can_begin():  # DuckDB takes a comma at the end
                 break
         self.keep(trees, first, start, behind, last)
+        return trees if is_whole else None
 
     def mark(self) -> Mark:
         """Where the reader is."""
         r = self.reading
         return self.at, len(r.leaves), len(r.spans), len(r.edits), len(r.made)
 
-    def tries(self, rule: Callable[[], object], mark: Mark) -> bool:
-        """Whether a rule takes what comes; back at ``mark`` where it does not. Each place is tried once."""
+    def tries(self, rule: Callable[[], exp.Expr | None], mark: Mark) -> bool:
+        """Whether a rule takes what comes; back at ``mark`` where it does not. Each place is tried once. ``tried`` is what the
+        rule gave."""
         if mark[0] in self._failed:
             return False
         try:
-            rule()
+            self.tried = rule()
         except ParseError:
             self._failed.add(mark[0])
             self.go(mark[0])
@@ -257,10 +268,13 @@ class TokenReader:
             raise self.unexpected("a name")
         self.leaf() if leaf else self.next()
 
-    def names(self, trailing: bool = False) -> None:
+    def names(self, trailing: bool = False) -> list[exp.Expr | None]:
         """Names with commas between them."""
+        found: list[exp.Expr | None] = [self.identifier()]
         self.name(leaf=True)
         while self.take(","):
             if trailing and self.word == ")":
-                return
+                break
+            found.append(self.identifier())
             self.name(leaf=True)
+        return found

@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from gquery.expression.keywords import CONSTANTS
 from gquery.sql import grammar_nodes as nodes
+from gquery.sql import query_nodes
 from gquery.sql.grammar_forms import SPECIAL, FormReader
 from gquery.sql.grammar_tokens import ARRAY, METHOD, marked
 from gquery.sql.lexer import END, NUMBER, PARAMETER, QUOTED, STRING, WORD
@@ -29,17 +30,19 @@ class ValueReader(FormReader):
         """Whether a query begins here, in parentheses or not."""
 
     @abstractmethod
-    def ctes(self) -> None:
-        """WITH and its queries."""
+    def ctes(self) -> exp.Expr | None:
+        """WITH and its queries; its node where all of it is plain."""
 
     @abstractmethod
-    def query(self, start: int | None = None) -> None:
-        """A query without parentheses around it; ``start`` is that of CTEs before it."""
+    def query(self, start: int | None = None) -> exp.Expr | None:
+        """A query without parentheses around it; ``start`` is that of CTEs before it. Its node where all of it is plain."""
 
-    def _subquery_in_parentheses(self) -> None:
+    def _subquery_in_parentheses(self) -> exp.Expr | None:
+        """The query that stands in them."""
         self.expect("(")
-        self.query()
+        made = self.query()
         self.expect(")")
+        return made
 
     def _primary_expression(self) -> exp.Expr | None:
         """What operators combine."""
@@ -74,35 +77,42 @@ class ValueReader(FormReader):
             return self._case()
         elif word == "exists" and self.peek(1) == "(":
             self.next()
-            self._subquery_in_parentheses()
+            return query_nodes.exists(self._subquery_in_parentheses())
         elif word in ("cast", "try_cast"):
-            self._cast()
+            return self._cast()
         elif word == "interval" and self._is_interval():
-            self._interval()
+            return self._interval()
         elif word in SPECIAL and self.peek(1) == "(":
-            name = self.starts[self.at]
+            place, name = self.starts[self.at], self.sql[self.starts[self.at] : self.ends[self.at] + 1]
             self.next()
             self.next()
-            if SPECIAL[word](self):
-                self.reading.calls.add(name)
+            form = SPECIAL[word](self)
             self.expect(")")
+            if not isinstance(form, list):
+                return form
+            self.reading.calls.add(place)
+            return nodes.call(name, place, form)
         else:
             return self._named()
         return None
 
-    def _postfix(self, start: int, first: int, may_cast: bool = True) -> bool:
-        """Casts, slices, fields and methods behind a value, whose first token is ``first``. Whether there is one."""
+    def _postfix(
+        self, start: int, first: int, may_cast: bool = True, value: exp.Expr | None = None
+    ) -> exp.Expr | None:
+        """Casts, slices, fields and methods behind a value, whose first token is ``first``. The value's node with casts, where it
+        is there and nothing else is behind it."""
+        made, is_plain = value, True
         if self.word not in _POSTFIX:
-            return False
-        behind = self.at
+            return made
         has_methods = self.kinds[self.at - 1] not in (NUMBER, STRING, PARAMETER)
         while True:
             if self.word == "::" and not may_cast:  # sqlglot would cast the list
                 raise self.unexpected("parentheses")
             if self.take("::"):
-                self._type()
+                made = query_nodes.cast(made, self._type())
                 has_methods = False
-            elif self.word == "[":
+                continue
+            if self.word == "[":
                 self.next()
                 if self.kind == NUMBER and self.peek(1) == "]":
                     self.next()  # sqlglot counts from 0, and makes a number of its own
@@ -135,7 +145,8 @@ class ValueReader(FormReader):
                     raise self.unexpected("parentheses")
                 self.end(start)
             else:
-                return self.at > behind
+                return made if is_plain else None
+            is_plain = False
 
     def _method(self, start: int, first: int) -> None:
         """A call behind a dot; see `sql.methods`."""
@@ -170,7 +181,7 @@ class ValueReader(FormReader):
     def _parentheses(self) -> exp.Expr | None:
         mark = self.mark()
         if self.starts_query() and self.tries(self._subquery_in_parentheses, mark):
-            return None
+            return query_nodes.subquery(self.tried)
         self.next()
         start = self.begin()
         made = nodes.parentheses(self.expressions())
@@ -178,30 +189,31 @@ class ValueReader(FormReader):
         self.end(start)
         return made
 
-    def _star_of_table(self) -> bool:
-        """Goes over ``t.*`` where that is what comes."""
+    def _star_of_table(self) -> tuple[bool, exp.Expr | None]:
+        """Goes over ``t.*`` where that is what comes. Whether it was, and its node where that is all."""
         at = self.at
         while self.kinds[at] in (WORD, QUOTED) and self.words[at + 1] == ".":
             at += 2
         if at == self.at or at >= self.behind or self.words[at] != "*" or self.kinds[at] == STRING:
-            return False
+            return False, None
+        table = self.identifier() if at == self.at + 2 else None
         self.name(leaf=True)
         while self.at < at - 1:
             self.next()
             self.label(leaf=True)
         self.next()
         self.next()
-        self.star()
-        return True
+        is_plain = self.star() and table is not None
+        return True, query_nodes.star(self.starts[at], table) if is_plain else None
 
     def _named(self) -> exp.Expr | None:
         """A column, a function's call, or a constant with its type before it."""
         if self._is_typed_constant():
             first = self.at
-            self._type()
+            to, start = self._type(), self.starts[self.at]
+            text = nodes.constant(self.sql[start : self.ends[self.at] + 1], STRING, start)
             self.leaf()
-            self._end_typed(first)
-            return None
+            return query_nodes.cast(text, to) if self._end_typed(first) else None
         if self.peek(1) == "(" and self.is_function_name():
             return self._call()
         if self.word in _SCHEMAS and self.peek(1) == "." and self.peek(3) == "(":
@@ -247,17 +259,20 @@ class ValueReader(FormReader):
             self.order()
             self.expect(")")
         if self.word == "filter" and self.peek(1) == "(":
-            made = None
             self.next()
             self.next()
-            self.take("where")
-            self.expression()
+            has_where = self.take("where")
+            condition = self.expression()
+            made = query_nodes.filtered(made, condition) if has_where else None
             self.expect(")")
         self.end(start)
         if self.word == "over":
-            made = None
             self.next()
-            self.window() if self.word == "(" else self.name(leaf=True)
+            if self.word == "(":
+                made = self.window(made)
+            else:
+                self.name(leaf=True)
+                made = None
             self.end(start)
         return made
 
@@ -300,7 +315,7 @@ class ValueReader(FormReader):
         self.expect(")")
         if has_nulls and self.word != "over":
             raise self.unexpected("OVER, which IGNORE NULLS and RESPECT NULLS need")
-        return args if is_plain else None
+        return args if is_plain and not has_nulls else None
 
     def _argument(self, named: bool) -> exp.Expr | None:
         is_plain = True
@@ -320,21 +335,30 @@ class ValueReader(FormReader):
         made = self.expression()
         return made if is_plain else None
 
-    def order(self) -> None:
-        """ORDER BY."""
+    def order(self) -> exp.Expr | None:
+        """ORDER BY; its node where all of it is plain."""
         self.next()
         self.expect("by")
-        if not self.take("all"):
-            self.expression()
+        if self.take("all"):
             self._direction()
-            while self.take(","):
-                self.expression()
-                self._direction()
-        else:
-            self._direction()
+            return None
+        keys = [self._order_key()]
+        while self.take(","):
+            keys.append(self._order_key())
+        return query_nodes.order(keys)
 
-    def _direction(self) -> None:
-        if not self.take("asc"):
-            self.take("desc")
-        if self.take("nulls") and not self.take("first"):
-            self.expect("last")
+    def _order_key(self) -> exp.Expr | None:
+        key = self.expression()
+        return query_nodes.ordered(key, *self._direction())
+
+    def _direction(self) -> tuple[bool | None, bool]:
+        """Whether the order is descending, None where that is not said; whether NULLS FIRST is."""
+        descending = None if not self.take("asc") else False
+        if descending is None and self.take("desc"):
+            descending = True
+        is_first = False
+        if self.take("nulls"):
+            is_first = self.take("first")
+            if not is_first:
+                self.expect("last")
+        return descending, is_first

@@ -111,6 +111,12 @@ def parse(sql: str, tokens: Lexed | None = None) -> list[Parsed]:
 def _parsed(sql: str, text: str, explain: tuple[str, ...] | None, tokens: Lexed) -> list[Parsed]:
     places = _statements(tokens)
     readings = [with_room(partial(read, text, tokens, *p)) for p in places]
+    whole = [r.tree for r in readings if isinstance(r, Reading) and r.tree is not None]
+    if readings and len(whole) == len(readings):  # there is nothing for sqlglot to read
+        return [
+            Parsed(tree, sql, explain if n == 0 else None, reading, tokens, first, behind)
+            for n, (tree, reading, (first, behind)) in enumerate(zip(whole, readings, places, strict=True))
+        ]
     made = [m for r in readings if isinstance(r, Reading) for m in r.made]
     trees = _trees(text, tokens, readings, made)
     outlines = [nodes_of(tree) for tree in trees]

@@ -72,7 +72,9 @@ def _statement(parsed: Parsed, catalog: Catalog, parameters: Parameters, slots: 
         except CatalogError as error:
             raise located(error, parsed.sql, tree) from None
     binder = QueryScopes(parsed.sql, catalog, parameters, slots)
-    binder.has_columns = not parsed.read or any(type(n) is exp.Columns for n in parsed.read)
+    binder.has_columns = not parsed.is_plain and (
+        not parsed.read or any(type(n) is exp.Columns for n in parsed.read)
+    )
     if isinstance(parsed.reading, Reading) and parsed.reading.form is not None:
         from gquery.sql.bind_changes import CHANGES, changed
 

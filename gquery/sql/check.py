@@ -19,8 +19,8 @@ from gquery.sql.types import Parameters, parameter_names
 def check(parsed: Parsed) -> None:
     """Raises NotSupportedError for what gquery does not run, with every reason at once, and ParseError where a token
     cannot stand where it stands."""
-    if isinstance(parsed.reading, Reading) and parsed.tree is parsed.reading.tree:
-        return  # all of it was made of the text, and nothing of what is refused
+    if parsed.is_plain:
+        return  # nothing of what is refused
     nodes = parsed.read or parsed.nodes
     check_supported(nodes, parsed.sql)
     if isinstance(parsed.reading, ParseError):

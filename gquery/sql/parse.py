@@ -85,6 +85,11 @@ class Parsed:
     behind: int = 0
     read: list[exp.Expr] = field(default_factory=list)
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether the grammar's reader has made all of the tree (`sql.query_nodes`), and sqlglot's parser was not asked."""
+        return isinstance(self.reading, Reading) and self.tree is self.reading.tree
+
     @cached_property
     def nodes(self) -> list[exp.Expr]:
         """The nodes of the tree as it is bound, parents first, and those that were put into it later."""

@@ -77,11 +77,6 @@ def both(sql: str) -> tuple[list[Parsed], list[Parsed]] | None:
     return parse(sql), alone
 
 
-def is_whole(parsed: Parsed) -> bool:
-    """Whether sqlglot's parser was not asked."""
-    return isinstance(parsed.reading, Reading) and parsed.tree is parsed.reading.tree
-
-
 @pytest.mark.parametrize("pool", pools(), ids=lambda p: p.name)
 def test_trees_are_those_of_sqlglot(pool: Pool) -> None:
     count = 0
@@ -89,7 +84,7 @@ def test_trees_are_those_of_sqlglot(pool: Pool) -> None:
         if (found := both(sql)) is not None:
             for ours, theirs in zip(*found, strict=True):
                 assert list(described(ours.tree)) == list(described(theirs.tree)), sql
-                if is_whole(ours):  # nobody asks this of it when it is bound
+                if ours.is_plain:  # nobody asks this of it when it is bound
                     check_supported(ours.nodes, sql)
                     check_read(ours.nodes, sql)
             count += bool(made_of(found[0]))
@@ -103,7 +98,7 @@ def test_plain_expressions_and_queries_are_made(sql: str) -> None:
     ours, theirs = found[0][0].tree, found[1][0].tree
     assert list(described(ours)) == list(described(theirs))
     assert made_of(found[0])
-    assert is_whole(found[0][0]) == (sql is not PLAIN)  # a text is no name of a column that is made here
+    assert found[0][0].is_plain == (sql is not PLAIN)  # a text is no name of a column that is made here
 
 
 def test_what_sqlglot_reads_is_short() -> None:

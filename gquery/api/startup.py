@@ -153,11 +153,11 @@ def load_engine() -> tuple[ModuleType, ...]:
         import gquery.planner.lower
         import gquery.planner.optimizer
         from gquery.kernels.targets import python
-        from gquery.sql import bind, dialect
+        from gquery.sql import bind
 
         python.primitives()
         engine = gquery.api.relation, gquery.execution, gquery.planner.lower
-        return *engine, gquery.planner.optimizer, dialect, bind
+        return *engine, gquery.planner.optimizer, bind
 
 
 def wake(target: Target, device: Device) -> None:

@@ -33,7 +33,6 @@ from gquery.kernels.targets.python import make_ready
 from gquery.kernels.targets.python_pace import looking
 from gquery.operators.base import Frame, JoinIndex, OutgrownError, SinkRun, SinkState
 from gquery.operators.codegen import Unit
-from gquery.operators.group import GroupRun
 from gquery.operators.materialize import MaterializeState
 from gquery.operators.scan_ranges import Ranges, ScanRanges
 from gquery.planner.physical import Group, Materialize, Probe, Stage
@@ -75,7 +74,7 @@ class Runner:
             result = sink.finalize()
             if self.target.is_interpreted:
                 reset_arena()
-            if self.target.runs_morsels and isinstance(sink, GroupRun) and isinstance(result, Frame):
+            if self.target.runs_morsels and isinstance(self.pipeline.sink, Group) and isinstance(result, Frame):
                 self.state.feedback.made_groups(self.stage.number, result.rows)
             return result
 
@@ -144,6 +143,8 @@ class Runner:
             return False
         if not sink.grow():
             raise InternalError(f"{self.label}: a hash table of its largest size is full")
+        from gquery.operators.group import GroupRun  # queries without groups do without
+
         assert isinstance(sink, GroupRun)
         self.state.feedback.grew(self.stage.number, sink.capacity)
         return True

@@ -14,11 +14,7 @@ from gquery.kernels.builtin import scans
 from gquery.operators import materialize
 from gquery.operators.base import Frame, Launch, SinkRun, SinkState
 from gquery.operators.codegen import behind_selection, passes
-from gquery.operators.group import GroupRun
 from gquery.operators.materialize import MaterializeRun
-from gquery.operators.merge_groups import merged_sink
-from gquery.operators.part_output import PartOutput
-from gquery.operators.partitioned_run import PartitionedRun
 from gquery.operators.reduce_run import ReduceRun, as_group
 from gquery.planner.physical import Build, Group, Materialize, Reduce, Sink, Stage
 from gquery.runtime.records import replace
@@ -55,14 +51,21 @@ def sink_of(attempt: Attempt, stage: Stage, decision: Decision) -> SinkRun[SinkS
             assert_never(sink)
 
 
-def _group(state: Run, stage: Stage, sink: Group, frame: Frame, launch: Launch) -> GroupRun:
+def _group(state: Run, stage: Stage, sink: Group, frame: Frame, launch: Launch) -> SinkRun[SinkState]:
+    from gquery.operators.group import GroupRun  # as above
+    from gquery.operators.merge_groups import merged_sink
+
     if sink.layout == "row-id hash":
         scans.check_rows(frame.rows)
     exchange = merge_exchange(state, stage)
     output = output_of(
         state.feedback, stage.number, sink if exchange is None else merged_sink(sink), launch.target.name
     )
-    if isinstance(output, PartOutput):
+    if sink.partitioned:
+        from gquery.operators.part_output import PartOutput
+        from gquery.operators.partitioned_run import PartitionedRun
+
+        assert isinstance(output, PartOutput)
         made: GroupRun = PartitionedRun(sink, launch, stage.label, frame, output)
     else:
         made = GroupRun(sink, launch, stage.label, frame, output)

@@ -25,12 +25,10 @@ from gquery.kernels.marks import filters
 from gquery.kernels.render import condition, described, render
 from gquery.kernels.targets.capabilities import capabilities
 from gquery.kernels.unroll import unrolled
-from gquery.operators import accumulate, group, materialize, reduce
+from gquery.operators import accumulate, materialize, reduce
 from gquery.operators.accumulate import state_location
 from gquery.operators.group_output import GroupOutput, is_probable
-from gquery.operators.join import emit_build, emit_probe
 from gquery.operators.join_in_order import has_no_kernel
-from gquery.operators.part_output import PartOutput
 from gquery.operators.read import read
 from gquery.operators.selection import needed_by
 from gquery.operators.text_scans import begin_step, scannable_texts
@@ -153,6 +151,8 @@ def kernels(pipeline: Pipeline, target: str) -> Iterator[Kernel]:
 
 def output_kernel(sink: Group, target: str) -> GroupOutput:
     """What makes columns of a sink's groups."""
+    from gquery.operators.part_output import PartOutput
+
     kind = PartOutput if sink.partitioned else GroupOutput
     return kind(sink, capabilities(target).array_target)
 
@@ -210,15 +210,8 @@ def _unit(pipeline: Pipeline, target: str, role: str, counted: bool = False, row
         kernel = replace(kernel, marked_rows=tuning.loops.marked_rows)
     elif not counted and row is ir.ROW and _prefetches(pipeline, target, kernel):
         kernel = replace(kernel, lookup_rows=tuning.loops.lookup_rows)
-    return Unit(
-        role,
-        kernel,
-        dict(code.bindings),
-        tuple(code.sites),
-        dict(code.selectivities),
-        code.shared_words,
-        dict(code.slots),
-    )
+    bindings, sites, selectivities = dict(code.bindings), tuple(code.sites), dict(code.selectivities)
+    return Unit(role, kernel, bindings, sites, selectivities, code.shared_words, dict(code.slots))
 
 
 @frozen_open
@@ -333,6 +326,8 @@ def _step(step: Step, row: ir.Name, code: Code, consume: Callable[[], None]) -> 
             _compute(exprs, code)
             consume()
         case Probe(selectivity=selectivity):
+            from gquery.operators.join import emit_probe
+
             emit_probe(step, code, lambda: _behind(selectivity, code, consume))
         case SegmentHeads(selectivity=selectivity):
             from gquery.operators.segments import emit_heads  # as above
@@ -379,8 +374,12 @@ def _consume(sink: Sink, source: Source, mode: materialize.Mode, role: str, code
         case Reduce(accumulators=accumulators):
             reduce.emit(accumulators, code)
         case Group():
+            from gquery.operators import group  # each with modules that a query without groups or joins does without
+
             group.emit(sink, source, code)
         case Build(table):
+            from gquery.operators.join import emit_build
+
             emit_build(table, code)
         case _:
             assert_never(sink)

@@ -24,7 +24,6 @@ from gquery.kernels.readback import read_scalar
 from gquery.kernels.targets.capabilities import Capabilities
 from gquery.operators.accumulate import shared_words, state_location
 from gquery.operators.base import JoinIndex
-from gquery.operators.join_build import slot_physical_type
 from gquery.operators.materialize import selectivity
 from gquery.planner.layouts import KeyFilter
 from gquery.planner.physical import Build, Group, JoinTable, Pipeline, Probe, Sink, Step
@@ -91,6 +90,8 @@ def _block_bytes(profile: DeviceProfile) -> int:
 
 
 def _array_bytes(table: JoinTable, size: int) -> int:
+    from gquery.operators.join_build import slot_physical_type  # queries without joins do without
+
     return size // BYTE_BITS if table.exists else size * slot_physical_type(table).bytes
 
 

@@ -14,13 +14,7 @@ from gquery import tuning
 from gquery.device.profile import DeviceProfile, profile_for
 from gquery.errors import NotSupportedError
 from gquery.expression.expr import Column, Expr
-from gquery.planner import (
-    lower_aggregate,
-    lower_host,
-    lower_recursion,
-    lower_rows,
-    lower_unnest,
-)
+from gquery.planner import lower_aggregate
 from gquery.planner.common_builds import common_builds
 from gquery.planner.layouts import range_properties
 from gquery.planner.logical.nodes import (
@@ -55,7 +49,6 @@ from gquery.planner.physical import (
     RoundRows,
     Stored,
 )
-from gquery.planner.verify_program import verify_program
 from gquery.runtime.interrupt import check
 from gquery.runtime.records import replace
 
@@ -83,10 +76,14 @@ class PlanLowering(Lowering):
             outputs.append(Stored(Column(origin, c.name, c.dtype), stored.properties, stored.physical_type))
         program = Program(common_builds(self.stages), tuple(outputs), query.names)
         if is_verifying():
+            from gquery.planner.verify_program import verify_program
+
             verify_program(program)
         return program
 
     def round_program(self, step: Query, number: int, columns: tuple[Stored, ...]) -> Program:
+        from gquery.planner import lower_recursion
+
         inner = PlanLowering(self.target, self.profile)
         given = ["rows of the round before", *(f"level {n} of all rows" for n in range(tuning.recursion.levels))]
         for level, label in zip((None, *range(tuning.recursion.levels)), given, strict=True):
@@ -114,11 +111,11 @@ class PlanLowering(Lowering):
     def plan(self, plan: Plan, wanted: frozenset[int]) -> Stream:
         """The stream of a plan; ``wanted`` are the columns that are used above it."""
         check()
+        if isinstance(plan, Sort | Limit | UnionAll | Values):
+            return self._named(plan, self._rows(plan, wanted))
         match plan:
             case Scan():
                 stream = self.scan(plan)
-            case Values():
-                stream = lower_rows.values(self, plan)
             case Range():
                 known = range_properties(plan.start, plan.step, plan.rows)
                 source = ReadRange(plan.column, known, plan.start, plan.step, plan.rows)
@@ -144,29 +141,47 @@ class PlanLowering(Lowering):
 
                 stream = lower_window.window(self, plan, wanted)
             case Unnest():
+                from gquery.planner import lower_unnest
+
                 stream = lower_unnest.unnest(self, plan, wanted)
-            case Sort():
-                stream = lower_rows.sort(self, plan, wanted)
-            case Limit(UnionAll() as source, limit, offset):
-                enough = None if limit is None else limit + offset
-                stream = lower_rows.limit(self, lower_rows.union(self, source, wanted, enough), plan, wanted)
-            case Limit(source, limit, offset):
-                stream = lower_rows.limit(self, self.plan(source, wanted), plan, wanted)
-            case UnionAll():
-                stream = lower_rows.union(self, plan, wanted)
             case WorkingTable():
                 stream = self._working(plan)
             case Fixpoint():
+                from gquery.planner import lower_recursion
+
                 stream = lower_recursion.fixpoint(self, plan)
             case Apply():
                 raise NotSupportedError("a correlated subquery of this shape")
             case _:
                 assert_never(plan)
+        return self._named(plan, stream)
+
+    def _named(self, plan: Plan, stream: Stream) -> Stream:
         for column in plan.columns:
             stream.by_id.setdefault(column.id, column)
         return stream
 
+    def _rows(self, plan: Sort | Limit | UnionAll | Values, wanted: frozenset[int]) -> Stream:
+        from gquery.planner import lower_rows  # which a query of one row does without
+
+        match plan:
+            case Values():
+                return lower_rows.values(self, plan)
+            case Sort():
+                return lower_rows.sort(self, plan, wanted)
+            case Limit(UnionAll() as source, limit, offset):
+                enough = None if limit is None else limit + offset
+                return lower_rows.limit(self, lower_rows.union(self, source, wanted, enough), plan, wanted)
+            case Limit(source, limit, offset):
+                return lower_rows.limit(self, self.plan(source, wanted), plan, wanted)
+            case UnionAll():
+                return lower_rows.union(self, plan, wanted)
+            case _:
+                assert_never(plan)
+
     def on_host(self, stream: Stream, exprs: tuple[tuple[Column, Expr], ...]) -> Stream:
+        from gquery.planner import lower_host
+
         return lower_host.on_host(self, stream, exprs)
 
 

@@ -8,44 +8,34 @@ on (subqueries gone, no DISTINCT aggregates, none that is made of others) cannot
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
+from importlib import import_module
 from time import perf_counter
 
 from gquery.errors import InternalError
 from gquery.expression.frozen import frozen_open
-from gquery.planner.logical.nodes import JoinKind, Limit, Plan, Query, Values, Window
+from gquery.planner.logical.nodes import JoinKind, Limit, Plan, Query, UnionAll, Values, Window
 from gquery.planner.logical.shared import each, kinds, uses, without_uses
 from gquery.planner.logical.verify import is_verifying, verify
-from gquery.planner.rules.anti_join import anti_join
 from gquery.planner.rules.common_subplans import common_subplans
 from gquery.planner.rules.comparison_keys import comparison_keys
 from gquery.planner.rules.decorrelate import decorrelate
 from gquery.planner.rules.draw_random import draw_random
 from gquery.planner.rules.drop_sorts import drop_sorts
-from gquery.planner.rules.eager_aggregation import eager_aggregation
 from gquery.planner.rules.eliminate_distinct_aggregates import eliminate_distinct_aggregates
-from gquery.planner.rules.exists_by_extremes import exists_by_extremes
 from gquery.planner.rules.expand_aggregates import expand_aggregates
 from gquery.planner.rules.expand_grouping_sets import expand_grouping_sets
-from gquery.planner.rules.filter_shared import filter_shared
 from gquery.planner.rules.fix_moment import fix_moment
 from gquery.planner.rules.fold_constants import Evaluate
-from gquery.planner.rules.inline_shared import inline_shared
-from gquery.planner.rules.join_order import join_order
-from gquery.planner.rules.limit_into_sort import limit_into_sort
-from gquery.planner.rules.limit_windows import limit_windows
-from gquery.planner.rules.merge_aggregates import merge_aggregates
 from gquery.planner.rules.merge_projections import inline_renames, merge_projections
-from gquery.planner.rules.propagate_empty import propagate_empty
 from gquery.planner.rules.prune_columns import prune_columns
 from gquery.planner.rules.push_down_filter import push_down_filter
 from gquery.planner.rules.recursive_steps import recursive_steps
 from gquery.planner.rules.reduce_group_keys import reduce_group_keys
 from gquery.planner.rules.reduce_outer_joins import reduce_outer_joins
 from gquery.planner.rules.refresh_nullability import refresh_nullability
-from gquery.planner.rules.semi_join_reduction import semi_join_reduction
 from gquery.planner.rules.simplify import simplify
 from gquery.planner.rules.unnest_subqueries import unnest_subqueries
-from gquery.planner.rules.whole_partitions import whole_partitions
 from gquery.runtime.interrupt import check as check_interrupt
 from gquery.runtime.records import dataclass, replace
 
@@ -73,6 +63,29 @@ def _on_plan(rule: Callable[[Plan], Plan | None]) -> Rewrite:
     return rewrite
 
 
+def _rare(name: str) -> Callable[[Plan], Plan | None]:
+    """The function of a rule, and of its module, that few plans need: imported with the first that does."""
+
+    @cache
+    def found() -> Callable[[Plan], Plan | None]:
+        rule: Callable[[Plan], Plan | None] = getattr(import_module(f"gquery.planner.rules.{name}"), name)
+        return rule
+
+    return lambda plan: found()(plan)
+
+
+def _inline_shared(query: Query, _: Evaluate | None) -> Query | None:
+    from gquery.planner.rules.inline_shared import inline_shared  # as above
+
+    return inline_shared(query)
+
+
+def _filter_shared(query: Query, evaluate: Evaluate | None) -> Query | None:
+    from gquery.planner.rules.filter_shared import filter_shared
+
+    return filter_shared(query, evaluate)
+
+
 def _simplify(query: Query, evaluate: Evaluate | None) -> Query | None:
     plan = simplify(query.plan, evaluate)
     return None if plan is None else replace(query, plan=plan)
@@ -92,7 +105,7 @@ RULES: tuple[Rule, ...] = (
     # before all others, which take equal values for the same
     Rule("comparison_keys", _on_plan(comparison_keys), required=True),
     # before those that see through what is in place
-    Rule("inline_shared", lambda query, _: inline_shared(query), whole=True, for_uses=True),
+    Rule("inline_shared", _inline_shared, whole=True, for_uses=True),
     # NOT IN is an ANTI join where there are no NULLs
     Rule("refresh_nullability", lambda query, _: refresh_nullability(query)),
     # subqueries become joins, and names that hide plans from each other go
@@ -102,24 +115,24 @@ RULES: tuple[Rule, ...] = (
     Rule("inline_renames", lambda query, _: inline_renames(query)),
     Rule("simplify", _simplify),
     # filters on the rows pass by the groups that are joined to them
-    Rule("whole_partitions", _on_plan(whole_partitions), required=True, makes_uses=True, only=(Window,)),
+    Rule("whole_partitions", _on_plan(_rare("whole_partitions")), required=True, makes_uses=True, only=(Window,)),
     # predicates go down, taking outer joins with them: less outer means further down
     Rule("reduce_outer_joins", _on_plan(reduce_outer_joins), only=(JoinKind.LEFT, JoinKind.FULL, JoinKind.SINGLE)),
-    Rule("anti_join", _on_plan(anti_join), only=(JoinKind.LEFT,)),
+    Rule("anti_join", _on_plan(_rare("anti_join")), only=(JoinKind.LEFT,)),
     Rule("push_down_filter", _on_plan(push_down_filter)),
-    Rule("filter_shared", filter_shared, whole=True, for_uses=True),
-    Rule("propagate_empty", _on_plan(propagate_empty), only=(Values,)),
+    Rule("filter_shared", _filter_shared, whole=True, for_uses=True),
+    Rule("propagate_empty", _on_plan(_rare("propagate_empty")), only=(Values,)),
     # before the join order, so that joins nothing depends on are not ordered; the pushed predicates are known by now
     Rule("prune_columns", lambda query, _: prune_columns(query), whole=True),
     Rule("eliminate_distinct_aggregates", _on_plan(eliminate_distinct_aggregates), required=True),
     Rule("expand_aggregates", _on_plan(expand_aggregates), required=True),
     Rule("reduce_group_keys", _on_plan(reduce_group_keys)),
-    Rule("eager_aggregation", _on_plan(eager_aggregation), only=(JoinKind.LEFT,)),
-    Rule("semi_join_reduction", _on_plan(semi_join_reduction)),
-    Rule("join_order", _on_plan(join_order)),
-    Rule("exists_by_extremes", _on_plan(exists_by_extremes), only=(JoinKind.SEMI, JoinKind.ANTI)),
-    Rule("limit_into_sort", _on_plan(limit_into_sort), only=(Limit,)),
-    Rule("limit_windows", _on_plan(limit_windows), only=(Window,)),
+    Rule("eager_aggregation", _on_plan(_rare("eager_aggregation")), only=(JoinKind.LEFT,)),
+    Rule("semi_join_reduction", _on_plan(_rare("semi_join_reduction")), only=(JoinKind.INNER, JoinKind.SEMI)),
+    Rule("join_order", _on_plan(_rare("join_order")), only=(*JoinKind,)),
+    Rule("exists_by_extremes", _on_plan(_rare("exists_by_extremes")), only=(JoinKind.SEMI, JoinKind.ANTI)),
+    Rule("limit_into_sort", _on_plan(_rare("limit_into_sort")), only=(Limit,)),
+    Rule("limit_windows", _on_plan(_rare("limit_windows")), only=(Window,)),
     Rule("drop_sorts", lambda query, _: drop_sorts(query), whole=True),
     Rule("merge_projections", _on_plan(merge_projections)),
     # again: outer joins became inner ones
@@ -127,7 +140,7 @@ RULES: tuple[Rule, ...] = (
     # again: conditions that moved into joins and filters leave columns that nothing above them needs
     Rule("prune_columns_last", lambda query, _: prune_columns(query), whole=True),
     # pruning would take from each copy what only the others ask for
-    Rule("merge_aggregates", _on_plan(merge_aggregates)),
+    Rule("merge_aggregates", _on_plan(_rare("merge_aggregates")), only=(*JoinKind, UnionAll)),
     Rule("common_subplans", lambda query, _: common_subplans(query), whole=True, makes_uses=True),
 )
 

@@ -20,7 +20,6 @@ from gquery.sql.catalog import Catalog
 from gquery.sql.check import check, check_used
 from gquery.sql.cut import TextSlots
 from gquery.sql.grammar_tokens import Reading
-from gquery.sql.macros import expand
 from gquery.sql.named import table_name
 from gquery.sql.names import unique_names
 from gquery.sql.parse import Parsed, located, parse_one
@@ -48,7 +47,10 @@ def bind(
     parsed = parse_one(sql) if isinstance(sql, str) else sql
     check_used(parsed, parameters)
     with_room(lambda: check(parsed))
-    with_room(lambda: expand(parsed, catalog))
+    if catalog.macros():
+        from gquery.sql.macros import expand  # with three modules more, where there are none
+
+        with_room(lambda: expand(parsed, catalog))
     if slots is not None:
         slots.cut(parsed)
     statement = with_room(lambda: _statement(parsed, catalog, parameters, slots))

@@ -25,7 +25,6 @@ from gquery.sql.catalog import Bound
 from gquery.sql.check import check
 from gquery.sql.ctes import Ctes, Queries
 from gquery.sql.definitions import View
-from gquery.sql.macros import expand_in
 from gquery.sql.named import table_name
 from gquery.sql.parse import Parsed, located, parse_one
 from gquery.sql.scope import Merged, Scope, ScopeRelation
@@ -180,6 +179,8 @@ class FromBinder:
     def _view(self, view: View, alias: str, columns: tuple[str, ...], schema: str = "") -> tuple[Plan, Scope]:
         tree = _parsed_view(view.sql).tree
         if self.query.catalog.macros():
+            from gquery.sql.macros import expand_in
+
             expand_in(tree := tree.copy(), view.sql, self.query.catalog)
         query = self.query.view(view, tree)
         names = _renamed(query.names, view.columns, view.name)

@@ -22,7 +22,6 @@ from gquery.planner.logical.nodes import (
 from gquery.sql.bind_expr import ExprBinder
 from gquery.sql.bind_from import holds_join
 from gquery.sql.bind_limits import limited, sampled
-from gquery.sql.bind_recursion import recursive_query, working_use
 from gquery.sql.bind_select import SelectBinder
 from gquery.sql.bind_sets import chain, combined
 from gquery.sql.bind_shared import Named, named, one_use
@@ -62,6 +61,8 @@ class QueryScopes:
     def cte(self, cte: Cte) -> Query:
         """One use of a CTE."""
         if cte.working is not None:
+            from gquery.sql.bind_recursion import working_use
+
             return working_use(cte.working)
         for other in cte.below()[:-1]:  # before it: a long chain is no deep recursion
             with suppress(*_OF_TEXTS):  # they come again where it is used, if it is
@@ -73,9 +74,12 @@ class QueryScopes:
             raise cte.failed
         if cte.bound is None:
             try:
-                query = (
-                    recursive_query(self, cte) if cte.is_recursive else self.query(cte.node, cte.parent, cte.visible)
-                )
+                if cte.is_recursive:
+                    from gquery.sql.bind_recursion import recursive_query
+
+                    query = recursive_query(self, cte)
+                else:
+                    query = self.query(cte.node, cte.parent, cte.visible)
                 cte.bound = named(query, cte.name, cte.kept)
             except _OF_TEXTS as error:
                 cte.failed = error

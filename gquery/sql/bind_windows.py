@@ -23,7 +23,6 @@ from gquery.planner.logical.nodes import Plan, Window
 from gquery.planner.logical.tree import has_subquery, remap_expr
 from gquery.runtime.records import replace
 from gquery.sql.bind_expr import ExprBinder
-from gquery.sql.bind_frame import bound_frame, without_peers
 from gquery.sql.bind_quantiles import at_fractions
 from gquery.sql.bind_unnest import Unnested
 from gquery.sql.call_parts import call_parts
@@ -111,6 +110,8 @@ class Windows:
         partition = [self._value(inner, n) for n in partition_by]
         check_key(partition, "PARTITION BY", node, self.sql)
         order = self._keys(inner, order_by)
+        from gquery.sql.bind_frame import bound_frame, without_peers  # queries without windows do without
+
         frame, order = bound_frame(spec, order, lambda n: self._value(inner, n), self.sql)
         partition = [e for e in dict.fromkeys(partition) if not isinstance(e, Literal)]
         if not (frame.start.amount is not None or frame.end.amount is not None) or frame.unit != "range":

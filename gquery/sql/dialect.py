@@ -1,8 +1,8 @@
 """DuckDB's dialect for sqlglot's tokenizer and parser, without its generator.
 
 ``sqlglot.dialects.duckdb`` brings the generator, which parses two dozen texts when it is imported: 15 ms of each process, for
-trees that are never written as SQL here. The parser is sqlglot's own; what the dialect tells it and the words of its
-tokenizer stand here, and a test compares them with sqlglot's (`tests/sql/test_dialect.py`).
+trees that are never written as SQL here. The parser is sqlglot's own; what the dialect tells it stands here and the words of its
+tokenizer in `gquery.sql.vocabulary`, and a test compares them with sqlglot's (`tests/sql/test_dialect.py`).
 """
 
 from __future__ import annotations
@@ -14,27 +14,14 @@ from sqlglot.dialects.dialect import Dialect, NormalizationStrategy, UsingColumn
 from sqlglot.parsers.duckdb import DuckDBParser
 from sqlglot.tokenizer_core import TokenType
 
-_WORDS = {
-    "ATTACH": TokenType.ATTACH, "BINARY": TokenType.VARBINARY, "BITSTRING": TokenType.BIT, "BPCHAR": TokenType.TEXT,
-    "CHAR": TokenType.TEXT, "CONNECT": TokenType.CONNECT, "DATETIME": TokenType.TIMESTAMPNTZ, "DETACH": TokenType.DETACH,
-    "DISCONNECT": TokenType.DISCONNECT, "FORCE": TokenType.FORCE, "INSTALL": TokenType.INSTALL, "INT8": TokenType.BIGINT,
-    "LOGICAL": TokenType.BOOLEAN, "MACRO": TokenType.FUNCTION, "ONLY": TokenType.ONLY, "PIVOT_WIDER": TokenType.PIVOT,
-    "POSITIONAL": TokenType.POSITIONAL, "RESET": TokenType.COMMAND, "ROW": TokenType.STRUCT, "SIGNED": TokenType.INT,
-    "STRING": TokenType.TEXT, "SUMMARIZE": TokenType.SUMMARIZE, "TIMESTAMP": TokenType.TIMESTAMPNTZ,
-    "TIMESTAMP_S": TokenType.TIMESTAMP_S, "TIMESTAMP_MS": TokenType.TIMESTAMP_MS, "TIMESTAMP_NS": TokenType.TIMESTAMP_NS,
-    "TIMESTAMP_US": TokenType.TIMESTAMP, "UBIGINT": TokenType.UBIGINT, "UINTEGER": TokenType.UINT,
-    "USMALLINT": TokenType.USMALLINT, "UTINYINT": TokenType.UTINYINT, "VARCHAR": TokenType.TEXT,
-}  # fmt: skip
-_SYMBOLS = {
-    "//": TokenType.DIV, "**": TokenType.DSTAR, "^@": TokenType.CARET_AT, "@>": TokenType.AT_GT, "<@": TokenType.LT_AT,
-}  # fmt: skip
+from gquery.sql import vocabulary
+
 _ESCAPES = {"\\a": "a", "\\v": "v"}
 _NUMERIC_ESCAPES = {"x": (16, 1, 2, 0xFF), "0": (8, 1, 3, 0o777)}
 _BYTE_STRINGS: list[str | tuple[str, str]] = [("e'", "'"), ("E'", "'")]
 _BYTE_STRING_ESCAPES = ["'", "\\"]
 _DOLLAR: list[str | tuple[str, str]] = ["$"]
 _SINGLE = {"$"}
-_OTHERS = ("/*+", "SORT BY", "?::", "??")  # that mean something to sqlglot and nothing to DuckDB
 
 
 class GqueryDialect(Dialect):
@@ -74,10 +61,10 @@ class GqueryDialect(Dialect):
         HEREDOC_STRINGS = _DOLLAR
         HEREDOC_TAG_IS_IDENTIFIER = True
         HEREDOC_STRING_ALTERNATIVE = TokenType.PARAMETER
-        KEYWORDS = {k: v for k, v in tokens.Tokenizer.KEYWORDS.items() if k not in _OTHERS} | _SYMBOLS | _WORDS
-        SINGLE_TOKENS = tokens.Tokenizer.SINGLE_TOKENS | {"$": TokenType.PARAMETER}
+        KEYWORDS = vocabulary.KEYWORDS
+        SINGLE_TOKENS = vocabulary.SINGLE_TOKENS
         VAR_SINGLE_TOKENS = _SINGLE
-        COMMANDS = tokens.Tokenizer.COMMANDS - {TokenType.SHOW}
+        COMMANDS = vocabulary.COMMANDS
 
     Parser = DuckDBParser
 

@@ -290,8 +290,3 @@ class ChangeReader(MergeReader):
             self.blank()
         return name
 
-    def refuse_json(self) -> None:
-        """NotSupportedError where an operator of JSON is next."""
-        if self.word in ("->", "->>"):
-            raise self.not_supported(f"{self.word}; there is no type JSON, `regexp_extract` takes parts of a text")
-

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from gquery.errors import NotSupportedError, point_at
-from gquery.sql.grammar_from import FromReader
 from gquery.sql.grammar_nodes import OTHER
+from gquery.sql.grammar_query import QueryReader
 from gquery.sql.statement import Conflict
 
 Said = tuple[str, tuple[str, ...], str]
@@ -27,7 +26,7 @@ _NAMED = {
 }  # fmt: skip
 
 
-class ConstraintReader(FromReader):
+class ConstraintReader(QueryReader):
     """Reads them."""
 
     def column_constraints(self, column: str) -> list[Said]:
@@ -171,7 +170,3 @@ class ConstraintReader(FromReader):
     def _hide(self, tokens: int) -> None:
         for _ in range(tokens):
             self.blank()
-
-    def not_supported(self, what: str) -> NotSupportedError:
-        """The error of something that is read and not run, at the next token."""
-        return NotSupportedError(f"not supported: {what}\n{point_at(self.sql, self.starts[self.at])}")

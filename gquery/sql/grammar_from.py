@@ -13,7 +13,7 @@ from gquery.sql.grammar_pivot import PIVOTS, Item, PivotReader
 from gquery.sql.lexer import NUMBER, QUOTED, STRING, WORD
 
 SHOWS = frozenset(("describe", "desc", "show", "summarize"))
-_QUERY = frozenset(("select", "with", "values", "from", "table")) | PIVOTS | SHOWS
+QUERIES = frozenset(("select", "with", "values", "from", "table")) | PIVOTS | SHOWS
 _JOIN_SIDES = frozenset(("left", "right", "full"))
 _JOINS = _JOIN_SIDES | {"join", "inner", "semi", "anti", "asof", "cross", "natural", "positional"}
 
@@ -31,7 +31,7 @@ class FromReader(PivotReader):
                 at += 1
             self._opened_from, self._opened_to = self.at, at
         at = self._opened_to
-        return self.kinds[at] == "word" and self.words[at] in _QUERY
+        return self.kinds[at] == "word" and self.words[at] in QUERIES
 
     def _table_name(self) -> exp.Expr | None:
         """``name``, ``schema.name``, ``catalog.schema.name``."""

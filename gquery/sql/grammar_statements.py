@@ -1,4 +1,4 @@
-"""Statements that are no queries of sqlglot's: PREPARE, EXECUTE, DEALLOCATE, RESET and COPY.
+"""Statements that are no queries: CREATE, DROP and changes of tables, and PREPARE, EXECUTE, DEALLOCATE, RESET and COPY.
 
 What is a query in them is left for sqlglot, the rest is put in a `Form`, which `gquery.sql.bind` makes a statement of.
 """
@@ -28,7 +28,69 @@ REFUSED = {
 
 
 class StatementReader(DefinitionReader):
-    """Reads such statements; `query` is for who reads queries."""
+    """Reads any statement that gquery runs."""
+
+    def statement(self) -> None:
+        """Any statement that gquery runs."""
+        match self.word:
+            case "create" if self.names_macro():
+                self.create_macro()
+            case "drop" if self.names_macro():
+                self.drop_macro()
+            case "create" | "drop" | "use" | "set" | "reset" if self.defines():
+                self.definition()
+            case "create":
+                self._create()
+            case "drop":
+                self._drop()
+            case word if word in FORMS:
+                self.form()
+            case word if word in REFUSED and (word != "force" or self.peek(1) == "checkpoint"):
+                raise self.not_supported(REFUSED[word])
+            case "with" if self.has_change():
+                self.change_with_ctes()
+            case _:
+                super().statement()
+
+    def _create(self) -> None:
+        first = self.at
+        self.next()
+        if self.take("or"):
+            self.expect("replace")
+            options: tuple[str, ...] = ("replace",)
+        else:
+            options = ()
+        if not self.take("temp"):
+            self.take("temporary")
+        is_table = self.take("table")
+        if not is_table:
+            self.expect("view", "TABLE or VIEW")
+        if not options and self.take("if"):
+            self.expect("not")
+            self.expect("exists")
+            options = ("exists",)
+        name, leaves = self._name_of_table(), self.begin()
+        self._table_name()
+        if is_table and self.word == "(" and self.columns_follow():
+            del self.reading.leaves[leaves:]
+            self.next()
+            self.define(first, name, options)
+            return
+        if self.take("("):
+            self.names()
+            self.expect(")")
+        self.expect("as")
+        self.query()
+
+    def _drop(self) -> None:
+        self.next()
+        if not self.take("table"):
+            self.expect("view", "TABLE or VIEW")
+        if self.take("if"):
+            self.expect("exists")
+        self._table_name()
+        if not self.take("cascade"):
+            self.take("restrict")
 
     def form(self) -> None:
         """One of `FORMS`."""

@@ -23,10 +23,8 @@ from gquery.errors import Error, NotSupportedError, ParseError, point_at
 from gquery.runtime import collector
 from gquery.runtime.nesting import with_room
 from gquery.runtime.records import dataclass
-from gquery.sql.dialect import dialect
 from gquery.sql.grammar import read
 from gquery.sql.grammar_nodes import Made, name_of, put_in_place
-from gquery.sql.grammar_statements import OWN
 from gquery.sql.grammar_tokens import Edit, Reading
 from gquery.sql.lexer import NUMBER, PARAMETER, SYMBOL, WORD, Lexed, lex
 from gquery.sql.methods import call_methods
@@ -138,6 +136,8 @@ def _parsed(sql: str, text: str, explain: tuple[str, ...] | None, tokens: Lexed)
     for s in statements:
         _restore(s.read)
         if isinstance(s.tree, exp.Command):
+            from gquery.sql.grammar_statements import OWN  # which queries do without
+
             if isinstance(s.reading, ParseError) and tokens.words[s.first] in OWN:
                 raise s.reading
             words = " ".join(tokens.words[s.first : min(s.first + 2, s.behind)]).upper()
@@ -158,6 +158,8 @@ def _trees(
 ) -> list[exp.Expr]:
     """sqlglot's trees of the statements. What it raises is told in our words: where the text is wrong by DuckDB's grammar
     that says it, else sqlglot's own message."""
+    from gquery.sql.dialect import dialect  # plain statements do without
+
     read = [r for r in readings if isinstance(r, Reading)]
     instead = {m.start: (m.end, name_of(n)) for n, m in enumerate(made)}
     calls = {start for r in read for start in r.calls if start not in instead}

@@ -86,6 +86,14 @@ def with_clauses(query: exp.Expr | None, clauses: dict[str, exp.Expr | None]) ->
     return query
 
 
+def option(name: exp.Identifier | None, value: exp.Expr | None) -> exp.Expr | None:
+    """SET of an option."""
+    if name is None or value is None:
+        return None
+    made = node(exp.EQ, this=node(exp.Column, this=name), expression=value)
+    return exp.Set(expressions=[node(exp.SetItem, this=made)], unset=False, tag=False)
+
+
 def set_operation(word: str, left: exp.Expr | None, right: exp.Expr | None, is_distinct: bool) -> exp.Expr | None:
     if left is None or right is None:
         return None

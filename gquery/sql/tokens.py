@@ -15,7 +15,7 @@ from sqlglot import tokenizer_core
 from sqlglot.tokenizer_core import Token, TokenType
 
 from gquery.runtime.tuples import NamedTuple
-from gquery.sql.dialect import dialect
+from gquery.sql import vocabulary
 from gquery.sql.lexer import END, NUMBER, QUOTED, STRING, SYMBOL, WORD, Lexed
 
 _IS_COMPILED = not tokenizer_core.__file__.endswith(".py")
@@ -36,11 +36,10 @@ class _Vocabulary(NamedTuple):
 
 @cache
 def _vocabulary() -> _Vocabulary:
-    tokenizer = dialect().tokenizer_class
-    types = {key.lower(): kind for key, kind in {**tokenizer.SINGLE_TOKENS, **tokenizer.KEYWORDS}.items()}
+    types = {key.lower(): kind for key, kind in {**vocabulary.SINGLE_TOKENS, **vocabulary.KEYWORDS}.items()}
     two = [tuple(key.split(" ")) for key in types if " " in key]
     phrases = {first: frozenset(second for f, second in two if f == first) for first, _ in two}
-    commands = {key for key, kind in types.items() if kind in tokenizer.COMMANDS}
+    commands = {key for key, kind in types.items() if kind in vocabulary.COMMANDS}
     joined = {key.partition("-")[0] for key in types if "-" in key[1:]}  # user-defined
     return _Vocabulary(types, phrases, frozenset(commands | joined))
 
@@ -69,6 +68,8 @@ Names = Mapping[int, tuple[int, str]]
 def tokens_of(sql: str, lexed: Lexed, names: Names) -> tuple[list[Token], bool]:
     """The tokens that sqlglot's parser reads, and whether each is one of the lexer's, two words of these, or one of ``names``.
     Where they are not, the names are not there."""
+    from gquery.sql.dialect import dialect  # with the parser, which plain statements do without
+
     found = None if _IS_COMPILED or _SPECIAL.search(sql) else _made(sql, lexed, names)
     return (dialect().tokenize(sql), False) if found is None else (found, True)
 

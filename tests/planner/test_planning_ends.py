@@ -148,7 +148,7 @@ DEEP: dict[str, Callable[[int], str]] = {
     "sums to the right": lambda n: "(y + " * n + "x::DOUBLE" + ")" * n,
     "negations": lambda n: "NOT " * n + "(x > 1)",
     "signs": lambda n: "- " * n + "x",
-    "casts": lambda n: "CAST(" * (n // 4) + "x" + " AS BIGINT)" * (n // 4),
+    "casts": lambda n: "CAST(" * n + "x" + " AS BIGINT)" * n,
     "functions": lambda n: "abs(" * n + "x" + ")" * n,
 }
 

@@ -9,7 +9,7 @@ import pytest
 from sqlglot import exp
 
 from gquery.errors import NotSupportedError, ParseError
-from gquery.sql.grammar import Reader
+from gquery.sql.grammar_statements import StatementReader
 from gquery.sql.lexer import lex
 from gquery.sql.parse import parse, parse_one, position
 
@@ -90,7 +90,7 @@ def test_parentheses_are_looked_behind_once() -> None:
     """Whether a query stands in so many of them is not asked anew for each: that took four times as long for twice as many."""
     sql = "SELECT " + "(" * 4_000 + "1" + ")" * 4_000
     tokens = lex(sql)
-    reader = Reader(sql, tokens, 0, len(tokens.words) - 1)
+    reader = StatementReader(sql, tokens, 0, len(tokens.words) - 1)
     reader.words = words = _Counted(tokens.words)
     for at in range(1, 4_001):
         reader.go(at)

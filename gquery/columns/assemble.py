@@ -30,7 +30,7 @@ from gquery.columns.encode import (
 )
 from gquery.columns.narrowing import NarrowingLoop, loop_for, word_loop, words_in, words_of
 from gquery.columns.ownership import are_narrow, check_digits
-from gquery.columns.page_values import Placed, Room, Words, room_for
+from gquery.columns.page_values import MisfitError, Placed, PlacedTexts, Room, TextRoom, Words, room_for
 from gquery.columns.statistics import OrderOfParts
 from gquery.columns.table import ColumnData
 from gquery.columns.zones import ZonesOfParts
@@ -42,11 +42,7 @@ from gquery.runtime.threads import Phases, Task
 _FLOATS = {Kind.REAL: PhysicalType.F32, Kind.DOUBLE: PhysicalType.F64}
 
 
-Piece: TypeAlias = "pa.Array | Words | Placed"
-
-
-class MisfitError(Exception):
-    """A piece holds what this kind of assembly cannot: the column is to be read again by `Gathered`."""
+Piece: TypeAlias = "pa.Array | Words | Placed | PlacedTexts"
 
 
 class Assembly(Protocol):
@@ -59,9 +55,9 @@ class Assembly(Protocol):
     def takes_words(self) -> bool:
         """Whether `add` takes words in place of arrays: it copies them at once."""
 
-    def room(self, group: int, at: int, is_nullable: bool) -> Room | None:
+    def room(self, group: int, at: int, is_nullable: bool) -> Room | TextRoom | None:
         """Where the rows of a group go, from its row ``at`` on, some of which may be NULL; None where `add` copies words, if it
-        takes any."""
+        takes any, or arrays."""
 
     def add(self, group: int, pieces: Iterable[Piece]) -> int:
         """Takes the pieces of a group, in order; how many rows they have. Arrays are held as long as `finish` needs them."""
@@ -199,6 +195,7 @@ class Fixed:
             to = at + len(piece)
             if to > end:
                 raise ValueError(f"a row group holds more than the {end - start} rows that the footer tells")
+            assert not isinstance(piece, PlacedTexts)
             if not len(piece):
                 continue
             if isinstance(piece, Placed):

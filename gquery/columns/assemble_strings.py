@@ -30,7 +30,7 @@ from gquery.columns.encode_strings import (
     null_strings,
     without_views,
 )
-from gquery.columns.page_values import Placed, Room, Words, room_for
+from gquery.columns.page_values import Placed, PlacedTexts, Room, TextRoom, Words, room_for
 from gquery.columns.statistics import OrderOfParts
 from gquery.columns.table import ColumnData
 from gquery.device.transfer import Transfer, Upload
@@ -127,10 +127,10 @@ class Strings:
         self._groups: list[list[pa.Array]] = [[] for _ in starts[1:]]
         self._nulls = self._distinct = 0
 
-    def room(self, group: int, at: int, is_nullable: bool) -> Room | None:
-        """None, as it takes no words."""
+    def room(self, group: int, at: int, is_nullable: bool) -> TextRoom | None:
+        """None, as it takes arrays."""
 
-    def add(self, group: int, pieces: Iterable[pa.Array | Words | Placed]) -> int:
+    def add(self, group: int, pieces: Iterable[pa.Array | Words | Placed | PlacedTexts]) -> int:
         """Holds the pieces of a group; how many rows they have."""
         kept = [self._kept(without_views(piece)) for piece in pieces]
         self._groups[group] = kept

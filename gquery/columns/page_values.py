@@ -54,12 +54,16 @@ def room_for(values: Array, block: int, skip: int, valid: Array | None = None) -
 
 @dataclass(frozen=True, eq=False)
 class TextRoom:
-    """Where texts go: ``offsets`` (int32, the first is 0), their ``characters``, behind which lie bytes that may be written, and
-    ``valid`` (uint8): 1 for a value and 0 for NULL."""
+    """Where texts go: ``offsets`` (int32 or int64, the first is there), their bytes from ``start`` to ``end`` of ``characters``,
+    of which those up to ``writable`` may be written as well, and ``valid`` (uint8): 1 for a value and 0 for NULL; without it no
+    row may be NULL."""
 
     offsets: Any
     characters: Any
-    valid: Any
+    valid: Any | None
+    start: int
+    end: int
+    writable: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,10 +82,26 @@ class Placed:
 
 CHUNK_WORDS = (
     "type", "codec", "values", "unpacked", "packed", "data_page", "dictionary_page", "nulls",
-    "low_at", "low_size", "high_at", "high_size",
+    "low_at", "low_size", "high_at", "high_size", "text_bytes",
 )  # fmt: skip
 """What a footer tells of a chunk, each a word of 64 bits, -1 where it does not: numbers as Parquet's definition has them, and
 where in the footer the bytes of minimum and maximum lie."""
+
+
+@dataclass(frozen=True, eq=False)
+class PlacedTexts:
+    """Texts that are in their place, ``nulls`` of them NULL: the first ``rows`` of a room, up to the byte ``end``."""
+
+    rows: int
+    end: int
+    nulls: int
+
+    def __len__(self) -> int:
+        return self.rows
+
+
+class MisfitError(Exception):
+    """A piece holds what this kind of assembly cannot: the column is to be read again by `Gathered`."""
 
 
 class PageKernels(Protocol):

@@ -23,8 +23,8 @@ from gquery.runtime.records import dataclass
 
 TYPES = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
 _NOT_ASKED = 255  # a codec that there is not
-_TYPE, _CODEC, _VALUES, _UNPACKED, _PACKED, _DATA, _DICTIONARY, _NULLS, _LOW, _LOW_SIZE, _HIGH, _HIGH_SIZE = range(12)
-_MOST_BYTES = 2**48  # of a chunk that is unpacked, as far as anybody counts
+_TYPE, _CODEC, _VALUES, _UNPACKED, _PACKED, _DATA, _DICTIONARY, _NULLS, _LOW, _LOW_SIZE, _HIGH, _HIGH_SIZE, _TEXT = range(13)
+_MOST_BYTES = 2**44  # of a chunk that is unpacked, as far as anybody counts
 _END = 8  # bytes behind a footer: its length, and a word that files end with
 
 
@@ -81,6 +81,12 @@ class Chunks:
     def nulls(self) -> Array:
         """How many values are NULL, -1: not known."""
         return np.maximum(self.words[:, _NULLS], -1)
+
+    @property
+    def text_bytes(self) -> Array:
+        """How many bytes the texts among them have together, -1: not known."""
+        words = self.words[:, _TEXT]
+        return np.where(words > _MOST_BYTES, -1, np.maximum(words, -1))
 
 
 class FooterTable:

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from gquery.columns.page_values import Placed, TextRoom, Words
+from gquery.columns.page_values import Placed, PlacedTexts, Room, TextRoom, Words
 from gquery.device.host import address_of
+from gquery.expression.types import INT64
 from gquery.io.pages import (
     BYTES,
     CHUNKS,
@@ -23,7 +24,9 @@ from gquery.io.pages import (
     NULLS,
     ROW,
     SLACK,
+    STOP,
     TEXT,
+    TEXT_END,
     TEXT_ROOM,
     TEXT_USED,
     TEXTS,
@@ -34,28 +37,34 @@ from gquery.runtime.interrupt import check
 
 
 class TextReader(ChunkReader):
-    """The texts of chunks, one chunk after another."""
+    """The texts of chunks, one chunk after another: in their place, where room is given, else as arrays."""
 
-    def pieces(self) -> Iterator[Words | Placed | pa.Array]:
+    def pieces(self) -> Iterator[Words | Placed | PlacedTexts | pa.Array]:
         """The values in order, as far as kernels can read them. ValueError where they are no UTF-8."""
         state, buffers = self._begin(), self._buffers
-        room = self._begin_piece(0)
+        room = self._begin_piece(0) if self._room is None else self._begin_room(self._room)
         while self._is_left():
             check()
             self._give_room()
-            state[TEXT], state[TEXT_ROOM] = address_of(room.characters), len(room.characters) - SLACK
+            state[TEXT], state[TEXT_ROOM], state[TEXT_END] = address_of(room.characters), room.end, room.writable
             outcome = self._kernels.read_chunks(state, buffers.words, room)
             made, need, is_full = int(state[MADE]), int(state[NEED]), outcome == MORE_TEXT
-            if is_full and need > buffers.largest:
+            if is_full and (need > buffers.largest or self._room is not None):
                 break
             if not is_full and not (outcome in (DONE, MORE_ROOM) and made) and not self._go_on(outcome, need):
                 break
-            if is_full or outcome == MORE_ROOM:  # which comes where a piece has enough rows, or words need more room
+            if self._room is None and (is_full or outcome == MORE_ROOM):  # enough rows, or words need more room
                 if state[ROW]:
                     yield self._array(room)
                 room = self._begin_piece(need if is_full else 0)
         if state[ROW]:
-            yield self._array(room)
+            yield self._array(room) if self._room is None else self._in_place(room)
+
+    def _begin_room(self, room: Room | TextRoom) -> TextRoom:
+        """All rows go where they are wanted, whose bytes somebody has counted."""
+        assert isinstance(room, TextRoom)
+        self._buffers.state[TEXT_USED], self._buffers.state[STOP] = room.start, INT64.high
+        return room
 
     def _begin_piece(self, least: int) -> TextRoom:
         """Room for the rows that are left, or as many as are enough, and as many bytes of text as they have in the file, or
@@ -69,10 +78,10 @@ class TextReader(ChunkReader):
         buffers.state[[ROW, NULLS, TEXT_USED]] = 0
         offsets = np.empty(rows + 1, np.int32)
         offsets[0] = 0
-        return TextRoom(offsets, made_bytes(self._size), np.empty(rows, np.uint8))
+        return TextRoom(offsets, made_bytes(self._size), np.empty(rows, np.uint8), 0, self._size, self._size + SLACK)
 
     def _takes_nulls(self) -> bool:
-        return True
+        return self._room is None or self._room.valid is not None
 
     def _give_room(self) -> None:
         super()._give_room()
@@ -92,6 +101,14 @@ class TextReader(ChunkReader):
     def _array(self, room: TextRoom) -> pa.Array:
         state = self._buffers.state
         rows, nulls = int(state[ROW]), int(state[NULLS])
-        valid = pa.py_buffer(np.packbits(room.valid[:rows], bitorder="little")) if nulls else None
+        valid = pa.py_buffer(np.packbits(room.valid[:rows], bitorder="little")) if nulls and room.valid is not None else None
         characters = room.characters[: int(state[TEXT_USED])]
         return self._checked_texts(room.offsets[: rows + 1], characters, valid)
+
+    def _in_place(self, room: TextRoom) -> PlacedTexts:
+        """What was read, which is valid. Where the first text begins others may write: the end of what they have."""
+        state, rows = self._buffers.state, int(self._buffers.state[ROW])
+        first = np.array([room.start, room.offsets[1]], room.offsets.dtype)
+        for offsets in (first, room.offsets[1 : rows + 1]):
+            self._checked_texts(offsets, room.characters)
+        return PlacedTexts(rows, int(state[TEXT_USED]), int(state[NULLS]))

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from gquery.columns.ownership import check_decoded
-from gquery.columns.page_values import PageKernels, Placed, Room, Words
+from gquery.columns.page_values import PageKernels, Placed, PlacedTexts, Room, TextRoom, Words
 from gquery.device.array import Array
 from gquery.device.host import address_of
 from gquery.io.chunks import TYPES, Chunks
@@ -28,7 +28,7 @@ DICTIONARY, ENTRIES = 48, 49
 SOURCE, HAVE, AT, WORDS, ROOM, MADE, SCRATCH, SIZE, LEFT, WIDTH, CODEC, LEVELS, NEED = range(50, 63)
 VALUES, NEXT, CHUNKS, FILE, WINDOW, POSITION, BEHIND = range(63, 70)
 ENTRY_ROOM, CODES, TEXTS, OFFSETS, CHARACTERS, CHARACTER_ROOM, BYTES, ROW = range(70, 78)
-FLAGS, IS_NULLABLE, NULLS, ARE_TEXTS, TEXT, TEXT_ROOM, TEXT_USED, STOP, STATE = range(78, 87)
+FLAGS, IS_NULLABLE, NULLS, ARE_TEXTS, TEXT, TEXT_ROOM, TEXT_USED, STOP, TEXT_END, STATE = range(78, 88)
 DONE, MORE_BYTES, MORE_ROOM, MORE_SCRATCH, FOUND_DICTIONARY, FAILED, MORE_TEXT = range(7)
 SLACK = 64
 
@@ -135,7 +135,7 @@ class ChunkReader:
         pages: Pages,
         name: str,
         buffers: PageBuffers,
-        room: Room | None = None,
+        room: Room | TextRoom | None = None,
     ) -> None:
         self._kernels, self._layout = pages.kernels, pages.layout
         chunks = pages.chunks
@@ -145,7 +145,7 @@ class ChunkReader:
         self._own: Array | None = None  # words of a dictionary for which the buffers have no room
         self._texts: pa.Array | None = None  # what words are codes into
 
-    def pieces(self) -> Iterator[Words | Placed | pa.Array]:
+    def pieces(self) -> Iterator[Words | Placed | PlacedTexts | pa.Array]:
         """The values in order, as far as kernels can read them. ValueError where texts are no UTF-8."""
         state, buffers, layout = self._begin(), self._buffers, self._layout
         while self._is_left():
@@ -178,7 +178,7 @@ class ChunkReader:
 
     def _placed(self) -> Iterator[Placed]:
         rows = int(self._buffers.state[ROW])
-        if rows and self._room is not None:
+        if rows and isinstance(self._room, Room):
             texts, nulls = None if self._layout.width else self._known_texts(), int(self._buffers.state[NULLS])
             yield Placed(rows, self._room, texts, nulls)
 
@@ -246,7 +246,8 @@ class ChunkReader:
 
     def _checked_texts(self, offsets: Array, characters: Array, valid: pa.Buffer | None = None) -> pa.Array:
         buffers = [valid, pa.py_buffer(offsets), pa.py_buffer(characters)]
-        made = pa.Array.from_buffers(pa.string(), len(offsets) - 1, buffers)
+        type_ = pa.string() if offsets.itemsize == 4 else pa.large_string()
+        made = pa.Array.from_buffers(type_, len(offsets) - 1, buffers)
         check_decoded(made, self._name)
         return made
 

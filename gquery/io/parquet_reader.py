@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -21,12 +21,13 @@ import numpy as np
 import pyarrow as pa
 
 from gquery import tuning
-from gquery.columns.assemble import Assembly, Fixed, Gathered, MisfitError, Piece, assembly_for
+from gquery.columns.assemble import Assembly, Fixed, Gathered, Piece, assembly_for
 from gquery.columns.assemble_strings import Strings
+from gquery.columns.assemble_texts import CountedStrings
 from gquery.columns.domain import Domain
 from gquery.columns.encode_strings import without_views
 from gquery.columns.ownership import check_decoded
-from gquery.columns.page_values import PageKernels, Placed, Room, Words, page_kernels
+from gquery.columns.page_values import MisfitError, PageKernels, Room, TextRoom, page_kernels
 from gquery.columns.table import ColumnData
 from gquery.device.array import Array
 from gquery.device.device import Device
@@ -165,10 +166,25 @@ class ParquetReader:
         is_short = self._starts[-1] < tuning.reading.coded_rows and not all(run[0].whole for run in self._runs)
         if is_short and wanted.type in (pa.string(), pa.large_string()):  # a look at a file: no dictionary pays
             return Strings(self._starts, self._upload, may_repeat=False)
+        sizes = None if self._upload.is_limited or self._selection is not None else self._text_bytes(wanted)
+        if sizes is not None:
+            with suppress(MemoryError):  # a footer that tells of more than there can be
+                return CountedStrings(self._starts, sizes, self._upload)
         made = assembly_for(wanted.type, wanted.field, self._starts, wanted.bounds, self._narrow, self._upload)
         if self._selection is not None and isinstance(made, Fixed):
             made.is_long = True
         return made
+
+    def _text_bytes(self, wanted: Wanted) -> list[int] | None:
+        """How many bytes texts that are wanted as they are have in each run; None where footers do not tell."""
+        groups = [group for run in self._runs for group in run]
+        if wanted.type not in (pa.string(), pa.large_string(), pa.string_view()) or not all(g.whole for g in groups):
+            return None
+        (chunks,) = self._files.chunks(wanted.number)
+        told = chunks.take([group.position for group in groups]).text_bytes
+        if not len(told) or told.min() < 0:
+            return None
+        return np.add.reduceat(told, [0, *itertools.accumulate(map(len, self._runs[:-1]))]).tolist()  # type: ignore[no-any-return]
 
     def _decode(self, wanted: Wanted, number: int, assembly: Assembly | Selecting, misfits: list[int]) -> None:
         """A run into its assembly, or its number into ``misfits``."""
@@ -219,7 +235,7 @@ class ParquetReader:
             if not rows or rows < whole:
                 yield from self._arrays(opened, decoding, places, rows, waited)
 
-    def _room(self, decoding: _Decoding, at: int, pages: Pages) -> Room | None:
+    def _room(self, decoding: _Decoding, at: int, pages: Pages) -> Room | TextRoom | None:
         """Where a run's rows go from row ``at`` on; None where not all of them are kept."""
         if self._selection is not None:
             return None
@@ -257,8 +273,8 @@ class ParquetReader:
         return page_kernels() if is_local and CAN_READ and len(wanted.leaves) == 1 else None
 
     def _read_pages(
-        self, opened: OpenedParquet, wanted: Wanted, pages: Pages, room: Room | None
-    ) -> Iterator[Words | Placed]:
+        self, opened: OpenedParquet, wanted: Wanted, pages: Pages, room: Room | TextRoom | None
+    ) -> Iterator[Piece]:
         """The first rows of chunks, as far as kernels read their pages."""
         try:
             buffers = self._buffers.pop()

@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 from gquery import tuning
-from gquery.columns.assemble import MisfitError, Piece
+from gquery.columns.assemble import Piece
 from gquery.columns.domain import Domain, at_most
-from gquery.columns.page_values import Room, Words, page_kernels
+from gquery.columns.page_values import MisfitError, Room, Words, page_kernels
 from gquery.device.array import Array
 from gquery.device.transfer import Upload
 from gquery.expression.types import INT64, Bounds, physical_type_for

@@ -33,14 +33,15 @@ _NULLABLE_BLOCK = (  # the same of values that may be NULL, and their flags
     "    store_u8(valid, add_i64(before, k), ok)",
     "    k = add_i64(k, 1)",
 )
-_TEXTS = -1
-"""The size, which no value has, where lengths of texts are to become offsets, and nothing is narrowed."""
+_TEXTS = {4: -1, 8: -2}
+"""The sizes, which no value has, where lengths of texts are to become offsets of so many bytes, and nothing is narrowed."""
 
 _OFFSETS = (  # lengths into offsets, and flags
     "while lt_i64(k, end):",
     "    total = add_i64(total, load_i64(words, k))",
-    "    store_u32(ints, add_i64(add_i64(before, k), 1), total)",
-    "    store_u8(valid, add_i64(before, k), load_u8(add_i64(flags, k)))",
+    "    store_{type}({name}, add_i64(add_i64(before, k), 1), total)",
+    "    if eq_i64(nullable, 1):",
+    "        store_u8(valid, add_i64(before, k), load_u8(add_i64(flags, k)))",
     "    k = add_i64(k, 1)",
 )
 _VALUES = {"u8": "bytes", "u16": "shorts", "u32": "ints", "i64": "longs"}
@@ -72,8 +73,14 @@ READ = builtin_kernel(
             *("    " + each.format(type=type_, name=name) for each in _NULLABLE_BLOCK),
         )
     ),
-    f"            if eq_i64(size, {_TEXTS}):",
-    *("                " + line for line in _OFFSETS),
+    *(
+        "            " + line
+        for type_ in ("u32", "i64")
+        for line in (
+            f"if eq_i64(size, {_TEXTS[int(type_[1:]) // 8]}):",
+            *("    " + each.format(type=type_, name=_VALUES[type_]) for each in _OFFSETS),
+        )
+    ),
     "            store_i64(low, place, least)",
     "            store_i64(high, place, most)",
     "            row = add_i64(before, end)",
@@ -151,7 +158,7 @@ def footer_words(state: Array, made: Array) -> Array | None:
     if (state[footers.GROUPS], state[footers.CHUNKS]) != (groups, groups * columns):
         return None
     if state[footers.ORDERS] != columns:
-        made[:, :, CHUNK_WORDS.index("nulls") :] = -1
+        made[:, :, CHUNK_WORDS.index("nulls") : CHUNK_WORDS.index("text_bytes")] = -1
     return made
 
 
@@ -171,12 +178,11 @@ def read_arguments(state: Array, words: Array, room: Room | TextRoom | None, out
     """The values of `READ`'s parameters."""
     if room is None:
         return (state, words, 0, *_NO_VALUES.values(), _NO_FLAGS, state, state, 1, 0, outcome)
+    values = room.offsets if isinstance(room, TextRoom) else room.values
+    size, valid = values.itemsize, _NO_FLAGS if room.valid is None else room.valid
+    made = _NO_VALUES | {size: values.view(_NO_VALUES[size].dtype)}
     if isinstance(room, TextRoom):  # one block
-        made = _NO_VALUES | {room.offsets.itemsize: room.offsets.view(np.uint32)}
-        return (state, words, _TEXTS, *made.values(), room.valid, state, state, len(room.offsets), 0, outcome)
-    size = room.values.itemsize
-    made = _NO_VALUES | {size: room.values.view(_NO_VALUES[size].dtype)}
-    valid = _NO_FLAGS if room.valid is None else room.valid
+        return (state, words, _TEXTS[size], *made.values(), valid, state, state, len(values), 0, outcome)
     return (state, words, size, *made.values(), valid, room.low, room.high, room.block, room.skip, outcome)
 
 

@@ -42,10 +42,10 @@ CHUNKS, GROUPS, ORDERS, DEPTH, STACK, STATE = 8, 9, 10, 11, 12, 64
 """How many chunks, row groups and columns in the order of their type there are; how deep structs and lists lie within each
 other, and for each the element's kind of a list, 0 for a struct; the kind of struct; elements that are left, or the last field.
 The last is the number of words."""
-FIELDS = 16
+FIELDS = 32
 INTEGER, BYTES, STRUCT, STRUCTS, REFUSED = range(1, 6)
 """What a field must be: an integer; bytes, of which the row gets place and length; a struct; a list of them; not there."""
-FOOTER, GROUP, CHUNK, META, STATISTICS, ORDER, BY_TYPE, KINDS = range(1, 9)
+FOOTER, GROUP, CHUNK, META, STATISTICS, SIZES, ORDER, BY_TYPE, KINDS = range(1, 10)
 """Kinds of structs; 0 is one of which nothing is wanted. The last is their number."""
 WANTED: dict[int, dict[int, tuple[int, int | str]]] = {
     FOOTER: {4: (STRUCTS, GROUP), 7: (STRUCTS, ORDER)},
@@ -53,9 +53,10 @@ WANTED: dict[int, dict[int, tuple[int, int | str]]] = {
     CHUNK: {1: (REFUSED, 0), 3: (STRUCT, META), 8: (REFUSED, 0)},  # in another file; encrypted
     META: {
         1: (INTEGER, "type"), 4: (INTEGER, "codec"), 5: (INTEGER, "values"), 6: (INTEGER, "unpacked"), 7: (INTEGER, "packed"),
-        9: (INTEGER, "data_page"), 11: (INTEGER, "dictionary_page"), 12: (STRUCT, STATISTICS),
+        9: (INTEGER, "data_page"), 11: (INTEGER, "dictionary_page"), 12: (STRUCT, STATISTICS), 16: (STRUCT, SIZES),
     },
     STATISTICS: {3: (INTEGER, "nulls"), 5: (BYTES, "high_at"), 6: (BYTES, "low_at")},
+    SIZES: {1: (INTEGER, "text_bytes")},
     ORDER: {1: (STRUCT, BY_TYPE)},
 }  # fmt: skip
 """The wanted fields of structs, by their numbers in Parquet's definition, and what they must be."""

@@ -12,6 +12,7 @@ from gquery.kernels.primitives.python.integers import (
     add_i64,
     and_i64,
     eq_i64,
+    from_bool,
     ge_i64,
     gt_i64,
     i64,
@@ -19,12 +20,14 @@ from gquery.kernels.primitives.python.integers import (
     max_i64,
     min_i64,
     mul_i64,
+    ne_i64,
     neg_i64,
     or_i64,
     shl_i64,
     shr_i64,
     shr_u64,
     sub_i64,
+    xor_i64,
 )
 from gquery.kernels.primitives.python.memory import (
     load_i64,
@@ -38,6 +41,7 @@ from gquery.kernels.primitives.python.values import Pointer
 
 _EVERY_BYTE, _DIAGONAL, _ALL_BUT_HIGHEST = 0x0101010101010101, -0x7FBFDFEFF7FBFDFF, 0x7F7F7F7F7F7F7F7F
 _EVEN_BYTES, _EVEN_PAIRS = 0x00FF00FF00FF00FF, 0x0000FFFF0000FFFF
+_LONGEST = 60  # bytes as they are, of an element of Snappy that tells in its first byte how many there are
 VALUE, DICTIONARY, ENTRIES = 0, 48, 49
 """Words of the state: what `varint_word` has read; where the words of a dictionary lie, and how many there are."""
 
@@ -60,48 +64,121 @@ def varint_word(at: int, end: int, state: Pointer) -> int:
 def snappy_decompress(source: int, size: int, target: int, room: int) -> int:
     """The bytes that ``size`` bytes of Snappy at ``source`` stand for, written to ``target``: how many, -1 if they are none or
     take more than ``room``."""
-    at, end, out, last = i64(source), add_i64(source, size), i64(target), add_i64(target, room)
-    while lt_i64(at, end) and gt_i64(load_u8(at), 127):  # how many there will be, which the page tells
-        at = add_i64(at, 1)
-    at = add_i64(at, 1)
+    at, end, out, last = _snappy_elements(source, size), add_i64(source, size), i64(target), add_i64(target, room)
     while lt_i64(at, end):
         word = load_word_unaligned(at)
         kind, upper = and_i64(word, 3), and_i64(shr_u64(word, 2), 63)
         length = add_i64(upper, 1)
-        if eq_i64(kind, 0):  # bytes as they are
+        if eq_i64(kind, 0) and lt_i64(upper, _LONGEST):
             at = add_i64(at, 1)
-            if gt_i64(length, 60):
-                more = sub_i64(length, 60)
-                length = add_i64(and_i64(shr_u64(word, 8), sub_i64(shl_i64(1, shl_i64(more, 3)), 1)), 1)
-                at = add_i64(at, more)
             if gt_i64(length, sub_i64(end, at)) or gt_i64(length, sub_i64(last, out)):
                 return i64(-1)
             copy_words(at, out, length)
             at = add_i64(at, length)
-        else:  # bytes that were written before
+        else:
             offset, taken = and_i64(shr_u64(word, 8), 0xFFFF), i64(3)
             if eq_i64(kind, 1):
-                length = add_i64(and_i64(upper, 7), 4)
+                length, taken = add_i64(and_i64(upper, 7), 4), i64(2)
                 offset = or_i64(shl_i64(shr_u64(upper, 3), 8), and_i64(offset, 255))
-                taken = i64(2)
-            if eq_i64(kind, 3):
-                offset = and_i64(shr_u64(word, 8), 0xFFFFFFFF)
-                taken = i64(5)
-            if gt_i64(length, sub_i64(last, out)) or lt_i64(offset, 1) or gt_i64(offset, sub_i64(out, target)):
-                return i64(-1)
-            if ge_i64(offset, 8):
-                copy_words(sub_i64(out, offset), out, length)
+            if lt_i64(offset, 8) or eq_i64(kind, 3) or eq_i64(kind, 0):
+                length = _element_length(word)
+                at = _write_element(at, end, out, sub_i64(last, out), sub_i64(out, target))
+                if lt_i64(at, 0):
+                    return i64(-1)
             else:
-                _repeat_bytes(sub_i64(out, offset), out, length)
-            at = add_i64(at, taken)
+                if gt_i64(length, sub_i64(last, out)) or gt_i64(offset, sub_i64(out, target)):
+                    return i64(-1)
+                copy_words(sub_i64(out, offset), out, length)
+                at = add_i64(at, taken)
         out = add_i64(out, length)
     if gt_i64(at, end):
         return i64(-1)
     return sub_i64(out, target)
 
 
+def snappy_texts(source: int, size: int, target: int, room: int) -> int:
+    """The same of texts. Numbers have elements that are alike, so that a processor guesses which comes next; those of texts it
+    cannot guess, and they are told apart without jumps, but for rare ones."""
+    at, end, out, last = _snappy_elements(source, size), add_i64(source, size), i64(target), add_i64(target, room)
+    while lt_i64(at, end):
+        word = load_word_unaligned(at)
+        kind, upper = and_i64(word, 3), and_i64(shr_u64(word, 2), 63)
+        copied, near = neg_i64(from_bool(ne_i64(kind, 0))), neg_i64(from_bool(eq_i64(kind, 1)))
+        offset, length = and_i64(shr_u64(word, 8), 0xFFFF), add_i64(upper, 1)
+        offset = _either(near, or_i64(shl_i64(shr_u64(upper, 3), 8), and_i64(offset, 255)), offset)
+        length = _either(near, add_i64(and_i64(upper, 7), 4), length)
+        begin = _either(copied, sub_i64(out, offset), add_i64(at, 1))
+        behind = add_i64(at, _either(copied, add_i64(3, near), add_i64(length, 1)))
+        rare = _either(copied, from_bool(lt_i64(offset, 8)), from_bool(gt_i64(length, _LONGEST)))
+        if ne_i64(or_i64(rare, from_bool(eq_i64(kind, 3))), 0):
+            length = _element_length(word)
+            behind = _write_element(at, end, out, sub_i64(last, out), sub_i64(out, target))
+            if lt_i64(behind, 0):
+                return i64(-1)
+        else:
+            is_before = and_i64(copied, from_bool(lt_i64(begin, target)))
+            if gt_i64(length, sub_i64(last, out)) or gt_i64(behind, end) or ne_i64(is_before, 0):
+                return i64(-1)
+            copy_text(begin, out, length)
+        at, out = i64(behind), add_i64(out, length)
+    if gt_i64(at, end):
+        return i64(-1)
+    return sub_i64(out, target)
+
+
+def _snappy_elements(source: int, size: int) -> int:
+    """Where elements begin, behind how many bytes there will be, which the page tells."""
+    at, end = i64(source), add_i64(source, size)
+    while lt_i64(at, end) and gt_i64(load_u8(at), 127):
+        at = add_i64(at, 1)
+    return add_i64(at, 1)
+
+
+def _either(mask: int, one: int, other: int) -> int:
+    """One where all bits of a mask are set, the other where none is."""
+    return xor_i64(other, and_i64(xor_i64(one, other), mask))
+
+
+def _element_length(word: int) -> int:
+    """The bytes that an element of Snappy stands for."""
+    kind, upper = and_i64(word, 3), and_i64(shr_u64(word, 2), 63)
+    if eq_i64(kind, 1):
+        return add_i64(and_i64(upper, 7), 4)
+    if eq_i64(kind, 0) and ge_i64(upper, _LONGEST):
+        bits = shl_i64(sub_i64(upper, _LONGEST - 1), 3)
+        return add_i64(and_i64(shr_u64(word, 8), sub_i64(shl_i64(1, bits), 1)), 1)
+    return add_i64(upper, 1)
+
+
+def _write_element(at: int, end: int, out: int, room: int, before: int) -> int:
+    """Write the bytes of an element behind ``before`` others; the address behind it, -1 where it is none or takes more than
+    ``room``."""
+    word = load_word_unaligned(at)
+    kind, upper, length = and_i64(word, 3), and_i64(shr_u64(word, 2), 63), _element_length(word)
+    if gt_i64(length, room):
+        return i64(-1)
+    if eq_i64(kind, 0):  # bytes as they are
+        begin = add_i64(add_i64(at, 1), max_i64(sub_i64(upper, _LONGEST - 1), 0))
+        if gt_i64(length, sub_i64(end, begin)):
+            return i64(-1)
+        copy_words(begin, out, length)
+        return add_i64(begin, length)
+    offset, taken = and_i64(shr_u64(word, 8), 0xFFFF), i64(3)  # bytes that were written before
+    if eq_i64(kind, 1):
+        offset, taken = or_i64(shl_i64(shr_u64(upper, 3), 8), and_i64(offset, 255)), i64(2)
+    if eq_i64(kind, 3):
+        offset, taken = and_i64(shr_u64(word, 8), 0xFFFFFFFF), i64(5)
+    if lt_i64(offset, 1) or gt_i64(offset, before):
+        return i64(-1)
+    if ge_i64(offset, 8):
+        copy_words(sub_i64(out, offset), out, length)
+    else:
+        repeat_bytes(sub_i64(out, offset), out, length)
+    return add_i64(at, taken)
+
+
 def copy_words(source: int, target: int, length: int) -> None:
-    """Copy bytes, and up to 7 behind them, of which there is one at least; the target lies eight bytes behind the source, or
+    """Copy bytes, of which there is one at least, and up to 7 behind them; the target lies eight bytes behind the source, or
     further, or apart from it."""
     store_word_unaligned(target, load_word_unaligned(source))
     k = i64(8)
@@ -110,7 +187,18 @@ def copy_words(source: int, target: int, length: int) -> None:
         k = add_i64(k, 8)
 
 
-def _repeat_bytes(source: int, target: int, length: int) -> None:
+def copy_text(source: int, target: int, length: int) -> None:
+    """The same of text, and up to 15 bytes behind: fewer rounds, as nobody can guess how many there will be."""
+    store_word_unaligned(target, load_word_unaligned(source))
+    store_word_unaligned(add_i64(target, 8), load_word_unaligned(add_i64(source, 8)))
+    k = i64(16)
+    while lt_i64(k, length):
+        store_word_unaligned(add_i64(target, k), load_word_unaligned(add_i64(source, k)))
+        store_word_unaligned(add_i64(target, add_i64(k, 8)), load_word_unaligned(add_i64(source, add_i64(k, 8))))
+        k = add_i64(k, 16)
+
+
+def repeat_bytes(source: int, target: int, length: int) -> None:
     """Copy bytes one after another, of which some may be those that are written."""
     k = i64(0)
     while lt_i64(k, length):
@@ -118,10 +206,13 @@ def _repeat_bytes(source: int, target: int, length: int) -> None:
         k = add_i64(k, 1)
 
 
-def page_bytes(source: int, packed: int, target: int, size: int, codec: int) -> bool:
-    """Whether ``packed`` bytes stand for ``size``, which are written to ``target``. The codec is 1 for Snappy, 0 for none."""
+def page_bytes(source: int, packed: int, target: int, size: int, codec: int, width: int) -> bool:
+    """Whether ``packed`` bytes stand for ``size``, which are written to ``target``: values of so many bytes, 0: texts. The codec
+    is 1 for Snappy, 0 for none."""
     if eq_i64(size, 0):
         return True
+    if eq_i64(codec, 1) and eq_i64(width, 0):
+        return eq_i64(snappy_texts(source, packed, target, size), size)
     if eq_i64(codec, 1):
         return eq_i64(snappy_decompress(source, packed, target, size), size)
     if eq_i64(packed, size):
@@ -276,7 +367,7 @@ def text_entries(source: int, size: int, count: int, offsets: int, characters: i
         if gt_i64(length, sub_i64(end, at)):
             return False
         if gt_i64(length, 0):
-            copy_words(at, add_i64(characters, byte), length)
+            copy_text(at, add_i64(characters, byte), length)
         at, byte, k = add_i64(at, length), add_i64(byte, length), add_i64(k, 1)
         ending = add_i64(offsets, shl_i64(k, 2))
         store_byte(ending, byte)

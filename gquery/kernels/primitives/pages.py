@@ -66,7 +66,7 @@ there are. How many values were narrowed."""
 FLAGS, IS_NULLABLE, NULLS, ARE_TEXTS = 78, 79, 80, 81
 """Where a byte for each word goes, 1 for a value and 0 for NULL; 1 where NULLs are read; how many there were; 1 where texts are
 wanted as they are, and words are their lengths."""
-TEXT, TEXT_ROOM, TEXT_USED, STOP, STATE = 82, 83, 84, 85, 86
+TEXT, TEXT_ROOM, TEXT_USED, STOP, TEXT_END, STATE = 82, 83, 84, 85, 86, 87
 """As in `primitives.page_texts`; how many values are enough. The last is the number of words."""
 START, PACKED, COUNT, PACKING, DESCRIPTION = range(0, 40, 8)
 """Where the words lie that describe a chunk, in bytes: where its pages begin in the file, how many bytes they have, how many
@@ -268,7 +268,8 @@ def read_pages(state: Pointer) -> int:
         body, unpacked = add_i64(at, taken), sub_i64(size, levels)
         if lt_i64(levels, 0):
             return i64(FAILED)
-        if not page_bytes(add_i64(body, levels), sub_i64(packed, levels), load_i64(state, SCRATCH), unpacked, codec):
+        first, width = add_i64(body, levels), load_i64(state, WIDTH)
+        if not page_bytes(first, sub_i64(packed, levels), load_i64(state, SCRATCH), unpacked, codec, width):
             return i64(FAILED)
         store_i64(state, NEED, size)
         begin = load_i64(state, AT)

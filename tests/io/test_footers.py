@@ -126,7 +126,7 @@ def test_what_kernels_do_not_take() -> None:
     other[orders + 2] = 0x2C  # its second field
     told, without = kernels.footer(raw, 3, 1), kernels.footer(other, 3, 1)
     assert told is not None and without is not None
-    assert (told[:, :, :7] == without[:, :, :7]).all() and (told[:, :, 7:] >= 0).all() and (without[:, :, 7:] == -1).all()
+    assert (told[:, :, :7] == without[:, :, :7]).all() and (told[:, :, 7:12] >= 0).all() and (without[:, :, 7:] == -1).all()
 
 
 def test_intervals_and_extents() -> None:

@@ -311,10 +311,30 @@ def test_snappy(of: str) -> None:
             "words": (b"".join(r.choice((b"alpha ", b"b", b"gamma-delta ")) for _ in range(size)))[:size], "nothing": b"",
         }[of]  # fmt: skip
         stream = np.frombuffer(pa.compress(plain, "snappy", asbytes=True) + bytes(64), np.uint8)
-        target = np.full(len(plain) + 128, GUARD, np.uint8)
-        made = packed.snappy_decompress(address_of(stream), len(stream) - 64, address_of(target), len(plain))
-        assert made == len(plain) and target[:made].tobytes() == plain and (target[made + 64 :] == GUARD).all()
-        if plain:
-            assert (
-                packed.snappy_decompress(address_of(stream), len(stream) - 64, address_of(target), len(plain) - 1) == -1
-            )
+        for decompress in (packed.snappy_decompress, packed.snappy_texts):
+            target = np.full(len(plain) + 128, GUARD, np.uint8)
+            made = decompress(address_of(stream), len(stream) - 64, address_of(target), len(plain))
+            assert made == len(plain) and target[:made].tobytes() == plain and (target[made + 64 :] == GUARD).all()
+            if plain:
+                assert decompress(address_of(stream), len(stream) - 64, address_of(target), len(plain) - 1) == -1
+
+
+def test_damaged_snappy() -> None:
+    """What is made of a damaged stream, if anything, is the same of numbers and of texts, and nothing is written behind it."""
+    r, outcomes = random.Random(3), set[bool]()
+    for _ in range(40 * COUNT):
+        words = (b"alpha ", b"b", b"gamma-delta " * 9, bytes(r.randrange(20)))
+        plain = b"".join(r.choice(words) for _ in range(r.randrange(1, 40)))
+        stream = bytearray(pa.compress(plain, "snappy", asbytes=True))
+        for _ in range(r.choice((0, 1, 1, 3))):
+            stream[r.randrange(len(stream))] = r.choice((0, 1, 2, 3, 0xF0, 0xF4, 0xFC, r.randrange(256)))
+        given = np.frombuffer(bytes(stream[: r.choice((len(stream), r.randrange(len(stream) + 1)))]) + bytes(64), np.uint8)
+        room, made = len(plain) + r.choice((0, 0, 9)), list[Any]()
+        for decompress in (packed.snappy_decompress, packed.snappy_texts):
+            target = np.full(room + 128, GUARD, np.uint8)
+            size = decompress(address_of(given), len(given) - 64, address_of(target), room)
+            assert size <= room and (target[room + 64 :] == GUARD).all()
+            made.append((size, target[: max(size, 0)].tobytes()))
+        assert made[0] == made[1]
+        outcomes.add(made[0][0] >= 0)
+    assert outcomes == {True, False}

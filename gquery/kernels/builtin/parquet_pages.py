@@ -33,10 +33,7 @@ _NULLABLE_BLOCK = (  # the same of values that may be NULL, and their flags
     "    store_u8(valid, add_i64(before, k), ok)",
     "    k = add_i64(k, 1)",
 )
-_TEXTS = {4: -1, 8: -2}
-"""The sizes, which no value has, where lengths of texts are to become offsets of so many bytes, and nothing is narrowed."""
-
-_OFFSETS = (  # lengths into offsets, and flags
+_OFFSETS = (  # lengths of texts into offsets, whose size is told below 0, and flags
     "while lt_i64(k, end):",
     "    total = add_i64(total, load_i64(words, k))",
     "    store_{type}({name}, add_i64(add_i64(before, k), 1), total)",
@@ -77,7 +74,7 @@ READ = builtin_kernel(
         "            " + line
         for type_ in ("u32", "i64")
         for line in (
-            f"if eq_i64(size, {_TEXTS[int(type_[1:]) // 8]}):",
+            f"if eq_i64(size, {-int(type_[1:]) // 8}):",
             *("    " + each.format(type=type_, name=_VALUES[type_]) for each in _OFFSETS),
         )
     ),
@@ -182,7 +179,7 @@ def read_arguments(state: Array, words: Array, room: Room | TextRoom | None, out
     size, valid = values.itemsize, _NO_FLAGS if room.valid is None else room.valid
     made = _NO_VALUES | {size: values.view(_NO_VALUES[size].dtype)}
     if isinstance(room, TextRoom):  # one block
-        return (state, words, _TEXTS[size], *made.values(), valid, state, state, len(values), 0, outcome)
+        return (state, words, -size, *made.values(), valid, state, state, len(values), 0, outcome)
     return (state, words, size, *made.values(), valid, room.low, room.high, room.block, room.skip, outcome)
 
 

@@ -76,7 +76,7 @@ class Cluster:
 
     def close(self) -> None:
         """Have the workers forget the connection; end those that it has started."""
-        self._link.tried(lambda: self.client.run(worker.end_session, self.key, asynchronous=True))
+        self._link.tried(lambda: self.client.run(direct.end_session, self.key, asynchronous=True))
         self._link.close()
 
     # ---- tables ----

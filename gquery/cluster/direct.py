@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from gquery import tuning
 from gquery.cluster.inbox import Inbox, Inboxes, Message
+from gquery.cluster.missing import MissingMessages, OutOfReachError, Stands
 from gquery.cluster.moving import Packed, packed, unpacked
-from gquery.cluster.worker import Plan, Request, end_run, known_session, run_rank, session_of
+from gquery.cluster.worker import Plan, Request, end_run, forget_session, known_session, run_rank, session_of
 from gquery.distributed.transport import RankAbortedError
 from gquery.errors import InternalError
 from gquery.runtime import interrupt
@@ -34,13 +35,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _inboxes = Inboxes()
-_tokens: dict[tuple[str, int], interrupt.Token] = {}
-"""By run and rank those of the ranks that run in this process."""
+_running: dict[tuple[str, int], _Rank] = {}
+"""The ranks that run in this process, by run and number."""
 _lock = threading.Lock()
-
-
-class OutOfReachError(Exception):
-    """A rank of the run is on no worker, or what the run needs is not on this one."""
 
 
 class Order(NamedTuple):
@@ -68,8 +65,9 @@ def serve(dask_worker: Worker) -> None:
     """Have this worker take what others send to it directly."""
     if "gquery_run" not in dask_worker.handlers:
         dask_worker.handlers.update(
-            gquery_run=_runs(dask_worker), gquery_is_here=_is_here, gquery_hand_over=_receive, gquery_abort=_abort
-        )
+            gquery_run=_runs(dask_worker), gquery_is_here=_is_here, gquery_hand_over=_receive, gquery_abort=_abort,
+            gquery_stands=_stands,
+        )  # fmt: skip
 
 
 async def run_ranks(order: Order, dask_worker: Worker) -> dict[int, Ran]:
@@ -89,11 +87,20 @@ async def run_ranks(order: Order, dask_worker: Worker) -> dict[int, Ran]:
 def end(key: str, run: str) -> None:
     """Stop the ranks of a run of a connection in this process, wherever they are; those in fragments, too."""
     with _lock:
-        tokens = [token for at, token in _tokens.items() if at[0] == run]
-    for token in tokens:
-        token.stopped = True
+        ranks = [rank for at, rank in _running.items() if at[0] == run]
+    for rank in ranks:
+        rank.token.stopped = True
     _inboxes.end_all(run, RankAbortedError("the run has ended"))
     end_run(key, run)
+
+
+def end_session(key: str) -> None:
+    """Forget all of a connection that closes, and stop its ranks. Orders of it that come later begin nothing."""
+    forget_session(key)
+    with _lock:
+        runs = {run for (run, _), rank in _running.items() if rank.request.session == key}
+    for run in runs:
+        end(key, run)
 
 
 class _Rank:
@@ -102,7 +109,8 @@ class _Rank:
     def __init__(self, request: Request, order: Order, sender: _Sender) -> None:
         self.request, self._order, self._sender = request, order, sender
         self.made: asyncio.Future[Ran] = sender.loop.create_future()
-        self._token = interrupt.Token()
+        self.token = interrupt.Token()
+        self.comm: DirectComm | None = None
 
     def start(self) -> None:
         """Begin."""
@@ -112,13 +120,16 @@ class _Rank:
     def _run(self) -> None:
         request, at = self.request, (self.request.run, self.request.rank)
         with _lock:
-            _tokens[at] = self._token
+            _running[at] = self
         inbox = _inboxes.of(*at)
         try:
-            made = Ran() if inbox is None else self._ran(DirectComm(request, self._order.places, inbox, self._sender))
+            made = Ran()
+            if inbox is not None:
+                self.comm = DirectComm(request, self._order.places, inbox, self._sender)
+                made = self._ran(self.comm)
         finally:
             with _lock:
-                del _tokens[at]
+                del _running[at]
             _inboxes.end(*at)
         with suppress(RuntimeError):  # the worker's loop has ended, and with it all that waits
             self._sender.loop.call_soon_threadsafe(self._set, made)
@@ -127,7 +138,7 @@ class _Rank:
         """Run its stages. Where it fails, the others are told."""
         order, request = self._order, self.request
         try:
-            with interrupt.acting_for(self._token):
+            with interrupt.acting_for(self.token):
                 plan = order.plan
                 session = known_session(request.session) if plan is None else session_of(request.session, plan.engine)
                 if session is None:
@@ -147,12 +158,11 @@ class _Rank:
 
     def _planned(self) -> tuple[Plan, Mapping[str, Packed]]:
         """The plan, and the tables in memory that were sent to all workers."""
-        order, data = self._order, self._sender.worker.data
+        order = self._order
         if order.plan is None:
             raise _NoPlanError
-        if any(key not in data for key in order.memory.values()):
-            raise OutOfReachError("a table in memory is not on a worker that has come since it was sent")
-        return order.plan, {name: cast(Packed, data[key]) for name, key in order.memory.items()}
+        data = _waited(self._sender.fetched(list(order.memory.values()))) if order.memory else {}
+        return order.plan, {name: data[key] for name, key in order.memory.items()}
 
     def _set(self, made: Ran) -> None:
         if not self.made.done():
@@ -210,6 +220,16 @@ def _receive(at: tuple[str, int, int, int], call: str, head: bytes, buffers: Seq
         inbox.put(step, source, Message(call, lambda: unpacked(data, copies=False)))
 
 
+def _stands(run: str, rank: int, step: int, asks: int) -> Stands:
+    """How a rank of this worker stands towards one that ``asks``, and waits for it at an exchange."""
+    if _inboxes.has_ended(run, rank):
+        return "ended"
+    found = _running.get((run, rank))
+    if found is None:
+        return "not begun"
+    return "sent" if found.comm is not None and found.comm.has_sent(step, asks) else "not sent"
+
+
 def _abort(run: str, rank: int, said: str) -> None:
     """Another rank of a run has failed, and so does this one."""
     inbox = _inboxes.of(run, rank)
@@ -232,6 +252,19 @@ class _Sender:
         call = getattr(self.worker.rpc(place), operation)
         return asyncio.run_coroutine_threadsafe(call(**message), self.loop)
 
+    def fetched(self, keys: Sequence[str]) -> Future[dict[str, Packed]]:
+        """What Dask has under these keys. It was sent to all workers, but Dask's memory manager drops copies of it, and a worker
+        may have come later: it is got from another one then. OutOfReachError where none has it."""
+        return asyncio.run_coroutine_threadsafe(self._fetched(keys), self.loop)
+
+    async def _fetched(self, keys: Sequence[str]) -> dict[str, Packed]:
+        data = self.worker.data
+        if missing := [key for key in keys if key not in data]:
+            await self.worker.gather(await self.worker.scheduler.who_has(keys=missing))
+        if any(key not in data for key in keys):
+            raise OutOfReachError("a table in memory is on no worker any more")
+        return {key: cast(Packed, data[key]) for key in keys}
+
 
 class DirectComm:
     """See `distributed.transport.Comm`; of a rank that meets others through Dask's connections."""
@@ -241,6 +274,13 @@ class DirectComm:
         self._run, self._places, self._inbox, self._sender = request.run, places, inbox, sender
         self._others = [(self.rank + n) % self.size for n in range(1, self.size)]  # not all to the first rank first
         self.exchanges = self.handed_over = 0
+        self._sent: dict[tuple[int, int], Future[Any]] = {}  # by exchange and rank, what is on its way to the rank
+        self._missing = MissingMessages(self._ask, inbox.fail)
+
+    def has_sent(self, step: int, rank: int) -> bool:
+        """Whether all that goes to a rank at an exchange was sent."""
+        sent = self._sent.get((step, rank))
+        return sent is not None and sent.done()
 
     def all_gather(self, what: str, value: T) -> list[T]:
         """See `Comm`."""
@@ -264,7 +304,18 @@ class DirectComm:
     def abort(self, error: BaseException) -> None:
         """See `Comm`."""
         for rank in self._others:
-            self._sender.send(self._places[rank], "gquery_abort", run=self._run, rank=rank, said=str(error))
+            if self._is_here(rank):
+                _abort(self._run, rank, str(error))
+            else:
+                self._sender.send(self._places[rank], "gquery_abort", run=self._run, rank=rank, said=str(error))
+
+    def _ask(self, rank: int, step: int) -> Future[Stands | None]:
+        at = {"run": self._run, "rank": rank, "step": step, "asks": self.rank}
+        if not self._is_here(rank):
+            return self._sender.send(self._places[rank], "gquery_stands", **at)
+        here = Future[Stands | None]()
+        here.set_result("not sent")  # nothing is lost within a process
+        return here
 
     def _is_here(self, rank: int) -> bool:
         return self._sender.is_here(self._places[rank])
@@ -276,6 +327,7 @@ class DirectComm:
         self.exchanges += 1
         self.handed_over += 1
         being_sent = []
+        self._sent = {at: sent for at, sent in self._sent.items() if at[0] == step - 1}  # who waits is one behind at most
         last: tuple[object, Packed] | None = None
         for rank in self._others:
             value = values[rank]
@@ -284,12 +336,12 @@ class DirectComm:
                 continue
             if last is None or last[0] is not value:
                 last = value, packed(value, copies=False)
-            future = self._send(rank, step, call, last[1])
+            self._sent[step, rank] = future = self._send(rank, step, call, last[1])
             if last[1].buffers:  # which lie in this rank's arrays until they are there
                 being_sent.append(future)
-        came = dict(zip(self._others, self._inbox.take(step, self._others), strict=True))
+        came = dict(zip(self._others, self._inbox.take(step, self._others, self._missing.look), strict=True))
         for future in being_sent:
-            self._wait(future)
+            _waited(future)
         for rank, message in came.items():
             if message.call != call:
                 raise InternalError(f"rank {self.rank} is at {call}, rank {rank} at {message.call}")
@@ -313,12 +365,13 @@ class DirectComm:
         if error is not None:
             self._inbox.fail(OutOfReachError(f"the worker at {place} is not reached: {error}"))
 
-    def _wait(self, sent: Future[Any]) -> None:
-        while True:
-            try:
-                sent.result(tuning.memory.wait_seconds)
-                return
-            except NotYetError:
-                interrupt.check()
-            except OSError as error:
-                raise OutOfReachError(str(error)) from None
+
+def _waited(sent: Future[T]) -> T:
+    """What comes of it. InterruptError where the rank is stopped meanwhile."""
+    while True:
+        try:
+            return sent.result(tuning.memory.wait_seconds)
+        except NotYetError:
+            interrupt.check()
+        except OSError as error:
+            raise OutOfReachError(str(error)) from None

@@ -7,6 +7,7 @@ what comes for one that has ended is dropped.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 
 from gquery import tuning
@@ -46,13 +47,19 @@ class Inbox:
             self._error = self._error or error
             self._bell.notify_all()
 
-    def take(self, step: int, sources: Sequence[int]) -> list[Message]:
-        """The messages of an exchange from these ranks, once all are there. InterruptError where the run is stopped."""
+    def take(
+        self, step: int, sources: Sequence[int], look: Callable[[int, Sequence[int]], None] | None = None
+    ) -> list[Message]:
+        """The messages of an exchange from these ranks, once all are there. InterruptError where the run is stopped. Where it
+        takes long, ``look`` is called with the ranks whose messages are missing (`cluster.missing`)."""
         with self._bell:
-            self._awaited = {(step, s) for s in sources}
+            self._awaited, since = {(step, s) for s in sources}, time.monotonic()
             while self._error is None and not self._awaited <= self._came.keys():
                 self._bell.wait(tuning.memory.wait_seconds)
                 interrupt.check()
+                if look is not None and time.monotonic() - since >= tuning.cluster.ask_seconds:
+                    since = time.monotonic()
+                    look(step, [s for s in sources if (step, s) not in self._came])
             if self._error is not None:
                 raise self._error
             return [self._came.pop((step, s)) for s in sources]
@@ -69,9 +76,13 @@ class Inboxes:
     def of(self, run: Run, rank: int) -> Inbox | None:
         """The inbox of a rank, made when it is first asked for; None where the rank or its run has ended here."""
         with self._lock:
-            if (run, rank) in self._ended or (run, None) in self._ended:
+            if self.has_ended(run, rank):
                 return None
             return self._inboxes.setdefault((run, rank), Inbox())
+
+    def has_ended(self, run: Run, rank: int) -> bool:
+        """Whether a rank, or its run, has ended here."""
+        return (run, rank) in self._ended or (run, None) in self._ended
 
     def end(self, run: Run, rank: int) -> None:
         """A rank has ended: nothing comes for it any more."""

@@ -93,6 +93,7 @@ class Session:
 
 
 _sessions: dict[str, Session] = {}
+_closed: Recent[str, bool] = Recent(tuning.cluster.remembered_sessions)
 _lock = threading.Lock()
 
 
@@ -104,8 +105,10 @@ def known_session(key: str) -> Session | None:
 
 def session_of(key: str, engine: Engine) -> Session:
     """What is kept of a connection, whose numbers the process works by from here on. OperationalError where that would change
-    those of another connection, or where the connection has other versions."""
+    those of another connection, where the connection has other versions, or has closed."""
     with _lock:
+        if key in _closed:
+            raise OperationalError("The connection to the cluster has closed")
         if any(works_otherwise(other.engine, engine) for k, other in _sessions.items() if k != key):
             raise OperationalError(
                 "A worker of the cluster serves another connection, which works by other numbers of gquery.tuning: "
@@ -117,9 +120,10 @@ def session_of(key: str, engine: Engine) -> Session:
         return found
 
 
-def end_session(key: str) -> None:
-    """Forget all of a connection."""
+def forget_session(key: str) -> None:
+    """Forget all of a connection, and end its ranks in fragments; it has no session any more."""
     with _lock:
+        _closed[key] = True
         found = _sessions.pop(key, None)
     if found is not None:
         with found.lock:

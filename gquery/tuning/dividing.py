@@ -229,6 +229,9 @@ class Clusters(Record):
     look_seconds: float = number(
         0.2, "seconds", "between two looks at whether a query was interrupted, or workers are left"
     )
+    ask_seconds: float = number(
+        5.0, "seconds", "for which a rank waits for others before it asks how they stand, and between two such times"
+    )
     alone_seconds: int = number(10, "seconds", "without any worker after which a query fails")
     answer_seconds: int = number(20, "seconds", "for which a scheduler may take to answer a query that waits")
     leave_seconds: int = number(
@@ -239,6 +242,9 @@ class Clusters(Record):
     )
     remembered_ranks: int = number(
         1000, "ranks", "of runs that have ended, for which a worker drops what still comes from other workers"
+    )
+    remembered_sessions: int = number(
+        1000, "connections", "that have closed, of which a worker begins nothing that still comes"
     )
     more_fragments: int = number(
         2, "fragments", "of each rank that are asked for where a run makes more exchanges than expected"

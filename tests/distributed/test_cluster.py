@@ -21,10 +21,10 @@ import pytest
 
 import gquery
 from gquery import tuning
+from gquery.cluster import worker as worker_of_cluster
 from gquery.cluster.engine import be_like, this_engine
 from gquery.cluster.fragments import Ended, FragmentComm, RankThread
 from gquery.cluster.moving import unpacked
-from gquery.cluster.worker import end_session
 from tests.distributed.test_ranks import ORDERED, QUERIES, TABLES
 from tests.support.harness import compare, expect
 from tests.support.marks import one_in
@@ -217,12 +217,16 @@ def test_a_worker_that_has_forgotten_a_plan_is_sent_it_again(db: gquery.Connecti
     """Its ranks meet all the same; nothing runs in fragments."""
     sql = "SELECT few, sum(x) FROM t GROUP BY few ORDER BY few"
     want, cluster = db.sql(sql).fetchall(), cast(Any, db._cluster)
-    cluster.client.run(end_session, cluster.key, workers=cluster._workers[:1])
+    cluster.client.run(_forget_session, cluster.key, workers=cluster._workers[:1])
     in_fragments, cluster._run_in_fragments = cluster._run_in_fragments, None
     try:
         assert db.sql(sql).fetchall() == want
     finally:
         cluster._run_in_fragments = in_fragments
+
+
+def _forget_session(key: str) -> None:
+    worker_of_cluster._sessions.pop(key)
 
 
 def _wait_until_reached(db: gquery.Connection, workers: int) -> None:

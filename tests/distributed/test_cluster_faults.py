@@ -1,0 +1,244 @@
+"""What becomes of a cluster's runs where messages are lost, data is taken away, and connections close in the midst of them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import gquery
+from gquery import tuning
+from tests.support.tuned import Tune
+from tests.support.two_workers import two_workers, with_files
+
+pytest.importorskip("distributed")
+
+from gquery.cluster import direct, worker
+
+TABLES = {"t": pa.table({"k": np.arange(900) % 7, "v": np.arange(900)})}
+SQL = "SELECT k, count(*), sum(v) FROM t GROUP BY k ORDER BY k"
+WANT = [(k, len(range(k, 900, 7)), sum(range(k, 900, 7))) for k in range(7)]
+LONG = "SELECT count(*) FROM t a, t b, t c WHERE a.v * b.v + c.v < 17 AND a.k < c.v"
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    with two_workers() as made:
+        yield made
+
+
+@pytest.fixture
+def db(client: Any, tmp_path: Path, tune: Tune) -> Iterator[gquery.Connection]:
+    tune(tuning.cluster, whole_bytes=0)
+    with gquery.connect(device="python", cluster=client, workers=2, threads=1) as made:
+        with_files(made, TABLES, tmp_path, 100)
+        yield made
+
+
+class _InTime(threading.Thread):
+    """A query on a thread of its own, which is interrupted where it takes too long."""
+
+    def __init__(self, db: gquery.Connection, sql: str) -> None:
+        super().__init__(daemon=True)
+        self._db, self._sql = db, sql
+        self._made: list[tuple[Any, ...]] | BaseException = TimeoutError()
+        self.start()
+
+    def run(self) -> None:
+        try:
+            self._made = self._db.sql(self._sql).fetchall()
+        except BaseException as error:
+            self._made = error
+
+    def made(self, seconds: float = 30) -> list[tuple[Any, ...]]:
+        """Its rows, or its error; TimeoutError where it waits still."""
+        self.join(seconds)
+        if self.is_alive():
+            self._db.interrupt()
+            self.join(seconds)
+            raise TimeoutError
+        if isinstance(self._made, BaseException):
+            raise self._made
+        return self._made
+
+
+def _ranks() -> list[threading.Thread]:
+    return [t for t in threading.enumerate() if t.name.startswith("gquery-rank")]
+
+
+def _until(holds: Callable[[], bool], seconds: float = 20) -> None:
+    until = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def _losing(monkeypatch: pytest.MonkeyPatch, operation: str, number: int) -> list[str]:
+    """Have a message of an operation go nowhere, as where a connection breaks behind the last byte; those that did."""
+    sent, lost = direct._Sender.send, list[str]()
+
+    def send(self: direct._Sender, place: str, name: str, **message: Any) -> Future[Any]:
+        if name == operation:
+            lost.append(name)
+            if len(lost) == number:
+                nothing = Future[Any]()
+                nothing.set_result(None)
+                return nothing
+        return sent(self, place, name, **message)
+
+    monkeypatch.setattr(direct._Sender, "send", send)
+    return lost
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_a_message_is_lost(number: int, db: gquery.Connection, monkeypatch: pytest.MonkeyPatch, tune: Tune) -> None:
+    """A rank that waits asks whether it was sent, and the run is made anew."""
+    tune(tuning.cluster, ask_seconds=0.1)
+    lost = _losing(monkeypatch, "gquery_hand_over", number)
+    assert _InTime(db, SQL).made() == WANT and len(lost) >= number
+    assert _InTime(db, SQL).made() == WANT
+
+
+def test_ranks_do_not_hear_that_one_has_failed(db: gquery.Connection, monkeypatch: pytest.MonkeyPatch, tune: Tune) -> None:
+    tune(tuning.cluster, ask_seconds=0.1)
+    assert db.sql(SQL).fetchall() == WANT
+    ran, sent = worker.run_rank, direct._Sender.send
+
+    def run_rank(session: Any, request: Any, *others: Any) -> Any:
+        if request.rank == 1:
+            raise gquery.ConversionError("of rank 1")
+        return ran(session, request, *others)
+
+    def send(self: direct._Sender, place: str, name: str, **message: Any) -> Future[Any]:
+        if name == "gquery_abort":
+            lost = Future[Any]()
+            lost.set_exception(OSError("no way there"))
+            return lost
+        return sent(self, place, name, **message)
+
+    monkeypatch.setattr(direct, "run_rank", run_rank)
+    monkeypatch.setattr(direct._Sender, "send", send)
+    with pytest.raises(gquery.ConversionError, match="of rank 1"):
+        _InTime(db, SQL).made()
+    _until(lambda: not _ranks())
+
+
+def test_a_rank_that_is_slow_to_begin_is_waited_for(
+    db: gquery.Connection, monkeypatch: pytest.MonkeyPatch, tune: Tune
+) -> None:
+    """And so is one whose stage takes long: nothing is lost, and nothing runs in fragments."""
+    tune(tuning.cluster, ask_seconds=0.02)
+    assert db.sql(SQL).fetchall() == WANT
+    start, ran = direct._Rank.start, worker.run_rank
+
+    def slow_start(self: direct._Rank) -> None:
+        threading.Timer(0.5 * self.request.rank, start, (self,)).start()
+
+    def slow_run(session: Any, request: Any, *others: Any) -> Any:
+        time.sleep(0.3 * request.rank)
+        return ran(session, request, *others)
+
+    monkeypatch.setattr(direct._Rank, "start", slow_start)
+    monkeypatch.setattr(direct, "run_rank", slow_run)
+    monkeypatch.setattr(cast(Any, db._cluster), "_run_in_fragments", None)
+    assert _InTime(db, SQL).made() == WANT
+
+
+def test_an_order_that_does_not_come(db: gquery.Connection, monkeypatch: pytest.MonkeyPatch, tune: Tune) -> None:
+    """The connection is killed when one of two workers has its order: the rank there does not wait for ever."""
+    tune(tuning.cluster, ask_seconds=0.02, answer_seconds=1)
+    assert db.sql(SQL).fetchall() == WANT
+    start = direct._Rank.start
+    monkeypatch.setattr(direct._Rank, "start", lambda self: start(self) if self.request.rank == 0 else None)
+    asked = _InTime(db, SQL)
+    _until(lambda: len(_ranks()) == 1)
+    _until(lambda: not _ranks())
+    db.interrupt()
+    with pytest.raises(gquery.InterruptError):
+        asked.made()
+
+
+def test_replicas_of_a_table_in_memory_are_dropped(client: Any, db: gquery.Connection) -> None:
+    """Dask's memory manager leaves one copy of what was sent to all: a worker that needs it gets it from there."""
+    db.register("m", TABLES["t"])
+    sql, cluster = SQL.replace("FROM t", "FROM m"), cast(Any, db._cluster)
+    assert db.sql(sql).fetchall() == WANT
+    manager = client.cluster.scheduler.extensions["amm"]
+    _until(lambda: bool(client.sync(_run_once, manager)) and all(len(v) <= 1 for v in client.who_has().values()))
+    client.run(_forget, cluster.key)
+    cluster._run_in_fragments = None
+    assert _InTime(db, sql).made() == WANT
+
+
+async def _run_once(manager: Any) -> bool:
+    manager.run_once()
+    return True
+
+
+def _forget(key: str) -> None:
+    worker._sessions.pop(key, None)
+
+
+def test_a_connection_closes_while_its_query_runs(client: Any, tmp_path: Path, tune: Tune) -> None:
+    """The query ends with an error, and no rank goes on, wherever its worker is."""
+    tune(tuning.cluster, whole_bytes=0)
+    made = gquery.connect(device="python", cluster=client, workers=2, threads=1)
+    with_files(made, TABLES, tmp_path, 100)
+    asked = _InTime(made, LONG)
+    _until(lambda: len(_ranks()) == 2)
+    key = cast(Any, made._cluster).key
+    made.close()
+    with pytest.raises(gquery.Error):
+        asked.made()
+    _until(lambda: not _ranks())
+    assert key not in worker._sessions
+
+
+def test_an_order_that_comes_when_its_connection_has_closed(client: Any, db: gquery.Connection) -> None:
+    """It begins nothing."""
+    assert db.sql(SQL).fetchall() == WANT
+    cluster: Any = db._cluster
+    ordered: list[direct.Order] = []
+    orders = cluster._orders.ran
+
+    def noting(order: direct.Order, workers: Any) -> Any:
+        ordered.append(order)
+        return orders(order, workers)
+
+    cluster._orders.ran = noting
+    cluster._plans.clear()
+    assert db.sql(SQL).fetchall() == WANT
+    db.close()
+    (order,) = ordered
+    assert order.plan is not None
+    late = order._replace(requests=tuple([r._replace(run="late") for r in order.requests]))
+    found = client.run(direct.run_ranks, late)
+    assert all(isinstance(r.error, gquery.OperationalError) for ran in found.values() for r in ran.values()), found
+    assert cluster.key not in worker._sessions
+
+
+def test_connections_and_threads_at_once(client: Any, tmp_path: Path, tune: Tune) -> None:
+    """Two connections, each asked by two threads: their runs do not meet."""
+    tune(tuning.cluster, whole_bytes=0)
+    connections = [gquery.connect(device="python", cluster=client, workers=2, threads=1) for _ in range(2)]
+    try:
+        for made in connections:
+            with_files(made, TABLES, tmp_path, 100)
+        asked = [
+            (n, _InTime(made, f"SELECT k, count(*), sum(v) FROM t WHERE v >= {n % 3} GROUP BY k ORDER BY k"))
+            for n in range(6)
+            for made in connections
+        ]
+        for n, query in asked:
+            kept = [range(k, 900, 7)[(k < n % 3) :] for k in range(7)]
+            assert query.made() == [(k, len(rows), sum(rows)) for k, rows in enumerate(kept)]
+    finally:
+        for made in connections:
+            made.close()

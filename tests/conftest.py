@@ -21,6 +21,7 @@ import gquery.kernels.targets.cpu
 import gquery.kernels.targets.python
 import gquery.runtime.boundary
 from gquery import tuning
+from gquery.functions.registry import declare_all
 from tests.support.collection import WrittenDoctests
 from tests.support.tuned import Tune
 

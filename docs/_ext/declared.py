@@ -8,9 +8,11 @@ from pathlib import Path
 import gquery.functions  # declares them all
 import gquery.settings
 from gquery.functions.aggregates import AGGREGATES
-from gquery.functions.registry import DOCS, EXAMPLES, SIGNATURES
+from gquery.functions.registry import DOCS, EXAMPLES, SIGNATURES, declare_all
 from gquery.functions.windows import WINDOWS
 from gquery.sql.surface import SURFACE
+
+declare_all()
 
 SUBJECTS = {
     "conditional": "Conditional",

@@ -19,6 +19,7 @@ from gquery.expression.types import (
     BIGINT,
     BOOLEAN,
     INTEGER,
+    JSON,
     TIMESTAMP,
     VARCHAR,
     DType,
@@ -83,6 +84,10 @@ def cast(expr: Expr, dtype: DType, try_: bool = False) -> Expr:
     """
     if expr.dtype is dtype or expr.dtype == dtype:
         return expr
+    if (dtype.name == "JSON" or expr.dtype.name == "JSON") and expr.dtype.kind is not Kind.NULL:
+        from gquery.functions.tojson import cast_json
+
+        return cast_json(expr, dtype, try_)
     if not castable(expr.dtype, dtype):
         refuse_opaque((expr,), f"CAST to {dtype}")
         raise BindError(f"cannot CAST {expr.dtype} to {dtype}")
@@ -242,7 +247,7 @@ def integer_literal_type(value: Any, dtype: DType) -> DType | None:
 
 def is_text_literal(e: Expr) -> bool:
     """A string literal: it takes on the type that it meets."""
-    return isinstance(e, Literal) and e.dtype.kind is Kind.VARCHAR and not e.is_null
+    return isinstance(e, Literal) and e.dtype == VARCHAR and not e.is_null
 
 
 def implicit_cost(e: Expr, target: DType) -> int | None:
@@ -250,7 +255,7 @@ def implicit_cost(e: Expr, target: DType) -> int | None:
     source = e.dtype
     if source == target:
         return 0
-    if source.kind is Kind.NULL:
+    if source.kind is Kind.NULL or (source == JSON and target == VARCHAR):
         return 1
     if is_text_literal(e) and target.kind is not Kind.INTERVAL:
         return 20
@@ -303,7 +308,7 @@ def unify(exprs: Sequence[Expr], comparing: bool = False, ordering: bool = False
             flexible.append(e)
         elif is_text_literal(e):
             has_text = True
-        elif comparing and e.dtype.kind is Kind.VARCHAR:
+        elif comparing and e.dtype == VARCHAR:
             has_varchar = True
         elif e.dtype.kind is not Kind.NULL:
             firm = e.dtype if firm is None else meet(firm, e.dtype)

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from gquery.errors import ConversionError
 from gquery.expression.nested_types import struct_of
-from gquery.expression.types import VARCHAR, DType, Kind
+from gquery.expression.types import JSON, VARCHAR, DType, Kind
 from gquery.functions import binary, cast_to_text, text_casts
 from gquery.functions.casts import fields_in
 from gquery.functions.list_arrays import Lists, list_array, lists_of, plain
@@ -25,6 +25,10 @@ def cast_nested(array: pa.Array, source: DType, target: DType, to: pa.DataType, 
     """``CAST(array AS target)``, where ``source`` or the target is nested; ``to`` is the target's Arrow type."""
     if source.kind is Kind.BLOB and target.kind is Kind.BLOB:
         return array.cast(to)
+    if source == JSON and target.kind is not Kind.BLOB:
+        from gquery.functions.tojson import from_json
+
+        return from_json(array, target, to, is_tried)
     if target.is_string:
         return binary.to_texts(array) if source.kind is Kind.BLOB else text_of(array, source)
     if target.kind is Kind.BLOB:

@@ -8,6 +8,7 @@ decimal only stand for larger expressions, so the engine never learns of them.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -71,7 +72,19 @@ class ScalarFunction:
         return False
 
 
-FUNCTIONS: dict[str, ScalarFunction] = {}
+T = TypeVar("T")
+
+
+class _Declared(dict[str, T]):
+    """By name what is declared. Some modules are imported when one of their names is first asked for."""
+
+    def __missing__(self, name: str) -> T:
+        if not declared_later(name):
+            raise KeyError(name)
+        return self[name]
+
+
+FUNCTIONS: dict[str, ScalarFunction] = _Declared()
 RESOLVERS: dict[str, list[Resolver]] = {}
 LIST_RESOLVERS: dict[str, list[Resolver]] = {}  # those that are asked where an argument is a list
 SIGNATURES: dict[str, list[str]] = {}  # for error messages
@@ -206,12 +219,45 @@ def by_signature(name: str, args: Sequence[Expr], signatures: Sequence[Signature
     return make(name, [cast(a, t) for a, t in zip(args, best[1], strict=True)], best[2])
 
 
+_LATER: dict[str, tuple[str, ...]] = {
+    "json": (
+        "json", "json_extract", "json_extract_path", "json_extract_string", "json_extract_path_text", "json_type",
+        "json_keys", "json_array_length", "json_valid", "json_exists", "json_contains", "json_merge_patch", "json_value",
+    ),
+    "tojson": ("to_json", "row_to_json", "array_to_json", "json_quote", "json_object", "json_array"),
+}  # fmt: skip
+"""By module the names that a user may write of what it declares; its other functions have its own name before theirs."""
+LATER = {name: module for module, names in _LATER.items() for name in names}
+
+
+def declared_later(name: str) -> bool:
+    """Imports the module that declares a name, or a function for resolvers alone; whether there is one."""
+    module = LATER.get(name) or name.lstrip("_").partition("_")[0]
+    if module not in _LATER:
+        return False
+    importlib.import_module(f"gquery.functions.{module}")
+    return True
+
+
+def declare_all() -> None:
+    """Imports all modules that declare functions."""
+    for module in _LATER:
+        importlib.import_module(f"gquery.functions.{module}")
+
+
+def is_declared(name: str) -> bool:
+    """Whether there is a scalar function of that name."""
+    return name in RESOLVERS or name in LATER
+
+
 def call(name: str, *args: Expr) -> Expr:
     """The expression that a function's name stands for, typed, with the casts that its signature asks for.
 
     Raises BindError, naming the argument types and the candidates, where no declaration fits.
     """
     resolvers = RESOLVERS.get(name)
+    if resolvers is None and name in LATER and declared_later(name):
+        resolvers = RESOLVERS[name]
     if resolvers is None:
         raise BindError(f"there is no scalar function {name!r}.{did_you_mean(name, _public_names())}")
     if name not in CARRYING:
@@ -253,7 +299,7 @@ def is_null_literal(e: Expr) -> bool:
 
 
 def _public_names() -> list[str]:
-    return [n for n in RESOLVERS if not n.startswith("_") and n not in OPERATORS]
+    return [n for n in {**RESOLVERS, **LATER} if not n.startswith("_") and n not in OPERATORS]
 
 
 _SYMBOLS = {

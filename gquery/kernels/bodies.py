@@ -27,6 +27,7 @@ def _is_written(e: Expr) -> bool:
         case Call(function=function):
             return function in _WRITTEN
         case Cast(arg=arg, dtype=dtype):
-            return not (arg.dtype.is_string or dtype.is_string or arg.dtype.is_nested or dtype.is_nested)
+            is_text = arg.dtype.is_string or dtype.is_string
+            return (arg.dtype.is_string and dtype.is_string) if is_text else not (arg.dtype.is_nested or dtype.is_nested)
         case _:
             return True

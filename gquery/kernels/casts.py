@@ -40,6 +40,8 @@ def cast(value: Value, dtype: DType, try_: bool, code: Code) -> Value:
     if source.kind is Kind.NULL or value.ok == ir.FALSE:
         what = ValueProperties(dtype, Bounds(0, 0) if dtype.is_exact else None, True)
         return Value(code.zero(what.register), ir.FALSE, what)
+    if source.is_string and dtype.is_string:  # JSON as VARCHAR, or a text that is known to be JSON
+        return Value(value.var, value.ok, replace(value.properties, dtype=dtype))
     if source.is_string or dtype.is_string or source.is_nested or dtype.is_nested:
         if code.target != "python":
             raise NeedsHostError(f"CAST({source} AS {dtype})")  # see `kernels.host_calls`

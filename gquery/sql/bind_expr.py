@@ -26,9 +26,10 @@ from gquery.expression.expr import (
 )
 from gquery.expression.traverse import conjunction, disjunction, walk
 from gquery.expression.types import BOOLEAN, NULL, VARCHAR
-from gquery.functions import RESOLVERS, aggregate, call, case, cast, is_aggregate, unified
+from gquery.functions import aggregate, call, case, cast, is_aggregate, unified
 from gquery.functions.casts import is_integer_literal, unify
 from gquery.functions.certain import never_null
+from gquery.functions.registry import is_declared
 from gquery.runtime.interrupt import check
 from gquery.sql.bind_columns import column_of
 from gquery.sql.bind_lambda import LAMBDAS, over_elements
@@ -42,7 +43,7 @@ from gquery.sql.call_parts import call_parts
 from gquery.sql.calls import GROUPINGS, SESSION, VALUES, function_call, is_call, names_aggregate
 from gquery.sql.collation import collated
 from gquery.sql.definitions import ARGUMENT, CALL
-from gquery.sql.grammar_tokens import ARRAY, marked
+from gquery.sql.grammar_tokens import ARRAY, JSON, marked
 from gquery.sql.order_keys import sort_key
 from gquery.sql.parse import located
 from gquery.sql.scope import Scope, ScopeRelation
@@ -181,6 +182,8 @@ class ExprBinder(SubqueryBinder):
             return call("regexp_full_match", self.bind(node.this), self.bind(node.expression))
         if is_call(node):
             name, args = function_call(node)
+            if name == marked(JSON):
+                name, args = ("json_extract" if len(args) == 2 else "json_extract_string"), args[:2]
             if name == marked(ARRAY):
                 return self._array(args[0])
             if name in GROUPINGS:
@@ -195,7 +198,7 @@ class ExprBinder(SubqueryBinder):
                 return over_elements(name, self.bind(args[0]), args[1], self._body)
             if is_aggregate(name):
                 return self._aggregate(node)
-            function = self.query.function(name) if name not in RESOLVERS else None
+            function = self.query.function(name) if not is_declared(name) else None
             if function is None and names_aggregate(name):
                 return self._aggregate(node)  # which says that it is missing
             bound = [self.bind(a) for a in args]
@@ -368,7 +371,7 @@ class ExprBinder(SubqueryBinder):
         said = call_parts(node)
         name = said.name
         if not is_aggregate(name):
-            what = "FILTER of a function that is no aggregate:" if name in RESOLVERS else "the aggregate"
+            what = "FILTER of a function that is no aggregate:" if is_declared(name) else "the aggregate"
             raise NotSupportedError(f"not supported: {what} {name}")
         if self.aggregates is None:
             raise BindError(f"{self.clause} cannot contain aggregates ({name})")

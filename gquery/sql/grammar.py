@@ -29,7 +29,6 @@ def read(sql: str, tokens: Lexed, first: int, behind: int) -> Reading | ParseErr
         error = reader.unexpected()
     except ParseError as found:
         error = found
-    reader.refuse_json()
     return error
 
 

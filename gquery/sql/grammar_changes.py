@@ -289,4 +289,3 @@ class ChangeReader(MergeReader):
         else:
             self.blank()
         return name
-

@@ -9,8 +9,8 @@ from sqlglot import exp
 
 from gquery.expression.keywords import CONSTANTS
 from gquery.sql import grammar_nodes as nodes
-from gquery.sql.grammar_nodes import ADD, AND, COMPARE, INFIX, IS, LIKE, MINUS, NOT, OR, OTHER
-from gquery.sql.grammar_tokens import LISTED, marked
+from gquery.sql.grammar_nodes import ADD, AND, ARROW, COMPARE, INFIX, IS, LIKE, MINUS, NOT, OR, OTHER
+from gquery.sql.grammar_tokens import JSON, LISTED, marked
 from gquery.sql.grammar_values import ValueReader
 from gquery.sql.lexer import PARAMETER, QUOTED, WORD
 
@@ -39,7 +39,7 @@ class ExpressionReader(ValueReader):
         self.keep_one(made, first, start)
         return made
 
-    def expression(self, least: int = OR, star: bool = False, is_simple: bool = False) -> exp.Expr | None:
+    def expression(self, least: int = ARROW, star: bool = False, is_simple: bool = False) -> exp.Expr | None:
         """An expression of operators that bind at least that tightly. ``star``: ``t.*`` may stand here; ``is_simple``: a
         bound of BETWEEN, where no AND can stand."""
         start, first = self.begin(), self.at
@@ -71,13 +71,25 @@ class ExpressionReader(ValueReader):
                 return made
             if level == closed:
                 raise self.unexpected("parentheses")
-            if level <= AND:
+            if level == ARROW:
+                self._arrow(first)
+                made = None
+            elif level <= AND:
                 made = self._connective(level, made, first, start)
             else:
                 closed, made = self._operator(level, made)
             if level == LIKE and self.word == "==":
                 raise self.unexpected("parentheses")
             self.end(start)
+
+    def _arrow(self, first: int) -> None:
+        """``->`` or ``->>``, of which all is the left side that began at ``first``: nothing binds less tightly. So does the right
+        side of ``->`` have all operators, that of ``->>`` those above a comparison. sqlglot reads a call."""
+        is_text = self.word == "->>"
+        self.edit(first, (marked(JSON), "("), is_before=True)
+        self.say(",")
+        self.expression(OTHER + 1 if is_text else OR)
+        self.say_before(*((",", "null", ")") if is_text else (")",)))
 
     def _connective(self, level: int, left: exp.Expr | None, first: int, start: int) -> exp.Expr | None:
         """AND or OR and what stands right of it. Where one side is sqlglot's, the other need not be."""

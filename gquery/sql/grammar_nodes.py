@@ -21,9 +21,9 @@ from gquery.sql.lexer import NUMBER, QUOTED, STRING, WORD
 from gquery.sql.tokens import is_plain_name, is_plain_number
 
 # how tightly operators bind, loosest first
-OR, AND, NOT, IS, COMPARE, LIKE, OTHER, ADD, MULTIPLY, POWER, MINUS = range(1, 12)
+ARROW, OR, AND, NOT, IS, COMPARE, LIKE, OTHER, ADD, MULTIPLY, POWER, MINUS = range(1, 13)
 INFIX = {
-    "or": OR, "and": AND,
+    "->": ARROW, "->>": ARROW, "or": OR, "and": AND,
     "=": COMPARE, "==": COMPARE, "<>": COMPARE, "!=": COMPARE, "<": COMPARE, "<=": COMPARE, ">": COMPARE,
     ">=": COMPARE,
     "||": OTHER, "&": OTHER, "|": OTHER, "<<": OTHER, ">>": OTHER, "~": OTHER, "!~": OTHER, "~~": OTHER,

@@ -47,11 +47,6 @@ class QueryReader(FromReader):
             self.label()
         return query_nodes.option(name, nodes.negative(value) if sign else value)
 
-    def refuse_json(self) -> None:
-        """NotSupportedError where an operator of JSON is next."""
-        if self.word in ("->", "->>"):
-            raise self.not_supported(f"{self.word}; there is no type JSON, `regexp_extract` takes parts of a text")
-
     def not_supported(self, what: str) -> NotSupportedError:
         """The error of something that is read and not run, at the next token."""
         return NotSupportedError(f"not supported: {what}\n{point_at(self.sql, self.starts[self.at])}")

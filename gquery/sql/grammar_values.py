@@ -16,6 +16,10 @@ from gquery.sql.grammar_forms import SPECIAL, FormReader
 from gquery.sql.grammar_tokens import ARRAY, METHOD, marked
 from gquery.sql.lexer import END, NUMBER, PARAMETER, QUOTED, STRING, WORD
 
+LAMBDAS = frozenset((  # whose arguments may be lambda functions; elsewhere an arrow is that of JSON
+    "list_transform", "array_transform", "list_apply", "array_apply", "apply", "list_filter", "array_filter", "filter",
+    "list_reduce", "array_reduce", "reduce", "columns",
+))  # fmt: skip
 _SCHEMAS = ("main", "system", "pg_catalog")  # main.upper(s) is a function's name and no method
 _QUERIES = ("select", "with", "from", "values")
 _POSTFIX = frozenset(("::", "[", ".", "collate", "at"))
@@ -288,6 +292,7 @@ class ValueReader(FormReader):
         """What stands in the parentheses of a call, up to the closing one: its nodes, None where there is more than values.
         ``named``: of a table function."""
         has_nulls = is_plain = False
+        takes_lambda = self.words[self.at - 2] in LAMBDAS
         args: list[exp.Expr | None] = []
         if self.take(")"):
             return args
@@ -300,9 +305,9 @@ class ValueReader(FormReader):
         else:
             is_distinct = self.take("distinct")
             is_plain = is_distinct or not self.take("all")
-            args.append(self._argument(named))
+            args.append(self._argument(named, takes_lambda))
             while self.take(","):
-                args.append(self._argument(named))
+                args.append(self._argument(named, takes_lambda))
             if is_distinct:
                 args = [nodes.distinct(args)]
             if self.word == "order":
@@ -317,14 +322,14 @@ class ValueReader(FormReader):
             raise self.unexpected("OVER, which IGNORE NULLS and RESPECT NULLS need")
         return args if is_plain and not has_nulls else None
 
-    def _argument(self, named: bool) -> exp.Expr | None:
+    def _argument(self, named: bool, takes_lambda: bool) -> exp.Expr | None:
         is_plain = True
         if self.word == "lambda":
             self.next()
             self.names()
             self.expect(":")
             is_plain = False
-        elif self.kind == WORD and self.peek(1) == "->":
+        elif takes_lambda and self.kind == WORD and self.peek(1) == "->":
             self.name(leaf=True)
             self.next()
             is_plain = False

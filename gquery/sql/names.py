@@ -8,7 +8,7 @@ from typing import Any
 from sqlglot import ErrorLevel, exp
 
 from gquery.expression.keywords import KEYWORDS
-from gquery.sql.grammar_tokens import ARRAY, marked
+from gquery.sql.grammar_tokens import ARRAY, JSON, marked
 from gquery.sql.methods import is_method
 from gquery.sql.window_names import keys_name, window_name
 
@@ -28,7 +28,7 @@ _INVERSE: dict[type[exp.Expr], str] = {
 MACRO = "gquery macro"  # with the name of a call, at the parentheses around what it stands for
 _FORMS = ("substring", "trim")  # of DuckDB's grammar, whose names have a schema then
 _QUOTED_TYPES = frozenset((
-    "DATE", "DOUBLE", "TINYINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "TIMESTAMP WITH TIME ZONE", "BLOB",
+    "DATE", "DOUBLE", "TINYINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "TIMESTAMP WITH TIME ZONE", "BLOB", "JSON",
 ))  # fmt: skip
 
 
@@ -144,6 +144,8 @@ def _predicate(node: exp.Expr) -> str | None:
 def _call(node: exp.Expr) -> str | None:
     """The name of a call; of one that has a syntax of its own too."""
     match node:
+        case exp.Anonymous(this=this, expressions=[left, right, *text]) if this == marked(JSON):
+            return f"({column_name(left)} {'->>' if text else '->'} {column_name(right)})"
         case exp.Window():
             return window_name(node, column_name)
         case exp.IgnoreNulls() | exp.RespectNulls():

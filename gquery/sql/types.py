@@ -23,6 +23,7 @@ from gquery.expression.types import (
     DOUBLE,
     INTEGER,
     INTERVAL,
+    JSON,
     NULL,
     REAL,
     SMALLINT,
@@ -58,6 +59,7 @@ _TYPES = {
     "LONG": BIGINT,
     "SHORT": SMALLINT, "UINT8": UTINYINT, "UINT16": USMALLINT, "UINT32": UINTEGER, "UINT64": UBIGINT, "REAL": REAL,
     "FLOAT4": REAL, "FLOAT8": DOUBLE, "STRING": VARCHAR, "BLOB": BLOB, "BYTEA": BLOB, "BINARY": BLOB, "VARBINARY": BLOB,
+    "JSON": JSON,
 }  # fmt: skip
 
 

@@ -1,0 +1,372 @@
+"""JSON: texts that are valid, looked into on the host, once for each text that differs.
+
+`json` of Python reads them. A value is written as DuckDB writes it: without spaces, numbers with the digits that tell them apart.
+Of a name that an object has twice the first value is found, and no other is kept in what is made of it. NaN and Infinity are
+numbers; a comma at the end of a list, which DuckDB reads over, makes no JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+
+from gquery.errors import BindError, ConversionError, NotSupportedError
+from gquery.expression.expr import Expr, Literal
+from gquery.expression.nested_types import list_of
+from gquery.expression.types import BIGINT, BOOLEAN, DOUBLE, JSON, UBIGINT, VARCHAR, DType, Kind
+from gquery.functions.casts import cast
+from gquery.functions.registry import host_scalar, make, resolver
+from gquery.functions.vectors import Vector, array_of, each_row, each_value, size_of
+
+_MALFORMED = (ConversionError, "malformed JSON")
+_ESCAPED = {ord('"'): '\\"', ord("\\"): "\\\\", 8: "\\b", 9: "\\t", 10: "\\n", 12: "\\f", 13: "\\r"}
+_ESCAPES = {n: f"\\u{n:04X}" for n in range(32)} | _ESCAPED
+_STEP = re.compile(r'\.(?:"((?:[^"\\]|\\.)*)"|([^.\["*]+))|\[(#-|-)?(\d{1,18})\]|(\[#\])')
+
+Path = tuple[str | int | None, ...]
+"""Names and places, from the end where they are negative; None for none that there is."""
+
+
+class _Object(dict[str, Any]):
+    """An object, with the first value of each name."""
+
+
+class _Digits(str):
+    """A number that is written as it was."""
+
+
+def _object(pairs: list[tuple[str, Any]]) -> _Object:
+    made = _Object(pairs)
+    return made if len(made) == len(pairs) else _Object(reversed(pairs))
+
+
+def _real(text: str) -> Any:
+    number = float(text)
+    return _Digits(text) if math.isinf(number) else number
+
+
+_decoder = json.JSONDecoder(parse_float=_real, object_pairs_hook=_object)
+
+
+def value_of(text: str) -> Any:
+    """The value of a text that is JSON; ValueError for another."""
+    try:
+        return _decoder.decode(text)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+
+
+def is_json(text: str) -> bool:
+    """Whether a text is JSON."""
+    try:
+        if "\\u" in text:
+            written(value_of(text)).encode()  # half a surrogate is no character
+        else:
+            value_of(text)
+    except ValueError:
+        return False
+    return True
+
+
+def written(value: Any) -> str:
+    """A value as JSON."""
+    if isinstance(value, _Digits):
+        return value
+    if isinstance(value, str):
+        return quoted(value)
+    if isinstance(value, dict):
+        return "{" + ",".join([f"{quoted(n)}:{written(v)}" for n, v in value.items()]) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(written, value)) + "]"
+    if isinstance(value, float):
+        return number_text(value)
+    return {None: "null", True: "true", False: "false"}[value] if value is None or value is True or value is False else str(value)
+
+
+def quoted(text: str) -> str:
+    """A text as JSON."""
+    return f'"{text.translate(_ESCAPES)}"'
+
+
+def number_text(x: float) -> str:
+    """A double as JSON.
+
+    >>> number_text(1e20), number_text(1e-7), number_text(0.00001)
+    ('100000000000000000000.0', '1e-7', '0.00001')
+    """
+    if math.isnan(x) or math.isinf(x):
+        return "NaN" if math.isnan(x) else "Infinity" if x > 0 else "-Infinity"
+    text = repr(x)
+    digits, sign, exponent = text.partition("e")
+    if not sign:
+        return text
+    if not -7 < int(exponent) < 21:
+        return f"{digits}e{int(exponent)}"
+    text = f"{Decimal(text):f}"
+    return text if "." in text else f"{text}.0"
+
+
+def plain(value: Any) -> str | None:
+    """A value as text: of a text itself, of null none."""
+    return value if value is None or isinstance(value, str) else written(value)
+
+
+# ---- paths -----------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(256)
+def path_of(text: str) -> Path:
+    """``$.a[1]``, ``/a/1`` or the name of a field. BindError for a path that is none."""
+    if text[:1] == "/":
+        return tuple(_of_pointer(p.replace("~1", "/").replace("~0", "~")) for p in text[1:].split("/"))
+    if text[:1] != "$":
+        return (text,) if text else ()
+    steps: list[str | int | None] = []
+    at = 1
+    while at < len(text):
+        if "*" in text[at : at + 3] or text[at : at + 2] == "..":
+            raise NotSupportedError(f"not supported: {text!r}, a path of JSON to several values")
+        step = _STEP.match(text, at)
+        if step is None:
+            raise BindError(f"{text!r} is no path of JSON; there is an error near {text[at:]!r}")
+        name, plain_name, back, place, behind = step.groups()
+        if place is not None:
+            steps.append(-int(place) if back else int(place))
+        else:
+            steps.append(None if behind else plain_name if name is None else re.sub(r"\\(.)", r"\1", name))
+        at = step.end()
+    return tuple(steps)
+
+
+class _Either(str):
+    """A part of a pointer, which is a name in objects and a place in lists."""
+
+
+def _of_pointer(part: str) -> str:
+    return _Either(part)
+
+
+_MISSING = object()
+
+
+def part_of(value: Any, path: Path) -> Any:
+    """What a path leads to, `_MISSING` where there is nothing."""
+    for step in path:
+        if isinstance(step, str) and isinstance(value, dict):
+            value = value.get(step, _MISSING)
+            continue
+        place = int(step) if isinstance(step, _Either) and step.isdecimal() else step
+        if not isinstance(place, int) or not isinstance(value, list) or not -len(value) <= place < len(value):
+            return _MISSING
+        value = value[place]
+    return value
+
+
+def _at(path: Any) -> Path:
+    """The path that an argument is: a text, or a place in a list."""
+    return path_of(path) if isinstance(path, str) else (path,)
+
+
+# ---- arguments -------------------------------------------------------------------------------------------------------
+
+
+def as_json(e: Expr) -> Expr | None:
+    """A text as JSON, which it has to be; None for what is no text."""
+    if e.dtype == JSON:
+        return e
+    if e.dtype.kind is Kind.NULL:
+        return Literal(None, JSON)
+    if e.dtype != VARCHAR:
+        return None
+    if isinstance(e, Literal):
+        if not is_json(str(e.value)):
+            raise ConversionError(f"malformed JSON: {str(e.value)!r}")
+        return Literal(e.value, JSON)
+    return make("_json_checked", [e], JSON)
+
+
+def _path(e: Expr | None) -> Expr | None:
+    """The path of a call; one that is constant is read now, for its errors."""
+    if e is None:
+        return Literal("$", VARCHAR)
+    if e.dtype.is_integer:
+        return cast(e, BIGINT)
+    if isinstance(e, Literal) and e.dtype.is_string and not e.is_null:
+        path_of(str(e.value))
+    return cast(e, VARCHAR) if e.dtype.is_string or e.dtype.kind is Kind.NULL else None
+
+
+def _over(j: Vector, path: Vector, f: Callable[[Any], Any], type_: pa.DataType, missing: Any) -> pa.Array:
+    """``f`` of what a path leads to in each row, ``missing`` where there is nothing."""
+
+    def found(text: str, steps: Path) -> Any:
+        value = part_of(value_of(text), steps)
+        return missing if value is _MISSING else f(value)
+
+    rows = size_of(j, path)
+    if not isinstance(path, pa.Array) and path.is_valid:
+        steps = _at(path.as_py())
+        return each_value(array_of(j, rows), lambda text: found(text, steps), type_)
+    return each_row(lambda text, p: found(text, _at(p)), type_, j, path)
+
+
+def _reader(
+    names: str,
+    dtype: DType,
+    signature: str,
+    f: Callable[[Any], Any],
+    doc: str,
+    example: tuple[str, str],
+    missing: Any = None,
+) -> None:
+    """Declares a function of what a path leads to; without a path that is all of the JSON."""
+    from gquery.columns.arrow import arrow_type
+
+    inner = f"_json_{names.split()[0].removeprefix('json_')}"
+
+    def host(j: Vector, path: Vector) -> Vector:
+        return _over(j, path, f, arrow_type(dtype), missing)
+
+    def resolve(j: Expr, path: Expr | None = None) -> Expr | None:
+        text, at = as_json(j), _path(path)
+        return None if text is None or at is None else make(inner, [text, at], dtype)
+
+    for made in (host, resolve):
+        made.__doc__ = doc
+    host_scalar(inner, ((VARCHAR, VARCHAR), dtype), nullable=True)(host)
+    resolver(names, signature, example=example)(resolve)
+
+
+def _type(value: Any) -> str:
+    if isinstance(value, _Digits | float):
+        return "DOUBLE"
+    if value is None or isinstance(value, bool):
+        return "NULL" if value is None else "BOOLEAN"
+    if isinstance(value, int):
+        return "UBIGINT" if 0 <= value < 2**64 else "BIGINT" if -(2**63) <= value < 0 else "DOUBLE"
+    return "VARCHAR" if isinstance(value, str) else "OBJECT" if isinstance(value, dict) else "ARRAY"
+
+
+_A = "'{\"a\": [1, \"x\"]}'"
+_reader("json_extract json_extract_path", JSON, "$(JSON, path) -> JSON", written,
+        "What a path leads to: ``$.a[0]``, ``/a/0``, the name of a field, or a place in a list; also written ``j -> path``.",
+        (f"json_extract({_A}, '$.a[1]')", '"x"'))  # fmt: skip
+_reader("json_extract_string json_extract_path_text", VARCHAR, "$(JSON, path) -> VARCHAR", plain,
+        "The same as text, NULL for ``null``; also written ``j ->> path``.",
+        (f"json_extract_string({_A}, '$.a[1]')", "x"))  # fmt: skip
+_reader("json_value", VARCHAR, "$(JSON, path) -> VARCHAR",
+        lambda v: None if v is None or isinstance(v, dict | list) else written(v),
+        "As `json_extract`, NULL for lists, objects and ``null``.", (f"json_value({_A}, '/a/0')", "1"))  # fmt: skip
+_reader("json_type", VARCHAR, "$(JSON [, path]) -> VARCHAR", _type,
+        "What a value is: OBJECT, ARRAY, VARCHAR, BOOLEAN, BIGINT, UBIGINT, DOUBLE or NULL.",
+        (f"json_type({_A}, '$.a')", "ARRAY"))  # fmt: skip
+_reader("json_array_length", UBIGINT, "$(JSON [, path]) -> UBIGINT", lambda v: len(v) if isinstance(v, list) else 0,
+        "How many values a list has; 0 of what is no list.", (f"json_array_length({_A}, 'a')", "2"))  # fmt: skip
+_reader("json_exists", BOOLEAN, "$(JSON, path) -> BOOLEAN", lambda v: True,
+        "Whether a path leads to a value.", (f"json_exists({_A}, '$.a')", "True"), False)  # fmt: skip
+_reader("json_keys", list_of(VARCHAR), "$(JSON [, path]) -> VARCHAR[]", lambda v: [*v] if isinstance(v, dict) else [],
+        "The names of an object's fields.", (f"json_keys({_A})", "['a']"))  # fmt: skip
+
+
+# ---- texts -----------------------------------------------------------------------------------------------------------
+
+
+@host_scalar("_json_checked", ((VARCHAR,), JSON), fails=_MALFORMED)
+def _checked(text: Vector) -> Vector:
+    """A text that is JSON, as it is."""
+    return each_value(array_of(text, size_of(text)), lambda t: t if is_json(t) else None, pa.large_string())
+
+
+@host_scalar("_json_or_null", ((VARCHAR,), JSON), nullable=True)
+def _or_null(text: Vector) -> Vector:
+    """The same, NULL for a text that is none."""
+    return _checked(text)
+
+
+@host_scalar("json_valid", ((VARCHAR,), BOOLEAN), example=("json_valid('{\"a\": 1}')", "True"))
+def json_valid(text: Vector) -> Vector:
+    """Whether a text is JSON."""
+    return each_value(array_of(text, size_of(text)), is_json, pa.bool_())
+
+
+@host_scalar("_json_compact", ((JSON,), JSON))
+def _compact(j: Vector) -> Vector:
+    """JSON without spaces."""
+    return each_value(array_of(j, size_of(j)), lambda t: written(value_of(t)), pa.large_string())
+
+
+@host_scalar("_json_quoted", ((VARCHAR,), JSON))
+def _quoted(text: Vector) -> Vector:
+    """A text as JSON."""
+    return each_value(array_of(text, size_of(text)), quoted, pa.large_string())
+
+
+@host_scalar("_json_number", ((DOUBLE,), JSON))
+def _number(x: Vector) -> Vector:
+    """A double as JSON."""
+    return each_value(array_of(x, size_of(x)), number_text, pa.large_string())
+
+
+@resolver("json", "$(VARCHAR) -> JSON", example=("json('{ \"a\" : 1.50 }')", '{"a":1.5}'))
+def json_(text: Expr) -> Expr | None:
+    """JSON without spaces."""
+    j = as_json(text)
+    return None if j is None else make("_json_compact", [j], JSON)
+
+
+@resolver("json_contains", "$(JSON, JSON) -> BOOLEAN", example=("json_contains('[1, {\"a\": 2}]', '2')", "True"))
+def _contains(j: Expr, part: Expr) -> Expr | None:
+    """Whether a value is somewhere in another; an object is in one that has its fields, a list in one that has its values."""
+    both = as_json(j), as_json(part)
+    return None if None in both else make("_json_within", [e for e in both if e is not None], BOOLEAN)
+
+
+@host_scalar("_json_within", ((JSON, JSON), BOOLEAN))
+def _within(j: Vector, part: Vector) -> Vector:
+    """Whether a value is in another."""
+    return each_row(lambda a, b: _holds(value_of(a), value_of(b)), pa.bool_(), j, part)
+
+
+def _holds(value: Any, part: Any) -> bool:
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return _covers(value, part) or any(_holds(v, part) for v in inside)
+
+
+def _covers(value: Any, part: Any) -> bool:
+    if isinstance(value, dict) and isinstance(part, dict):
+        return all(n in value and _covers(value[n], v) for n, v in part.items())
+    if isinstance(value, list) and isinstance(part, list):
+        return all(any(_covers(v, p) for v in value) for p in part)
+    return type(value) is type(part) and bool(value == part)
+
+
+@resolver("json_merge_patch", "$(JSON, JSON) -> JSON", example=("json_merge_patch('{\"a\": 1}', '{\"b\": 2}')", '{"a":1,"b":2}'))
+def _merged(j: Expr, patch: Expr) -> Expr | None:
+    """The first with the fields of the second; those that are null there are taken away."""
+    both = as_json(j), as_json(patch)
+    return None if None in both else make("_json_patched", [e for e in both if e is not None], JSON)
+
+
+@host_scalar("_json_patched", ((JSON, JSON), JSON))
+def _patched(j: Vector, patch: Vector) -> Vector:
+    """JSON with the fields of a patch."""
+    return each_row(lambda a, b: written(_patch(value_of(a), value_of(b))), pa.large_string(), j, patch)
+
+
+def _patch(value: Any, patch: Any) -> Any:
+    if not isinstance(patch, dict):
+        return patch
+    made = dict(value) if isinstance(value, dict) else {}
+    for name, new in patch.items():
+        if new is None:
+            made.pop(name, None)
+        else:
+            made[name] = _patch(made.get(name), new)
+    return made

@@ -25,6 +25,8 @@ from gquery.functions.registry import declare_all
 from tests.support.collection import WrittenDoctests
 from tests.support.tuned import Tune
 
+declare_all()  # also what a process asks for late
+
 # Partitions begin at multiples of so many rows: few, so that three partitions of a small table are three.
 tuning.use(replace(tuning.materialization, unit=32))
 tuning.use(replace(tuning.encoding, zone_rows=64))

@@ -54,18 +54,10 @@ class Files(Session):
     @boundary
     def _copy(self, query: Query, path: str, options: Mapping[str, object]) -> int:
         """Write the rows of a query to a file, as COPY ... TO does; how many there are."""
-        from gquery.api.copying import as_texts, csv_style, format_of, write_parquet
+        from gquery.api.copying import copied
         from gquery.api.relation import Relation
-        from gquery.result.csv_text import write_csv
 
-        is_csv = format_of(path, options) == "csv"
-        style = csv_style(options, query.names) if is_csv else None
-        rows = Relation(cast("Connection", self), self._plan(as_texts(query) if is_csv else query))
-        if style is None:
-            write_parquet(rows, path, options)
-        else:
-            write_csv(query.names, rows.to_arrow_reader(), path, style)
-        return len(rows)
+        return copied(query, path, options, lambda made: Relation(cast("Connection", self), self._plan(made)))
 
     @boundary
     def _read_files(self, paths: Any, kind: str, options: Mapping[str, Any]) -> Relation:

@@ -171,8 +171,6 @@ def _from_json(e: Expr, dtype: DType, try_: bool) -> Expr:
     if dtype == VARCHAR:
         return Literal(e.value, VARCHAR) if isinstance(e, Literal) else Cast(e, VARCHAR)
     if dtype.is_nested and dtype.kind is not Kind.BLOB:
-        if any(t == JSON for t in _texts(dtype)):
-            raise NotSupportedError(f"not supported: a cast of JSON to {dtype}")
         return Cast(e, dtype, try_)
     return cast(make("_json_extract_string", [e, Literal("$", VARCHAR)], VARCHAR), dtype, try_)
 
@@ -185,6 +183,8 @@ def from_json(array: pa.Array, target: DType, to: pa.DataType, is_tried: bool) -
 def _shaped(values: list[Any], target: DType, to: pa.DataType, is_tried: bool) -> pa.Array:
     from gquery.functions.maps import map_array
 
+    if target == JSON:
+        return pa.array([None if v is None else written(v) for v in values], pa.string()).cast(to)
     if not target.is_nested or target.kind is Kind.BLOB:
         texts = pa.array([plain(v) for v in values], pa.string())
         return as_type(cast_elements(texts, VARCHAR, target, to, is_tried), to)

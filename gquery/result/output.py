@@ -163,18 +163,7 @@ class Outputs(ABC):
         self, path: str | os.PathLike[str], compression: str = "zstd", row_group_size: int = _BATCH, **options: Any
     ) -> None:
         """Write a Parquet file, to a path or a URI of an object store; ``options`` go to `pyarrow.parquet.ParquetWriter`."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        from gquery.result.outlets import check_parquet
-
-        reader = self.to_arrow_reader(row_group_size)
-        check_parquet(reader.schema)
-        with _options("to_parquet"):  # before there is a file
-            pq.ParquetWriter(pa.BufferOutputStream(), reader.schema, compression=compression, **options).close()
-        with writing(path) as sink, pq.ParquetWriter(sink, reader.schema, compression=compression, **options) as file:
-            for batch in reader:
-                file.write_batch(batch, row_group_size)
+        parquet_of(self.to_arrow_reader(row_group_size), path, compression, row_group_size, **options)
 
     write_parquet = to_parquet
 
@@ -203,6 +192,27 @@ class Outputs(ABC):
                 file.write_batch(batch)
 
     write_csv = to_csv
+
+
+def parquet_of(
+    reader: pa.RecordBatchReader,
+    path: str | os.PathLike[str],
+    compression: str,
+    row_group_size: int = _BATCH,
+    **options: Any,
+) -> None:
+    """Write batches as a Parquet file."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from gquery.result.outlets import check_parquet
+
+    check_parquet(reader.schema)
+    with _options("to_parquet"):  # before there is a file
+        pq.ParquetWriter(pa.BufferOutputStream(), reader.schema, compression=compression, **options).close()
+    with writing(path) as sink, pq.ParquetWriter(sink, reader.schema, compression=compression, **options) as file:
+        for batch in reader:
+            file.write_batch(batch, row_group_size)
 
 
 @contextmanager

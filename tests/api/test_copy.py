@@ -79,7 +79,6 @@ def test_parquet_holds_the_rows(db: gquery.Connection, tmp_path: Path) -> None:
         ("COPY t", ParseError, "TO is expected"),
         ("COPY nope TO 'x.csv'", CatalogError, "'nope' does not exist"),
         ("COPY t TO 'x.csv' (HEADER", ParseError, "a value is expected"),
-        ("COPY t TO 'x.json'", NotSupportedError, "FORMAT json"),
         ("COPY t TO 'x.csv.gz'", NotSupportedError, "compressed"),
         ("COPY t TO 'x.csv' (NOPE 1)", NotSupportedError, "option NOPE"),
         ("COPY t TO 'x.parquet' (HEADER)", NotSupportedError, "option HEADER of COPY with FORMAT parquet"),
@@ -152,3 +151,83 @@ def test_copy_from_that_is_refused(
     with pytest.raises(kind, match=message):
         db.sql(sql)
     assert db.sql("SELECT count(*) FROM t").fetchall() == [(6,)]
+
+
+JSON_TABLE = """
+CREATE TABLE v AS SELECT * FROM (VALUES (1, 'a b', DATE '2024-01-01', 1.5::DOUBLE, [1], {'x': 'q'}, '{"q": 1}'::JSON),
+(2, 'c/d', DATE '2024-02-01', NULL, NULL, NULL, NULL), (3, NULL, DATE '2024-01-01', 2.0, [], {'x': NULL}, '[]'),
+(4, '', NULL, 1e20, [NULL], {'x': 'é=%"'}, '1.50')) v(i, s, d, f, l, r, j)
+"""
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "COPY v TO 'o/a.json'",
+        "COPY v TO 'o/a.json' (ARRAY true)",
+        "COPY v (i, s) TO 'o/a' (FORMAT json, ARRAY)",
+        "COPY (FROM v WHERE false) TO 'o/a.ndjson'",
+        "COPY (FROM v WHERE false) TO 'o/a.json' (ARRAY)",
+        "COPY (SELECT * EXCLUDE (j) FROM v) TO 'o/p' (FORMAT csv, PARTITION_BY (s))",
+        "COPY (SELECT i, s, d FROM v) TO 'o' (FORMAT csv, PARTITION_BY (D, s), HEADER false)",
+        "COPY (SELECT i, s, d FROM v) TO 'o/p' (FORMAT csv, PARTITION_BY d, WRITE_PARTITION_COLUMNS, FILENAME_PATTERN 'x_{i}')",
+        "COPY (SELECT i, f, l FROM v) TO 'o/p.csv' (PARTITION_BY (f, l))",
+        "COPY (SELECT i, f FROM v WHERE false) TO 'o/p' (FORMAT csv, PARTITION_BY (i))",
+        "COPY (SELECT i, d, l, r FROM v) TO 'o/p' (FORMAT parquet, PARTITION_BY (d))",
+        "COPY (SELECT d, count(*) AS n FROM v GROUP BY d) TO 'o/p' (FORMAT parquet, PARTITION_BY (d), COMPRESSION zstd)",
+    ],
+)
+def test_files_have_the_rows_of_duckdb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statement: str) -> None:
+    """JSON and CSV files the bytes."""
+    found, counts = [], []
+    for name, run in (("theirs", duckdb.connect().execute), ("ours", gquery.connect("python").sql)):
+        (tmp_path / name / "o").mkdir(parents=True)
+        monkeypatch.chdir(tmp_path / name)
+        run(JSON_TABLE)
+        counts.append(run(statement).fetchall())
+        files = (f for f in sorted(Path("o").rglob("*")) if f.is_file())
+        read = {str(f): pq.ParquetFile(f).read().to_pylist() if f.suffix == ".parquet" else f.read_bytes() for f in files}
+        found.append((read, sorted(str(f) for f in Path("o").rglob("*") if f.is_dir())))
+    assert counts[0] == counts[1] and found[0] == found[1]
+
+
+def test_folders_that_are_there(db: gquery.Connection, tmp_path: Path) -> None:
+    folder = tmp_path / "parts"
+    copy = f"COPY (SELECT s, b, d FROM t) TO '{folder}' (FORMAT parquet, PARTITION_BY (b)"
+    assert db.sql(f"{copy})").fetchall() == [(6,)]
+    (folder / "other").write_text("kept")
+    with pytest.raises(FileError, match="not empty; OVERWRITE"):
+        db.sql(f"{copy})")
+    with pytest.raises(BindError, match="exclude each other"):
+        db.sql(f"{copy}, OVERWRITE, APPEND)")
+    with pytest.raises(Error):
+        db.sql(f"COPY (SELECT s, b, s::INTEGER AS d FROM t) TO '{folder}' (FORMAT parquet, PARTITION_BY (b), OVERWRITE)")
+    assert (folder / "other").read_text() == "kept" and len([*folder.rglob("*.parquet")]) == 3
+    db.sql(f"{copy}, OVERWRITE_OR_IGNORE)")
+    db.sql(f"{copy}, APPEND)")
+    (folder / "other").unlink()
+    counted = "SELECT b, count(*) FROM read_parquet('{}/*/*.parquet', hive_partitioning = true) GROUP BY b ORDER BY b"
+    assert db.sql(counted.format(folder)).fetchall() == [("false", 2), ("true", 2), (None, 8)]
+    db.sql(f"{copy}, OVERWRITE)")
+    assert db.sql(counted.format(folder)).fetchall() == [("false", 1), ("true", 1), (None, 4)]
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "message"),
+    [
+        ("FORMAT csv, PARTITION_BY (nope)", BindError, "'nope', which is no column"),
+        ("FORMAT csv, PARTITION_BY (s, S)", BindError, "there twice"),
+        ("FORMAT csv, PARTITION_BY *", NotSupportedError, "all columns"),
+        ("FORMAT csv, PARTITION_BY (s), OVERWRITE maybe", BindError, "OVERWRITE is TRUE or FALSE"),
+        ("FORMAT csv, PARTITION_BY (s), APPEND, FILENAME_PATTERN 'x'", BindError, "{uuid}"),
+        ("FORMAT csv, OVERWRITE", NotSupportedError, "without PARTITION_BY"),
+        ("FORMAT json, HEADER", NotSupportedError, "option HEADER"),
+        ("FORMAT json, ARRAY maybe", BindError, "ARRAY is TRUE or FALSE"),
+    ],
+)
+def test_options_that_are_wrong(
+    db: gquery.Connection, tmp_path: Path, options: str, kind: type[Error], message: str
+) -> None:
+    with pytest.raises(kind, match=message):
+        db.sql(f"COPY t TO '{tmp_path}/out' ({options})")
+    assert not (tmp_path / "out").exists()

@@ -7,6 +7,7 @@ comparison of dates, and a decimal literal must reach its column's scale, before
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 from gquery.errors import BindError, ConversionError
@@ -85,9 +86,8 @@ def cast(expr: Expr, dtype: DType, try_: bool = False) -> Expr:
     if expr.dtype is dtype or expr.dtype == dtype:
         return expr
     if (dtype.name == "JSON" or expr.dtype.name == "JSON") and expr.dtype.kind is not Kind.NULL:
-        from gquery.functions.tojson import cast_json
-
-        return cast_json(expr, dtype, try_)
+        made: Expr = import_module("gquery.functions.tojson").cast_json(expr, dtype, try_)  # late, and it rests on casts
+        return made
     if not castable(expr.dtype, dtype):
         refuse_opaque((expr,), f"CAST to {dtype}")
         raise BindError(f"cannot CAST {expr.dtype} to {dtype}")

@@ -217,22 +217,24 @@ def _over(j: Vector, path: Vector, f: Callable[[Any], Any], type_: pa.DataType, 
     return each_row(lambda text, p: found(text, _at(p)), type_, j, path)
 
 
+_ARROW = {
+    JSON: pa.string(), VARCHAR: pa.string(), UBIGINT: pa.uint64(), BOOLEAN: pa.bool_(), list_of(VARCHAR): pa.list_(pa.string()),
+}  # fmt: skip
+
+
 def _reader(
     names: str,
     dtype: DType,
-    signature: str,
     f: Callable[[Any], Any],
     doc: str,
     example: tuple[str, str],
     missing: Any = None,
 ) -> None:
     """Declares a function of what a path leads to; without a path that is all of the JSON."""
-    from gquery.columns.arrow import arrow_type
-
     inner = f"_json_{names.split()[0].removeprefix('json_')}"
 
     def host(j: Vector, path: Vector) -> Vector:
-        return _over(j, path, f, arrow_type(dtype), missing)
+        return _over(j, path, f, _ARROW[dtype], missing)
 
     def resolve(j: Expr, path: Expr | None = None) -> Expr | None:
         text, at = as_json(j), _path(path)
@@ -241,7 +243,7 @@ def _reader(
     for made in (host, resolve):
         made.__doc__ = doc
     host_scalar(inner, ((VARCHAR, VARCHAR), dtype), nullable=True)(host)
-    resolver(names, signature, example=example)(resolve)
+    resolver(names, f"$(JSON, path) -> {dtype}", example=example)(resolve)
 
 
 def _type(value: Any) -> str:
@@ -255,23 +257,23 @@ def _type(value: Any) -> str:
 
 
 _A = "'{\"a\": [1, \"x\"]}'"
-_reader("json_extract json_extract_path", JSON, "$(JSON, path) -> JSON", written,
+_reader("json_extract json_extract_path", JSON, written,
         "What a path leads to: ``$.a[0]``, ``/a/0``, the name of a field, or a place in a list; also written ``j -> path``.",
         (f"json_extract({_A}, '$.a[1]')", '"x"'))  # fmt: skip
-_reader("json_extract_string json_extract_path_text", VARCHAR, "$(JSON, path) -> VARCHAR", plain,
+_reader("json_extract_string json_extract_path_text", VARCHAR, plain,
         "The same as text, NULL for ``null``; also written ``j ->> path``.",
         (f"json_extract_string({_A}, '$.a[1]')", "x"))  # fmt: skip
-_reader("json_value", VARCHAR, "$(JSON, path) -> VARCHAR",
+_reader("json_value", VARCHAR,
         lambda v: None if v is None or isinstance(v, dict | list) else written(v),
         "As `json_extract`, NULL for lists, objects and ``null``.", (f"json_value({_A}, '/a/0')", "1"))  # fmt: skip
-_reader("json_type", VARCHAR, "$(JSON [, path]) -> VARCHAR", _type,
+_reader("json_type", VARCHAR, _type,
         "What a value is: OBJECT, ARRAY, VARCHAR, BOOLEAN, BIGINT, UBIGINT, DOUBLE or NULL.",
         (f"json_type({_A}, '$.a')", "ARRAY"))  # fmt: skip
-_reader("json_array_length", UBIGINT, "$(JSON [, path]) -> UBIGINT", lambda v: len(v) if isinstance(v, list) else 0,
+_reader("json_array_length", UBIGINT, lambda v: len(v) if isinstance(v, list) else 0,
         "How many values a list has; 0 of what is no list.", (f"json_array_length({_A}, 'a')", "2"))  # fmt: skip
-_reader("json_exists", BOOLEAN, "$(JSON, path) -> BOOLEAN", lambda v: True,
+_reader("json_exists", BOOLEAN, lambda v: True,
         "Whether a path leads to a value.", (f"json_exists({_A}, '$.a')", "True"), False)  # fmt: skip
-_reader("json_keys", list_of(VARCHAR), "$(JSON [, path]) -> VARCHAR[]", lambda v: [*v] if isinstance(v, dict) else [],
+_reader("json_keys", list_of(VARCHAR), lambda v: [*v] if isinstance(v, dict) else [],
         "The names of an object's fields.", (f"json_keys({_A})", "['a']"))  # fmt: skip
 
 

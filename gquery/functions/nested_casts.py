@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -26,9 +27,7 @@ def cast_nested(array: pa.Array, source: DType, target: DType, to: pa.DataType, 
     if source.kind is Kind.BLOB and target.kind is Kind.BLOB:
         return array.cast(to)
     if source == JSON and target.kind is not Kind.BLOB:
-        from gquery.functions.tojson import from_json
-
-        return from_json(array, target, to, is_tried)
+        return import_module("gquery.functions.tojson").from_json(array, target, to, is_tried)  # late, and it rests on casts
     if target.is_string:
         return binary.to_texts(array) if source.kind is Kind.BLOB else text_of(array, source)
     if target.kind is Kind.BLOB:

@@ -10,7 +10,21 @@ import pyarrow as pa
 from gquery.errors import BindError, ConversionError, NotSupportedError
 from gquery.expression.expr import Cast, Expr, Literal
 from gquery.expression.nested_types import inner_types
-from gquery.expression.types import BOOLEAN, DOUBLE, JSON, VARCHAR, DType, Kind
+from gquery.expression.types import (
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INTERVAL,
+    JSON,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    VARCHAR,
+    DType,
+    Kind,
+    decimal,
+)
+from gquery.functions.binary import to_texts
 from gquery.functions.cast_to_text import to_text
 from gquery.functions.casts import cast
 from gquery.functions.json import as_json, is_json, number_text, plain, quoted, value_of, written
@@ -21,6 +35,11 @@ from gquery.functions.registry import LIST_RESOLVERS, RESOLVERS, call, host_scal
 from gquery.functions.vectors import Vector, array_of, size_of
 
 _TOO_WIDE = 15  # digits of a decimal beyond which it is written digit by digit, as no double may have them
+
+
+_OTHERS = (
+    (pa.types.is_date, DATE), (pa.types.is_timestamp, TIMESTAMP), (pa.types.is_time, TIME), (pa.types.is_interval, INTERVAL),
+)  # fmt: skip
 
 
 @resolver("to_json row_to_json array_to_json json_quote", "$(any) -> JSON",
@@ -131,8 +150,6 @@ def _texts_of(array: pa.Array, has_json: bool) -> list[str]:
 
 
 def _leaves(array: pa.Array, has_json: bool) -> list[str | None]:
-    from gquery.columns.arrow import dtype_of
-
     kinds, type_ = pa.types, array.type
     if kinds.is_null(type_):
         return [None] * len(array)
@@ -145,8 +162,14 @@ def _leaves(array: pa.Array, has_json: bool) -> list[str | None]:
     if kinds.is_string(type_) or kinds.is_large_string(type_):
         text = (lambda t: written(value_of(t))) if has_json else quoted
         return [None if v is None else text(v) for v in array.to_pylist()]
-    shown = to_text(array, dtype_of(type_)).to_pylist()
-    return shown if kinds.is_decimal(type_) else [None if v is None else quoted(v) for v in shown]
+    if kinds.is_decimal(type_):
+        return list(to_text(array, decimal(type_.precision, type_.scale)).to_pylist())
+    if kinds.is_binary(type_) or kinds.is_large_binary(type_):
+        shown = to_texts(array)
+    else:
+        dtype = next(t for of, t in _OTHERS if of(type_))
+        shown = to_text(array, TIMESTAMPTZ if dtype == TIMESTAMP and type_.tz is not None else dtype)
+    return [None if v is None else quoted(v) for v in shown.to_pylist()]
 
 
 # ---- casts -----------------------------------------------------------------------------------------------------------
@@ -189,7 +212,7 @@ def _shaped(values: list[Any], target: DType, to: pa.DataType, is_tried: bool) -
         texts = pa.array([plain(v) for v in values], pa.string())
         return as_type(cast_elements(texts, VARCHAR, target, to, is_tried), to)
     is_list = target.kind is Kind.LIST
-    kept = [v if v is None or isinstance(v, list if is_list else dict) else _refused(v, target, is_tried) for v in values]
+    kept = [_checked(v, target, is_tried) for v in values]
     ok = np.array([v is not None for v in kept], np.bool_)
     if target.is_struct:
         names = [n for n, _ in target.fields]
@@ -210,6 +233,10 @@ def _shaped(values: list[Any], target: DType, to: pa.DataType, is_tried: bool) -
     return as_type(map_array(keys, items, lengths, ok), to)
 
 
-def _refused(value: Any, target: DType, is_tried: bool) -> None:
+def _checked(value: Any, target: DType, is_tried: bool) -> Any:
+    """A value of the shape that a type has, or None."""
+    if value is None or isinstance(value, list if target.kind is Kind.LIST else dict):
+        return value
     if not is_tried:
         raise ConversionError(f"JSON {written(value)} is no {target}")
+    return None

@@ -43,7 +43,7 @@ from gquery.sql.call_parts import call_parts
 from gquery.sql.calls import GROUPINGS, SESSION, VALUES, function_call, is_call, names_aggregate
 from gquery.sql.collation import collated
 from gquery.sql.definitions import ARGUMENT, CALL
-from gquery.sql.grammar_tokens import ARRAY, JSON, marked
+from gquery.sql.grammar_tokens import ARRAY, marked
 from gquery.sql.order_keys import sort_key
 from gquery.sql.parse import located
 from gquery.sql.scope import Scope, ScopeRelation
@@ -182,8 +182,6 @@ class ExprBinder(SubqueryBinder):
             return call("regexp_full_match", self.bind(node.this), self.bind(node.expression))
         if is_call(node):
             name, args = function_call(node)
-            if name == marked(JSON):
-                name, args = ("json_extract" if len(args) == 2 else "json_extract_string"), args[:2]
             if name == marked(ARRAY):
                 return self._array(args[0])
             if name in GROUPINGS:

@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from gquery.functions import is_aggregate
 from gquery.functions.known import AGGREGATES
+from gquery.sql.grammar_tokens import JSON, marked
 
 Call = tuple[str, list[exp.Expr]]
 # functions that are written without parentheses, where no column has the name
@@ -38,8 +39,17 @@ def _extract(node: exp.Expr) -> Call:
     return "date_part", [exp.Literal.string(node.name.lower()), node.expression]
 
 
+def _named(node: exp.Expr) -> Call:
+    """A call by name, or of an arrow of JSON."""
+    name, args = node.name.lower(), list(node.expressions)
+    if name == _ARROW:
+        return "json_extract" if len(args) == 2 else "json_extract_string", args[:2]
+    return name, args
+
+
+_ARROW = marked(JSON)
 _FORMS: dict[type[exp.Expr], Callable[[exp.Expr], Call]] = {
-    exp.Anonymous: lambda n: (n.name.lower(), list(n.expressions)),
+    exp.Anonymous: _named,
     exp.Trim: _trim,
     exp.Extract: _extract,
     exp.Substring: lambda n: ("substring", _some(n.this, n.args.get("start"), n.args.get("length"))),

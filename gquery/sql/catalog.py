@@ -396,6 +396,5 @@ class Catalog(Definitions):
     def functions(self) -> tuple[str, ...]:
         """The names of all functions, the connection's own among them, sorted."""
         note(ALL, self)
-        public = (n for n in {*RESOLVERS, *LATER, *AGGREGATES, *WINDOWS, *self._functions} if not n.startswith("_"))
-        return tuple(sorted(public))
+        return tuple(sorted(n for n in {*RESOLVERS, *LATER, *AGGREGATES, *WINDOWS, *self._functions} if not n.startswith("_")))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gquery.expression.nested_types import has_names, inner_types, struct_of, with_types
-from gquery.expression.types import DOUBLE, INTEGER_BOUNDS, JSON, REAL, TIMESTAMP, DType, Kind, decimal
+from gquery.expression.types import DOUBLE, INTEGER_BOUNDS, REAL, TIMESTAMP, DType, Kind, decimal
 
 _SIGNED = (Kind.TINYINT, Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT)
 
@@ -59,8 +59,8 @@ def common_type(a: DType, b: DType) -> DType | None:
         scale = max(x.scale, y.scale)
         whole = max(x.precision - x.scale, y.precision - y.scale)
         return decimal(min(38, whole + scale), min(scale, 38 - whole))  # whole digits win over places, as in DuckDB
-    if a.is_string and b.is_string:
-        return JSON
+    if a.is_string and b.is_string:  # one is JSON or UUID
+        return a if not b.name else b if not a.name else None
     if a.is_temporal and b.is_temporal:
         return TIMESTAMP
     if Kind.TIMESTAMPTZ in (a.kind, b.kind) and (a.is_temporal or b.is_temporal):

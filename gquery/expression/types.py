@@ -95,7 +95,7 @@ def _said() -> Any:
 @dataclass(frozen=True, slots=True)
 class DType:
     """A logical type. ``precision`` and ``scale`` belong to DECIMAL alone (1 <= precision <= 38, 0 <= scale <= precision),
-    ``name`` to OPAQUE, LIST, STRUCT, MAP and JSON: its SQL name, which tells it apart; ``arrow`` to the first four: the type
+    ``name`` to OPAQUE, LIST, STRUCT, MAP, JSON and UUID: its name, which tells it apart; ``arrow`` to the first four: the type
     of the values where they come from outside; ``element`` to LIST; ``fields`` to STRUCT, by name, and to MAP, whose are the key
     and the value; ``zone`` to TIMESTAMPTZ: where results show its moments, which makes no other type of it."""
 
@@ -158,6 +158,7 @@ TIME = DType(Kind.TIME)
 INTERVAL = DType(Kind.INTERVAL)
 VARCHAR = DType(Kind.VARCHAR)
 JSON = DType(Kind.VARCHAR, name="JSON")  # a text that is valid JSON; `gquery.functions.json`
+UUID = DType(Kind.VARCHAR, name="UUID")  # a text in one form; `gquery.functions.uuid`
 BLOB = DType(Kind.BLOB, name="BLOB")
 
 

@@ -22,6 +22,7 @@ from gquery.expression.types import (
     INTEGER,
     JSON,
     TIMESTAMP,
+    UUID,
     VARCHAR,
     DType,
     Kind,
@@ -41,7 +42,7 @@ def castable(source: DType, target: DType) -> bool:
     if source.is_nested and target.is_string:
         return True
     if source.is_string and target.is_nested:
-        return all(castable(source, t) for t in inner_types(target))
+        return all(castable(source, t) and (source == JSON or not is_named_text(t)) for t in inner_types(target))
     if source.is_opaque or target.is_opaque:
         return False
     if source.kind is Kind.INTERVAL or target.kind in (Kind.INTERVAL, Kind.NULL):
@@ -61,7 +62,14 @@ def castable(source: DType, target: DType) -> bool:
     return True  # numbers and booleans
 
 
+def is_named_text(dtype: DType) -> bool:
+    """Whether values are texts of one kind, which not all texts are: JSON and UUID."""
+    return dtype.kind is Kind.VARCHAR and dtype.name != ""
+
+
 def _castable_inside(source: DType, target: DType) -> bool:
+    if any(is_named_text(t) and t != s for s, t in zip(inner_types(source), inner_types(target), strict=False)):
+        return False  # nobody looks whether they are
     if not source.is_struct:
         return all(map(castable, inner_types(source), inner_types(target)))
     pairs = [(source.fields[place][1], t) for place, (_, t) in zip(fields_in(source, target), target.fields, strict=True)
@@ -85,8 +93,10 @@ def cast(expr: Expr, dtype: DType, try_: bool = False) -> Expr:
     """
     if expr.dtype is dtype or expr.dtype == dtype:
         return expr
-    if (dtype.name == "JSON" or expr.dtype.name == "JSON") and expr.dtype.kind is not Kind.NULL:
-        made: Expr = import_module("gquery.functions.tojson").cast_json(expr, dtype, try_)  # late, and it rests on casts
+    if (is_named_text(dtype) or is_named_text(expr.dtype)) and expr.dtype.kind is not Kind.NULL:
+        module, name = ("uuid", "cast_uuid") if UUID in (dtype, expr.dtype) and dtype != JSON else ("tojson", "cast_json")
+        late = import_module(f"gquery.functions.{module}")  # which rests on casts
+        made: Expr = getattr(late, name)(expr, dtype, try_)
         return made
     if not castable(expr.dtype, dtype):
         refuse_opaque((expr,), f"CAST to {dtype}")

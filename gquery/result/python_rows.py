@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gquery.errors import DataError, InterfaceError, did_you_mean
-from gquery.expression.types import DType
+from gquery.expression.types import UUID, DType
 from gquery.result.output import distinct_names
 from gquery.runtime.arguments import checked
 from gquery.runtime.boundary import boundary
@@ -31,7 +31,7 @@ class PythonRows(ABC):
         """The result as a PyArrow table."""
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        return python_rows(self.to_arrow_table())
+        return python_rows(self.to_arrow_table(), self.types)
 
     @property
     @abstractmethod
@@ -81,7 +81,7 @@ class PythonRows(ABC):
         rows = self.table().rows
         if not -rows <= index < rows:
             raise InterfaceError(f"there is no row {index}: the result has {rows}")
-        (row,) = python_rows(self.to_arrow_table().slice(index % rows, 1))
+        (row,) = python_rows(self.to_arrow_table().slice(index % rows, 1), self.types)
         return dict(zip(distinct_names(self.columns), row, strict=True)) if named else row
 
     @boundary
@@ -121,9 +121,13 @@ class PythonRows(ABC):
         return column
 
 
-def python_rows(table: pa.Table) -> Iterator[tuple[Any, ...]]:
-    """Rows as tuples, made a batch at a time."""
+def python_rows(table: pa.Table, types: Sequence[DType] = ()) -> Iterator[tuple[Any, ...]]:
+    """Rows as tuples, made a batch at a time. ``types``: those of the columns, which tell UUIDs from texts."""
+    import uuid
+
     from gquery.columns.python_values import python_values
+
+    uuids = [n for n, t in enumerate(types) if t == UUID]
 
     for batch in table.to_batches(max_chunksize=10_000):
         try:
@@ -132,4 +136,6 @@ def python_rows(table: pa.Table) -> Iterator[tuple[Any, ...]]:
             raise DataError(
                 "a date or timestamp outside the years 1 to 9999, which Python does not have: read it by to_arrow_table()"
             ) from None
+        for n in uuids:
+            columns[n] = [None if v is None else uuid.UUID(v) for v in columns[n]]
         yield from zip(*columns, strict=True)

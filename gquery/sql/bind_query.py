@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from gquery.errors import BindError, DataError, FileError, NotSupportedError, ProgrammingError
 from gquery.expression.expr import Expr, SortKey, new_column
-from gquery.expression.types import JSON, NULL, VARCHAR
+from gquery.expression.types import JSON, NULL, UUID, VARCHAR
 from gquery.functions import unified
 from gquery.functions.casts import is_text_literal
 from gquery.functions.user import UserFunction
@@ -203,7 +203,7 @@ class QueryScopes:
 
 def _one_type(values: Sequence[Expr]) -> list[Expr]:
     """A column of VALUES: a text is a text here, and takes on no other type."""
-    if any(is_text_literal(v) for v in values) and any(v.dtype not in (VARCHAR, JSON, NULL) for v in values):
+    if any(is_text_literal(v) for v in values) and any(v.dtype not in (VARCHAR, JSON, UUID, NULL) for v in values):
         names = " and ".join(dict.fromkeys(str(v.dtype) for v in values if v.dtype != NULL))
         raise BindError(f"cannot mix values of type {names} in VALUES; an explicit CAST is required")
     return unified(values, "VALUES")

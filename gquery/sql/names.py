@@ -29,6 +29,7 @@ MACRO = "gquery macro"  # with the name of a call, at the parentheses around wha
 _FORMS = ("substring", "trim")  # of DuckDB's grammar, whose names have a schema then
 _QUOTED_TYPES = frozenset((
     "DATE", "DOUBLE", "TINYINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "TIMESTAMP WITH TIME ZONE", "BLOB", "JSON",
+    "UUID",
 ))  # fmt: skip
 
 

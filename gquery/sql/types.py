@@ -35,6 +35,7 @@ from gquery.expression.types import (
     UINTEGER,
     USMALLINT,
     UTINYINT,
+    UUID,
     VARCHAR,
     DType,
     Kind,
@@ -59,7 +60,7 @@ _TYPES = {
     "LONG": BIGINT,
     "SHORT": SMALLINT, "UINT8": UTINYINT, "UINT16": USMALLINT, "UINT32": UINTEGER, "UINT64": UBIGINT, "REAL": REAL,
     "FLOAT4": REAL, "FLOAT8": DOUBLE, "STRING": VARCHAR, "BLOB": BLOB, "BYTEA": BLOB, "BINARY": BLOB, "VARBINARY": BLOB,
-    "JSON": JSON,
+    "JSON": JSON, "UUID": UUID, "GUID": UUID,
 }  # fmt: skip
 
 

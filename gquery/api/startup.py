@@ -148,7 +148,7 @@ def load_engine() -> tuple[ModuleType, ...]:
         import_numpy()
         import gquery.api.relation
         import gquery.execution
-        import gquery.kernels.builtin.narrowing
+        import gquery.kernels.builtin.column_loops
         import gquery.kernels.builtin.parquet_pages
         import gquery.planner.lower
         import gquery.planner.optimizer

@@ -94,6 +94,13 @@ class DictionaryUnion:
             validity &= np.take(self._entry_ok[start:], piece.raw, mode="clip")
         codes[validity == 0] = 0
 
+    def of_slots(self, used: Any, size: int, pieces: int) -> DictionaryUnion:
+        """The same for so many pieces whose codes are slots of a table of that ``size``, where this is of one dictionary, whose
+        entries lie in the slots ``used``."""
+        recode = np.zeros(size, self._recode.dtype)
+        recode[used] = self._recode[: len(used)]
+        return DictionaryUnion(self.values, [0] * pieces, recode, None)
+
     def column(self, codes: Buffer, validity: Buffer | None, nulls: int, order: Order) -> ColumnData:
         """The column whose codes were written."""
         rows = codes.length

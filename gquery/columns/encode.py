@@ -27,9 +27,8 @@ from gquery.columns.arrow_buffers import (
 from gquery.columns.arrow_intervals import is_interval, normalised
 from gquery.columns.encode_strings import import_strings, null_strings
 from gquery.columns.opaque import Opaque
-from gquery.columns.statistics import Order, estimate_distinct, minimum_and_maximum, order_of
+from gquery.columns.statistics import Order, all_differ, estimate_distinct, minimum_and_maximum, order_of
 from gquery.columns.table import ColumnData, ColumnStatistics
-from gquery.columns.uniqueness import all_differ
 from gquery.columns.zones import ValueRange, value_range
 from gquery.device.buffer import Buffer
 from gquery.errors import ConversionError

@@ -17,12 +17,13 @@ import pyarrow as pa
 from gquery import tuning
 from gquery.columns.arrow import string_array
 from gquery.columns.arrow_buffers import bits_of, buffer_of, offsets_of, values_of
-from gquery.columns.dictionary_union import codes_of, union_in_phases
+from gquery.columns.dictionary_union import Codes, DictionaryUnion, codes_of, union_in_phases
+from gquery.columns.loops import Loops, TextSlots, loops
 from gquery.columns.statistics import chao, order_of
 from gquery.columns.table import ColumnData, ColumnStatistics, Dictionary
 from gquery.device.buffer import Buffer
 from gquery.expression.types import VARCHAR, Bounds, PhysicalType
-from gquery.runtime.arrow_compute import cast, dictionary_encode, pc, value_counts
+from gquery.runtime.arrow_compute import cast, dictionary_encode, pc, take, value_counts
 from gquery.runtime.threads import Phases, core_count, run_phases
 
 
@@ -51,7 +52,11 @@ def import_strings_in_phases(array: pa.ChunkedArray) -> Phases[ColumnData]:
         return null_strings(rows)
     array = plain(array)
     limit, distinct = dictionary_limit(rows), estimate_strings(array, array.null_count)
-    if distinct <= limit:
+    if distinct <= limit and (known := _coding_loops(array, distinct)) is not None:
+        column = yield from _coded_in_phases(array.chunk(0), known, distinct, limit)
+        if column is not None:
+            return column
+    elif distinct <= limit:
         size = piece_rows(rows, distinct)
         pieces = [array.slice(at, size) for at in range(0, rows, size)]
         encoded: list[Sequence[pa.Array]] = [()] * len(pieces)
@@ -114,13 +119,52 @@ def import_dictionary(array: pa.ChunkedArray) -> ColumnData | None:
 
 def _dictionary_in_phases(chunks: Sequence[pa.DictionaryArray], limit: int) -> Phases[ColumnData | None]:
     """The column of chunks with a dictionary each, under one that is sorted; None where that is larger than the limit."""
-    rows = sum(len(chunk) for chunk in chunks)
     if not chunks:
         return null_strings(0)
     pieces = [codes_of(chunk) for chunk in chunks]
     union = yield from union_in_phases(pieces)
-    if len(union) > limit:
+    return None if len(union) > limit else (yield from _written(union, pieces))
+
+
+def _coding_loops(array: pa.ChunkedArray, distinct: int) -> Loops | None:
+    """The loops, for a column whose texts one hash table codes: long, of one chunk, and of many texts that differ. Arrow codes
+    pieces, each under a dictionary of its own; 200,000 texts in sixteen are three million entries to cut, sort and look up."""
+    limits = tuning.encoding
+    is_plain = array.num_chunks == 1 and array.type in (pa.string(), pa.large_string())
+    is_long = limits.coded_rows <= len(array) < 2**32 - 1 and distinct >= limits.coded_texts
+    return loops() if is_plain and is_long else None
+
+
+def table_size(texts: int) -> int:
+    """How many slots a hash table of so many texts has."""
+    return 1 << (2 * texts + tuning.encoding.coded_slots).bit_length()
+
+
+def _coded_in_phases(array: pa.Array, known: Loops, distinct: int, limit: int) -> Phases[ColumnData | None]:
+    """The column of an array that is coded in one table, which all cores enter texts into; None where more texts differ than the
+    limit says. The estimate decides how large a table is tried first."""
+    valid = bits_of(array, 0) if array.null_count else None
+    found: list[TextSlots | None] = []
+
+    def enter(most: int) -> None:
+        found.append(known.code_texts(offsets_of(array), characters_of(array), valid, table_size(most), most))
+
+    expected = min(limit, 2 * distinct + tuning.encoding.small_dictionary)
+    yield [partial(enter, expected)]
+    if found[-1] is None and expected < limit:
+        yield [partial(enter, limit)]
+    coded = found[-1]
+    if coded is None:
         return None
+    union = yield from union_in_phases([Codes(take(array, pa.array(coded.first)), np.empty(0, np.uint8), None)])
+    parts = [slice(at, at + tuning.encoding.piece) for at in range(0, len(array), tuning.encoding.piece)]
+    pieces = [Codes(union.values, coded.slots[part], None if valid is None else valid[part]) for part in parts]
+    return (yield from _written(union.of_slots(coded.used, coded.size, len(pieces)), pieces))
+
+
+def _written(union: DictionaryUnion, pieces: Sequence[Codes]) -> Phases[ColumnData]:
+    """The column of pieces under the dictionary that they have together."""
+    rows = sum(len(piece.raw) for piece in pieces)
     if len(union) == 0:
         return null_strings(rows)
     codes = np.empty(rows, union.physical_type.numpy)

@@ -1,68 +1,30 @@
 """Integers of Arrow's, narrowed into a column's array in one pass that also finds their extremes.
 
-NumPy takes nine passes over a batch of decimals, each a turn at the interpreter's lock; a compiled loop takes one. Kernels lie
-above columns, so the engine hands its loops down when it is loaded (`kernels.builtin.narrowing`). Nobody waits for a compiler
-here: until a loop is ready, NumPy does its work.
+NumPy takes nine passes over a batch of decimals, each a turn at the interpreter's lock; a compiled loop takes one
+(`columns.loops`). Nobody waits for a compiler here: until a loop is ready, NumPy does its work.
 """
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
-
 import pyarrow as pa
 
 from gquery.columns.arrow_buffers import values_of
+from gquery.columns.loops import NarrowingLoop, Words, loops
 from gquery.device.array import Array
-from gquery.runtime.tuples import NamedTuple
-
-Words = Literal["pairs", "i64", "i32", "i16"]
-"""How the integers lie; pairs are those of 128 bits, the lower word first."""
 
 _BITS: dict[int, Words] = {64: "i64", 32: "i32", 16: "i16"}
 
 
-class Extremes(NamedTuple):
-    """The least and greatest of each block (int64), and whether all upper words of pairs repeat the sign of the lower ones."""
-
-    low: Array
-    high: Array
-    is_narrow: bool
-
-
-class NarrowingLoop(Protocol):
-    """A loop over contiguous integers. One that does not fit is cut off: the extremes tell."""
-
-    def __call__(self, words: Array, made: Array, skip: int, block: int) -> Extremes:
-        """Writes each value into ``made``; of the first of the blocks, which have ``block`` rows, ``skip`` rows lie before."""
-        ...
-
-
-class Loops(Protocol):
-    """Who has the loops."""
-
-    def __call__(self, words: Words, size: int) -> NarrowingLoop | None:
-        """The loop into values of ``size`` bytes; None while it is not ready."""
-        ...
-
-
-_loops: Loops | None = None
-
-
-def use_loops(loops: Loops) -> None:
-    """Take loops from here on, in all of the process."""
-    global _loops
-    _loops = loops
-
-
 def loop_for(type_: pa.DataType, size: int) -> NarrowingLoop | None:
     """The loop from an Arrow type into values of ``size`` bytes; None where there is none, or none yet."""
-    words = words_of(type_)
-    return None if words is None or _loops is None else _loops(words, size)
+    words, known = words_of(type_), loops()
+    return None if words is None or known is None else known.narrowing(words, size)
 
 
 def word_loop(size: int) -> NarrowingLoop | None:
     """The loop from words of 64 bits into values of ``size`` bytes; None where there is none yet."""
-    return None if _loops is None else _loops("i64", size)
+    known = loops()
+    return None if known is None else known.narrowing("i64", size)
 
 
 def words_of(type_: pa.DataType) -> Words | None:

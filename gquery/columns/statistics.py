@@ -1,4 +1,4 @@
-"""What is found out about values besides their bounds: order, and how many distinct ones there are."""
+"""What is found out about values besides their bounds: order, uniqueness, and how many distinct ones there are."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from gquery import tuning
+from gquery.columns.loops import loops
+from gquery.expression.types import Bounds
 from gquery.runtime.records import dataclass
 
 
@@ -120,6 +122,28 @@ class OrderOfParts:
                 return length
             length *= 2
         return None
+
+
+def all_differ(values: Any, bounds: Bounds) -> bool:
+    """Proves integers unique that are dense but in no order; False where they repeat, or are too sparse to look. Each is marked
+    in a bitmap of at most `tuning.encoding.marked` bits: values are read once for each so many integers between their bounds."""
+    if not len(values) <= bounds.width <= 8 * len(values):
+        return len(values) == 0
+    known = loops() if len(values) >= tuning.encoding.compiled_rows and values.itemsize >= 4 else None
+    differ = _differ_within if known is None else known.all_differ
+    width = min(bounds.width, tuning.encoding.marked)
+    return all(differ(values, low, width) for low in range(bounds.low, bounds.high + 1, width))
+
+
+def _differ_within(values: Any, low: int, width: int) -> bool:
+    """See `columns.loops.Loops.all_differ`; by NumPy, in bytes."""
+    marks, rows = np.zeros(width, np.bool_), 0
+    for at in range(0, len(values), tuning.encoding.step):
+        places = values[at : at + tuning.encoding.step].astype(np.int64) - low
+        places = places[(places >= 0) & (places < width)]
+        marks[places] = True
+        rows += len(places)
+    return int(np.count_nonzero(marks)) == rows
 
 
 def estimate_distinct(values: Any, rows: int) -> int:

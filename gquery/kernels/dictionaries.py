@@ -14,7 +14,6 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from gquery import tuning
-from gquery.columns.dictionary_codes import codes_among
 from gquery.columns.opaque import Opaque, joined
 from gquery.columns.table import ColumnData, Dictionary
 from gquery.device.buffer import Buffer
@@ -271,6 +270,8 @@ def text_of(dictionary: Dictionary) -> ColumnData:
 def recode(value: Value, target: Dictionary, code: Code) -> Value:
     """A code of one dictionary as the code of another; -1 for entries that the other does not have. A constant string
     must be an entry."""
+    from gquery.columns.dictionary_codes import codes_among
+
     source = value.properties.dictionary
     assert isinstance(source, Dictionary), "only dictionary strings can be recoded"
     codes = codes_among(source, target) if len(source) else np.zeros(1, np.int64)

@@ -19,6 +19,7 @@ _LIMITS = "2026-11-23: a memory limit of 100 MB at SF1 from Parquet"
 _INSERTS = "2026-11-24: 10,000 INSERTs of one row each"
 _KEYS = "2026-11-27: an INSERT of one row into a table with conditions and keys"
 _KEPT = "2026-11-27: memory of large arrays is kept for some seconds"
+_CODED = "2026-11-28: texts that repeat are coded in one table"
 _UNIQUE = "2026-11-28: first use of a column whose values all differ"
 _CREATED = "2026-11-27: CREATE OR REPLACE TABLE AS keeps its plan"
 _BEING_RIGHT = "2026-11-22: what being right costs"
@@ -37,6 +38,10 @@ class Encoding(Record):
         1 << 26, "bits", "of a bitmap where all values are to differ: in cache, and little under a memory limit", _UNIQUE
     )
     marked_rows: int = number(1 << 17, "values", "that a thread marks before it looks whether two were equal", _UNIQUE)
+    coded_rows: int = number(1 << 20, "rows", "of text that repeats from which on one table for all rows codes it", _CODED)
+    coded_texts: int = number(4_096, "texts", "that differ, from which on it does: fewer stay in cache", _CODED)
+    coded_slots: int = number(1 << 12, "slots", "of that table beside two for each text that it may hold", _CODED)
+    coded_block: int = number(1 << 11, "rows", "that a thread enters before it looks whether there are too many texts", _CODED)
     longest_run: int = number(
         64, "rows", "of one value in a sorted column whose greatest number is noted: a power of two, so "
         "that one thread may take them, and the 31 beside it do not wait long",

@@ -19,7 +19,8 @@ import gquery
 from gquery import tuning
 from gquery.columns.arrow import dtype_of
 from gquery.columns.assemble import Fixed, assembly_for
-from gquery.columns.narrowing import Words, loop_for, words_in, words_of
+from gquery.columns.loops import Words
+from gquery.columns.narrowing import loop_for, words_in, words_of
 from gquery.columns.page_values import MisfitError
 from gquery.columns.table import ColumnData
 from gquery.device.transfer import Upload

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from gquery import tuning
-from gquery.columns.uniqueness import all_differ
+from gquery.api.startup import load_engine
+from gquery.columns.statistics import all_differ
 from gquery.expression.types import Bounds
 from tests.support.tuned import Tune
 
@@ -16,6 +17,7 @@ from tests.support.tuned import Tune
 @pytest.mark.parametrize("compiled_rows", [1, 1 << 20], ids=["a loop", "NumPy"])
 @pytest.mark.parametrize("kind", ["int32", "uint32", "int64"])
 def test_values_differ_as_sets_say(kind: str, compiled_rows: int, tune: Tune) -> None:
+    load_engine()
     chance = random.Random(7)
     for _ in range(40):
         tune(tuning.encoding, compiled_rows=compiled_rows, marked=chance.choice([32, 64, 1 << 12]), marked_rows=5, step=7)

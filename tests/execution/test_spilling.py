@@ -22,7 +22,7 @@ import pytest
 import gquery
 from gquery import errors, tuning
 from gquery.columns.arrow import export_table
-from gquery.columns.uniqueness import all_differ
+from gquery.columns.statistics import all_differ
 from gquery.device import spill
 from gquery.device.device import Device
 from gquery.device.memory import Account

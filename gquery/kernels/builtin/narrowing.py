@@ -1,4 +1,4 @@
-"""The loops of `columns.narrowing` and `columns.uniqueness` over integers; a row of the kernels is a block of them."""
+"""The loops of `columns.narrowing`: integers into narrower ones, a row of the kernel is a block of them."""
 
 from __future__ import annotations
 
@@ -7,15 +7,12 @@ from typing import cast
 
 import numpy as np
 
-from gquery import tuning
-from gquery.columns.narrowing import Extremes, NarrowingLoop, Words, use_loops
-from gquery.columns.uniqueness import use_marking
+from gquery.columns.loops import Extremes, NarrowingLoop, Words
 from gquery.device.array import Array
 from gquery.expression.types import INT64
-from gquery.kernels.builtin.define import BuiltinKernel, builtin_kernel, launch
+from gquery.kernels.builtin.define import BuiltinKernel, builtin_kernel
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.base import Compiled, MorselTarget, arguments_of
-from gquery.runtime.threads import core_count
 
 _SIZES: dict[Words, int] = {"pairs": 16, "i64": 8, "i32": 4, "i16": 2}
 
@@ -67,38 +64,3 @@ def _run(compiled: Compiled, words: Array, made: Array, skip: int, block: int) -
     values = (words, unsigned, low, high, odd, block, skip, rows)
     target.run(compiled, 0, blocks, arguments_of(target, compiled.kernel, values))
     return Extremes(low, high, not odd.any())
-
-
-def _marking(element: str) -> BuiltinKernel:
-    """Sets the bit of each value's distance from ``low``, and ``met`` where one was set before. Then blocks that begin later do
-    nothing."""
-    return builtin_kernel(
-        f"values:*{element} bits:*u32 met:*u32 low:i64 width:i64 block:i64 rows:i64",
-        "row = mul_i64(i64(i), block)",
-        "end = min_i64(add_i64(row, block), rows)",
-        "repeated = i64(load_u32(met, 0))",
-        "while lt_i64(row, end) and eq_i64(repeated, 0):",
-        "    k = sub_i64(i64(values[row_index(row)]), low)",
-        "    if ge_i64(k, 0) and lt_i64(k, width):",
-        "        mask = shl_i64(1, and_i64(k, 31))",
-        "        repeated = and_i64(i64(atomic_or_u32(bits, shr_i64(k, 5), mask)), mask)",
-        "    row = add_i64(row, 1)",
-        "if ne_i64(repeated, 0):",
-        "    store_u32(met, 0, 1)",
-    )
-
-
-MARKING = {name: _marking(element) for name, element in (("int32", "i32"), ("uint32", "u32"), ("int64", "i64"))}
-
-
-def differ(values: Array, low: int, width: int) -> bool:
-    """See `columns.uniqueness.Marking`."""
-    bits, met = np.zeros(-(-width // 32), np.uint32), np.zeros(1, np.uint32)
-    block = tuning.encoding.marked_rows
-    arguments = (values, bits, met, low, width, block, len(values))
-    launch(MARKING[values.dtype.name], -(-len(values) // block), values, *arguments, workers=core_count(), unit=block)
-    return not met[0]
-
-
-use_loops(find_loop)
-use_marking(differ)

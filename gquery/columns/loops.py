@@ -1,0 +1,69 @@
+"""The compiled loops that long columns are encoded with. Kernels lie above columns, so the engine hands the loops down when it is
+loaded (`kernels.builtin.column_loops`); until then, and for short columns, NumPy and Arrow do the work."""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol
+
+from gquery.device.array import Array
+from gquery.runtime.tuples import NamedTuple
+
+Words = Literal["pairs", "i64", "i32", "i16"]
+"""How integers lie; pairs are those of 128 bits, the lower word first."""
+
+
+class Extremes(NamedTuple):
+    """The least and greatest of each block (int64), and whether all upper words of pairs repeat the sign of the lower ones."""
+
+    low: Array
+    high: Array
+    is_narrow: bool
+
+
+class NarrowingLoop(Protocol):
+    """A loop over contiguous integers. One that does not fit is cut off: the extremes tell."""
+
+    def __call__(self, words: Array, made: Array, skip: int, block: int) -> Extremes:
+        """Writes each value into ``made``; of the first of the blocks, which have ``block`` rows, ``skip`` rows lie before."""
+        ...
+
+
+class TextSlots(NamedTuple):
+    """``slots``: for each row the slot of its text (uint32), anything for NULL. ``used``: the slots that have a text (int64), and
+    ``first`` a row of each one's text (int64). ``size``: how many slots there are."""
+
+    slots: Array
+    used: Array
+    first: Array
+    size: int
+
+
+class Loops(Protocol):
+    """Who has the loops."""
+
+    def narrowing(self, words: Words, size: int) -> NarrowingLoop | None:
+        """The loop into values of ``size`` bytes; None while it is not ready: nobody waits for a compiler there."""
+        ...
+
+    def all_differ(self, values: Array, low: int, width: int) -> bool:
+        """Whether the integers from ``low`` on, so many of them, stand no more than once each among values of 4 or 8 bytes."""
+        ...
+
+    def code_texts(self, offsets: Array, characters: Array, valid: Array | None, size: int, most: int) -> TextSlots | None:
+        """The texts of less than 2^32 - 1 rows in a hash table of ``size`` slots, a power of two and more than ``most``;
+        ``valid`` is 0 for NULL, None where there is none. None where more than ``most`` texts differ."""
+        ...
+
+
+_loops: Loops | None = None
+
+
+def use_loops(loops: Loops) -> None:
+    """Take loops from here on, in all of the process."""
+    global _loops
+    _loops = loops
+
+
+def loops() -> Loops | None:
+    """The loops, once the engine is loaded."""
+    return _loops

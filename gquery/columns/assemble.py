@@ -28,7 +28,8 @@ from gquery.columns.encode import (
     is_wrapped,
     normalise,
 )
-from gquery.columns.narrowing import NarrowingLoop, loop_for, word_loop, words_in, words_of
+from gquery.columns.loops import NarrowingLoop
+from gquery.columns.narrowing import loop_for, word_loop, words_in, words_of
 from gquery.columns.ownership import are_narrow, check_digits
 from gquery.columns.page_values import MisfitError, Placed, PlacedTexts, Room, TextRoom, Words, room_for
 from gquery.columns.statistics import OrderOfParts

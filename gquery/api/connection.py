@@ -201,7 +201,10 @@ class Connection(Transactions, Frames, Files, Explains, Exceptions):
                     self._plans.keep(text, params, self.settings, prepared)
                     if template is not None:
                         self._templates.keep(template, prepared)
-                return Relation(self, prepared, text, params)
+                relation = Relation(self, prepared, text, params)
+                if query.drawn:  # now, as its numbers are those that come next
+                    relation.table()
+                return relation
             case st.CreateTable():
                 return message(self, {"Count": [self._create(statement, text, params, noted)]})
             case st.ChangeTable():
@@ -210,7 +213,7 @@ class Connection(Transactions, Frames, Files, Explains, Exceptions):
                 self._altered(statement)
             case (
                 st.CreateView() | st.CreateMacro() | st.DropMacro() | st.CreateSchema() | st.DropSchema() | st.UseSchema()
-                | st.SetVariable()
+                | st.SetVariable() | st.CreateSequence() | st.DropSequence()
             ):  # fmt: skip
                 self._named(statement)
             case st.AppendRows():
@@ -344,7 +347,10 @@ class Connection(Transactions, Frames, Files, Explains, Exceptions):
             with part("plan"):
                 program = self._program(prepared)
             with part("run"):
-                return run(program, self._context(), prepared.feedback)
+                rows = run(program, self._context(), prepared.feedback)
+        for drawn in prepared.bound.drawn:
+            self._catalog.sequences.advance(drawn, rows.rows)
+        return rows
 
     def run_recorded(self, prepared: PreparedPlan) -> Table | None:
         """The rows of a plan whose run is recorded. Whether its tables are as they were is looked at while the GPU works. None

@@ -12,6 +12,7 @@ from gquery.expression.expr import Literal, new_column
 from gquery.expression.types import VARCHAR
 from gquery.functions import call, cast
 from gquery.planner.logical.nodes import Project, Query
+from gquery.runtime.records import replace
 
 if TYPE_CHECKING:
     from gquery.api.relation import Relation
@@ -109,7 +110,8 @@ def as_objects(query: Query) -> Query:
             raise BindError(f"COPY: two columns are called {name!r}")
     pairs = [e for n, c in zip(query.names, query.outputs, strict=True) for e in (Literal(n, VARCHAR), c)]
     column = new_column("json", VARCHAR, False)
-    return Query(Project(query.plan, ((column, cast(call("json_object", *pairs), VARCHAR)),)), (column,), ("json",))
+    plan = Project(query.plan, ((column, cast(call("json_object", *pairs), VARCHAR)),))
+    return replace(query, plan=plan, outputs=(column,), names=("json",))
 
 
 def as_texts(query: Query) -> Query:
@@ -117,7 +119,7 @@ def as_texts(query: Query) -> Query:
     columns = [
         (new_column(n, VARCHAR, c.nullable), cast(c, VARCHAR)) for n, c in zip(query.names, query.outputs, strict=True)
     ]
-    return Query(Project(query.plan, tuple(columns)), tuple(c for c, _ in columns), query.names)
+    return replace(query, plan=Project(query.plan, tuple(columns)), outputs=tuple(c for c, _ in columns))
 
 
 def csv_style(options: Options, names: Sequence[str]) -> CsvStyle:

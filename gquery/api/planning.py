@@ -59,7 +59,9 @@ class Plans(Session):
         prepared = PreparedPlan(
             lambda: query, self._optimize, self.settings, sources, versions, version, slots=template
         )
-        prepared.serves_one_run = any(reads_clock(q.plan) or draws(q.plan) for q in (query, *query.asked))
+        prepared.serves_one_run = bool(query.drawn) or any(
+            reads_clock(q.plan) or draws(q.plan) for q in (query, *query.asked)
+        )
         if now:
             _ = prepared.query
         return prepared

@@ -47,7 +47,7 @@ class Transactions(Changes):
     def _named(
         self,
         statement: st.CreateView | st.CreateMacro | st.DropMacro | st.CreateSchema | st.DropSchema | st.UseSchema
-        | st.SetVariable,
+        | st.SetVariable | st.CreateSequence | st.DropSequence,
     ) -> None:
         """Gives a name a meaning, or takes it away, that is no table's."""
         from gquery.sql import statement as st
@@ -71,6 +71,13 @@ class Transactions(Changes):
                 self._catalog.drop_schema(name, if_exists, cascade)
             case st.UseSchema(name):
                 self._catalog.use(name)
+            case st.CreateSequence(sequence, or_replace, if_not_exists):
+                self._catalog.create_sequence(sequence, or_replace, if_not_exists)
+            case st.DropSequence(name, if_exists):
+                users = [t for t in self._catalog.tables() if self._catalog.constraints(t).draws_from(name)]
+                if users:
+                    raise CatalogError(f"defaults of table {users[0]!r} draw from sequence {name!r}; ALTER TABLE drops them")
+                self._catalog.drop_sequence(name, if_exists)
             case st.SetVariable(name, query):
                 from gquery.sql.bind_session import variable_of
 

@@ -110,7 +110,12 @@ def _create(binder: QueryScopes, parsed: Parsed, tree: exp.Create) -> Statement:
     names = columns + query.names[len(columns) :]
     if tree.kind == "VIEW":
         return CreateView(name, _query_text(parsed), columns, replace, exists)
-    return CreateTable(name, Query(query.plan, query.outputs, unique_names(names)), replace, exists)
+    return CreateTable(name, with_names(query, unique_names(names)), replace, exists)
+
+
+def with_names(query: Query, names: tuple[str, ...]) -> Query:
+    """A query with other names of its columns."""
+    return Query(query.plan, query.outputs, names, query.asked, query.drawn)
 
 
 def _query_text(parsed: Parsed) -> str:

@@ -1,5 +1,5 @@
 """What there is, as tables: ``information_schema.tables``, ``.columns`` and ``.schemata``, ``duckdb_tables()``,
-``duckdb_columns()``, ``duckdb_schemas()``, ``duckdb_views()`` and ``pragma_table_info('t')``.
+``duckdb_columns()``, ``duckdb_schemas()``, ``duckdb_views()``, ``duckdb_sequences()`` and ``pragma_table_info('t')``.
 
 They are constant rows, written while a statement is bound: a plan is used only while the catalog is as it was. Columns are
 DuckDB's, in its order; those of its functions that number objects or hold their SQL are left out.
@@ -57,6 +57,11 @@ _COLUMNS: dict[str, dict[str, DType]] = {
     "duckdb_views": _TEXTS(("database_name", "schema_name", "view_name", "comment"), VARCHAR) | _TEXTS(
         ("internal", "temporary"), BOOLEAN
     ) | {"column_count": BIGINT, "sql": VARCHAR},
+    "duckdb_sequences": _TEXTS(("database_name", "schema_name", "sequence_name", "comment"), VARCHAR) | {
+        "temporary": BOOLEAN
+    } | _TEXTS(("start_value", "min_value", "max_value", "increment_by"), BIGINT) | {
+        "cycle": BOOLEAN, "last_value": BIGINT, "sql": VARCHAR
+    },
     "duckdb_columns": _TEXTS(("database_name", "schema_name", "table_name", "column_name"), VARCHAR) | {
         "column_index": INTEGER, "comment": VARCHAR, "internal": BOOLEAN, "column_default": VARCHAR,
         "is_nullable": BOOLEAN, "data_type": VARCHAR, "character_maximum_length": INTEGER,
@@ -66,7 +71,7 @@ _COLUMNS: dict[str, dict[str, DType]] = {
     },
 }  # fmt: skip
 SCHEMA = "information_schema"
-FUNCTIONS = ("duckdb_tables", "duckdb_columns", "duckdb_schemas", "duckdb_views", "pragma_table_info")
+FUNCTIONS = ("duckdb_tables", "duckdb_columns", "duckdb_schemas", "duckdb_views", "duckdb_sequences", "pragma_table_info")
 _BITS = {Kind.TINYINT: 8, Kind.SMALLINT: 16, Kind.INTEGER: 32, Kind.BIGINT: 64, Kind.REAL: 24, Kind.DOUBLE: 53}
 _Row = dict[str, Any]
 
@@ -100,6 +105,8 @@ def table_function(query: Queries, name: str, args: Sequence[Literal]) -> Query:
             return _rows(name, _schemata(query))
         case "duckdb_views":
             return _rows(name, _views(query))
+        case "duckdb_sequences":
+            return _rows(name, _sequences(query))
     return _rows(name, [_sized(query, t) for t in query.catalog.tables()])
 
 
@@ -148,6 +155,16 @@ def _views(query: Queries) -> list[_Row]:
         if view is not None:
             has = {"view_name": view.name, "temporary": False, "column_count": len(_typed(query, name)), "sql": view.sql}
             rows.append(_named(name) | has)
+    return rows
+
+
+def _sequences(query: Queries) -> list[_Row]:
+    sequences = query.catalog.sequences
+    rows: list[_Row] = []
+    for _, s in sorted(sequences.entries.items()):
+        has: _Row = {"sequence_name": s.name, "temporary": False, "start_value": s.start, "min_value": s.least}
+        has |= {"max_value": s.most, "increment_by": s.increment, "cycle": s.cycle, "last_value": sequences.last(s)}
+        rows.append({"database_name": DATABASE, "schema_name": MAIN} | has)
     return rows
 
 

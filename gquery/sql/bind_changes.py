@@ -18,7 +18,7 @@ from gquery.functions import cast, is_aggregate
 from gquery.planner.logical.nodes import Project, Query
 from gquery.planner.logical.separate import separate
 from gquery.runtime.records import replace
-from gquery.sql.bind_forms import result_of
+from gquery.sql.bind_forms import result_of, with_numbers
 from gquery.sql.bind_query import QueryScopes
 from gquery.sql.calls import function_call, is_call
 from gquery.sql.constraints import NONE, Constraints, columns_of
@@ -153,11 +153,12 @@ def _inserted(form: Form, tree: exp.Expr, binder: QueryScopes, table: TableSourc
         conflict = conflict_of(conflict, names, form.name, own)
     given: dict[int, Expr] = {} if options["default"] else dict(zip(places, new.outputs, strict=True))
     values = _row(given, table, own, binder)
-    can_wait = bool(written) and returning is None and conflict is None
+    can_wait = bool(written) and returning is None and conflict is None and not binder.catalog.has_sequences
     constants = constant_rows(new.plan, places, values) if can_wait else None
     new = replace(new, plan=separate(new.plan), asked=tuple(binder.asked))
     made = tuple((new_column(f.name, e.dtype, True), e) for f, e in zip(fields, values, strict=True))
     rows = Query(Project(new.plan, made), tuple(c for c, _ in made), tuple(f.name for f in fields), asked=new.asked)
+    rows = with_numbers(rows, binder.catalog)
     parameters = None if constants is None else parameters_of(written, places, len(fields))
     return AppendRows(form.name, columns_of(table), rows, own, constants, parameters, returning, conflict)
 

@@ -13,6 +13,7 @@ from gquery.planner.logical.separate import separate
 from gquery.runtime.records import replace
 from gquery.sql.bind_query import QueryScopes
 from gquery.sql.bind_sets import retyped
+from gquery.sql.catalog import Catalog
 from gquery.sql.ctes import Ctes
 from gquery.sql.grammar_tokens import Form
 from gquery.sql.parse import located
@@ -20,9 +21,11 @@ from gquery.sql.schemas import MAIN
 from gquery.sql.statement import (
     CopyTo,
     CreateSchema,
+    CreateSequence,
     Deallocate,
     DropMacro,
     DropSchema,
+    DropSequence,
     Execute,
     Prepare,
     SetOption,
@@ -56,6 +59,14 @@ def formed(form: Form, tree: exp.Expr, binder: QueryScopes) -> Statement:
         case "drop_schema":
             options = dict(form.options)
             return DropSchema(form.name, bool(options["exists"]), bool(options["cascade"]))
+        case "sequence":
+            from gquery.sql.sequences import sequence_of
+
+            options = dict(form.options)
+            made = sequence_of(form.name, options)
+            return CreateSequence(made, bool(options["replace"]), bool(options["exists"]))
+        case "drop_sequence":
+            return DropSequence(form.name, bool(dict(form.options)["exists"]))
         case "variable":
             query = result_of(binder, tree)
             if len(query.outputs) != 1:
@@ -114,4 +125,13 @@ def result_of(binder: QueryScopes, tree: exp.Expr) -> Query:
     query = binder.query(tree, None, Ctes())
     query = Query(separate(query.plan), query.outputs, query.names)
     made = retyped(query, [known_type(c.dtype) for c in query.outputs])
-    return replace(made, asked=tuple(binder.asked))
+    return with_numbers(replace(made, asked=tuple(binder.asked)), binder.catalog)
+
+
+def with_numbers(query: Query, catalog: Catalog) -> Query:
+    """The query with numbers in place of what it draws of sequences."""
+    if not catalog.has_sequences:
+        return query
+    from gquery.sql.sequences import numbered
+
+    return numbered(query, catalog.sequences)

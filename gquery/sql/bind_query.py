@@ -54,6 +54,7 @@ class QueryScopes:
         self.sql, self.catalog, self.parameters, self.slots = sql, catalog, parameters, slots
         self.has_columns = True  # whether COLUMNS may stand in the statement
         self.calls: Calls = {}
+        self.drawing: dict[str, str] = {}
         self._visible: list[Ctes] = [Ctes()]
         self.asked: list[Query] = [] if around is None else around.asked
         self._views: dict[View, Named] = around._views if around is not None else {}

@@ -9,30 +9,54 @@ from typing import TYPE_CHECKING, Any
 from gquery.errors import BindError, NotSupportedError
 from gquery.expression.expr import Expr, Literal, new_column
 from gquery.expression.nested_types import known_type
-from gquery.expression.types import INTERVAL, NULL, VARCHAR, DType, Kind
+from gquery.expression.types import BIGINT, INTERVAL, NULL, VARCHAR, DType, Kind
 from gquery.functions import call, cast
 from gquery.functions.structs import struct
 from gquery.planner.logical.nodes import Project, Query
 from gquery.runtime.records import replace
 from gquery.sql.noted import ALL, note
+from gquery.sql.schemas import MAIN
 from gquery.sql.types import parameter_value
 
 if TYPE_CHECKING:
-    from gquery.sql.catalog import Catalog
+    from gquery.sql.bind_subquery import QueryBinder
 
 Rows = Callable[[Query], list[tuple[Any, ...]]]
 
 
-def of_session(name: str, args: Sequence[Expr], catalog: Catalog) -> Expr:
+def of_session(name: str, args: Sequence[Expr], query: QueryBinder) -> Expr:
     """The call of one of `sql.calls.SESSION`."""
+    catalog = query.catalog
     note(ALL, catalog)
     if name == "current_schema":
         return call(name, *args) if args else Literal(catalog.schemas.entries[catalog.schemas.current], VARCHAR)
+    if name in ("nextval", "currval"):
+        return _of_sequence(name, args, query)
     if len(args) != 1 or args[0].dtype.kind not in (Kind.VARCHAR, Kind.NULL):
         raise BindError(f"{name} takes the name of a variable")
     if not isinstance(args[0], Literal):
         raise NotSupportedError(f"not supported: {name} of a name that is no constant")
     return catalog.variables.get(str(args[0].value).lower(), Literal(None, NULL))
+
+
+def _of_sequence(name: str, args: Sequence[Expr], query: QueryBinder) -> Expr:
+    """The next value of a sequence, or its last one."""
+    if len(args) != 1 or args[0].dtype != VARCHAR:
+        raise BindError(f"{name} takes the name of a sequence")
+    if not isinstance(args[0], Literal):
+        raise NotSupportedError(f"not supported: {name} of a name that is no constant")
+    sequences = query.catalog.sequences
+    sequence = sequences.get(str(args[0].value).removeprefix(f"{MAIN}."))
+    if query.drawing.setdefault(sequence.name.lower(), name) != name:
+        raise NotSupportedError("not supported: nextval and currval of one sequence in one statement")
+    if name == "nextval":
+        from gquery.sql.sequences import mark
+
+        return mark(sequence)
+    last = sequences.last(sequence)
+    if last is None:
+        raise BindError(f"currval: sequence {sequence.name!r} has given no value yet")
+    return Literal(last, BIGINT)
 
 
 def variable_of(query: Query, rows: Rows) -> Expr:

@@ -77,6 +77,7 @@ class QueryBinder(Protocol):
     slots: TextSlots | None
     calls: Calls
     catalog: Catalog
+    drawing: dict[str, str]  # by sequence, which of its functions the statement has called
 
     def subquery(self, node: exp.Expr, scope: Scope) -> Query: ...
 
@@ -96,7 +97,7 @@ class SubqueryBinder(ABC):
         """The call of one of `sql.calls.SESSION`."""
         from gquery.sql.bind_session import of_session
 
-        return of_session(name, [self.bind(a) for a in args], self.query.catalog)
+        return of_session(name, [self.bind(a) for a in args], self.query)
 
     def _in(self, node: exp.In) -> Expr:
         query = node.args.get("query")

@@ -21,7 +21,7 @@ VALUES = frozenset((
     "current_catalog", "current_date", "current_role", "current_schema", "current_timestamp", "current_user",
     "localtime", "localtimestamp", "session_user", "user",
 ))  # fmt: skip
-SESSION = frozenset(("current_schema", "getvariable"))  # which tell of the session (`sql.bind_session`)
+SESSION = frozenset(("current_schema", "getvariable", "nextval", "currval"))  # which tell of the session (`sql.bind_session`)
 GROUPINGS = ("grouping", "grouping_id")  # which tell of a group which of the keys it has
 
 

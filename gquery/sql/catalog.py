@@ -361,7 +361,7 @@ class Catalog(Definitions):
             from gquery.sql.snapshot import Snapshot
 
             tables = (self._entries, self._names, self._functions, self._constraints)
-            self._snapshot = Snapshot.of(tables, (self._macros, self.schemas))
+            self._snapshot = Snapshot.of(tables, (self._macros, self.schemas, self.sequences))
 
     def commit(self) -> None:
         """Ends the transaction; OperationalError where there is none."""

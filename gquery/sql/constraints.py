@@ -6,6 +6,7 @@ puts these in place. Names of columns are in lower case; expressions are texts, 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Set
 
 from gquery.columns.table import TableSource
@@ -54,6 +55,11 @@ class Constraints:
     def default(self, column: str) -> str | None:
         """The text of a column's default."""
         return dict(self.defaults).get(column.lower())
+
+    def draws_from(self, sequence: str) -> bool:
+        """Whether a default calls nextval of a sequence."""
+        call = re.compile(rf"nextval\s*\(\s*'(?:main\.)?{re.escape(sequence)}'", re.IGNORECASE)
+        return any(call.search(text) for _, text in self.defaults)
 
     def with_default(self, column: str, text: str | None) -> Constraints:
         """With another default of a column, or none."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import field
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -13,6 +14,9 @@ from gquery.expression.expr import Expr
 from gquery.runtime.records import dataclass
 from gquery.sql.noted import note
 from gquery.sql.schemas import MAIN, Schemas
+
+if TYPE_CHECKING:
+    from gquery.sql.sequences import Sequence, Sequences
 
 _versions = itertools.count(1)  # of all catalogs: threads that change one at once get numbers of their own
 
@@ -78,7 +82,31 @@ class Definitions:
     version: int = field(default=0, init=False)
     schemas: Schemas = field(default_factory=Schemas, init=False)
     variables: dict[str, Expr] = field(default_factory=dict, init=False)  # of SET VARIABLE, by name in lower case
+    _sequences: Sequences | None = field(default=None, init=False)
     _macros: Macros = field(default_factory=Macros, init=False)
+
+    @property
+    def sequences(self) -> Sequences:
+        """All sequences."""
+        if self._sequences is None:
+            from gquery.sql.sequences import Sequences
+
+            self._sequences = Sequences()
+        return self._sequences
+
+    @property
+    def has_sequences(self) -> bool:
+        return self._sequences is not None and bool(self._sequences.entries)
+
+    def create_sequence(self, sequence: Sequence, replace: bool, if_not_exists: bool) -> None:
+        """Adds a sequence; see `Sequences.create`."""
+        self.sequences.create(sequence, replace, if_not_exists)
+        self._count_up()
+
+    def drop_sequence(self, name: str, if_exists: bool) -> None:
+        """Removes a sequence; see `Sequences.drop`."""
+        self.sequences.drop(name, if_exists)
+        self._count_up()
 
     def _count_up(self) -> None:
         self.version = next(_versions)

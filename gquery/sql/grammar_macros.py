@@ -6,10 +6,10 @@ from __future__ import annotations
 from gquery.errors import ParseError, point_at
 from gquery.sql.grammar_alter import AlterReader
 from gquery.sql.grammar_tokens import Form, marked
-from gquery.sql.lexer import QUOTED, WORD
+from gquery.sql.lexer import NUMBER, QUOTED, WORD
 from gquery.sql.schemas import MAIN, last, schema_of
 
-_KINDS = ("schema",)
+_KINDS = ("schema", "sequence")
 WORDS = ("macro", "function")  # DuckDB's two names of one thing
 
 
@@ -127,11 +127,40 @@ class DefinitionReader(MacroReader):
         if kind == "schema" and options["replace"]:
             raise self.not_supported("CREATE OR REPLACE SCHEMA; DROP SCHEMA ... CASCADE drops one with all that is in it")
         name = self._blank_table()
+        if kind == "sequence":
+            if schema_of(name).lower() != MAIN:
+                raise self.not_supported("sequences in schemas but main")
+            name = last(name)
+        if kind == "sequence" and is_new:
+            self._sequence(options)
         if not is_new:
             options["cascade"] = self.word == "cascade"
             if self.word in ("cascade", "restrict"):
                 self.blank()
         self.reading.form = Form(kind if is_new else f"drop_{kind}", name, options=tuple(options.items()))
+
+    def _sequence(self, options: dict[str, object]) -> None:
+        """What CREATE SEQUENCE says behind the name."""
+        while self.kind == WORD:
+            word, is_none = self.word, self.word == "no"
+            if is_none:
+                self.blank()
+                word = self.word
+            if word not in ("increment", "start", "minvalue", "maxvalue", "cycle") or word in options:
+                raise self.unexpected("INCREMENT BY, START WITH, MINVALUE, MAXVALUE or CYCLE, once")
+            self.blank()
+            if word == "cycle" or is_none:
+                options[word] = False if word == "cycle" and is_none else None if is_none else True
+                continue
+            if self.word == {"increment": "by", "start": "with"}.get(word):
+                self.blank()
+            sign = "-" if self.word == "-" else ""
+            if sign:
+                self.blank()
+            if self.kind != NUMBER or not self.words[self.at].isdecimal():
+                raise self.unexpected("an integer")
+            options[word] = int(sign + self.words[self.at])
+            self.blank()
 
     def _variable(self) -> None:
         """``SET VARIABLE name = expression`` and ``RESET VARIABLE name``."""

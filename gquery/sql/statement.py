@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gquery.columns.table import TableSource
 from gquery.expression.expr import Expr
@@ -11,6 +11,9 @@ from gquery.planner.logical.nodes import Query
 from gquery.runtime.records import dataclass
 from gquery.sql.constraints import NONE, Columns, Constraints, Key
 from gquery.sql.definitions import Macro
+
+if TYPE_CHECKING:
+    from gquery.sql.sequences import Sequence
 
 
 @dataclass(frozen=True)
@@ -188,6 +191,23 @@ class UseSchema:
 
 
 @dataclass(frozen=True)
+class CreateSequence:
+    """``CREATE [OR REPLACE] SEQUENCE [IF NOT EXISTS] name ...``."""
+
+    sequence: Sequence
+    or_replace: bool = False
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True)
+class DropSequence:
+    """``DROP SEQUENCE [IF EXISTS] name``."""
+
+    name: str
+    if_exists: bool = False
+
+
+@dataclass(frozen=True)
 class SetVariable:
     """``SET VARIABLE name = value``: a query of one row and column; None of RESET VARIABLE."""
 
@@ -263,6 +283,8 @@ Statement = (
     | DropSchema
     | UseSchema
     | SetVariable
+    | CreateSequence
+    | DropSequence
     | Explain
     | SetOption
     | Prepare

@@ -21,7 +21,7 @@ _NODES: dict[type[exp.Expr], str] = {
 _LOOKED_AT = (
     exp.Lambda, exp.Unnest, exp.Order, exp.Join, exp.CTE, exp.Create, exp.Drop,
 )  # fmt: skip
-_MADE = ("TABLE", "VIEW", "MACRO", "FUNCTION", "SCHEMA")  # with CREATE; the grammar says what is wrong with one
+_MADE = ("TABLE", "VIEW", "MACRO", "FUNCTION", "SCHEMA", "SEQUENCE")  # with CREATE; the grammar says what is wrong with one
 _CALLS = (exp.Anonymous, exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
 
 

@@ -47,7 +47,7 @@ SURFACE: dict[str, tuple[Construct, ...]] = {
         Construct("SUMMARIZE", "SELECT column_name, min, max, count FROM (SUMMARIZE t)"),
         Construct("DESCRIBE, SHOW", "SELECT column_name, column_type FROM (DESCRIBE t)"),
         Construct("pragma_table_info(), duckdb_tables(), duckdb_columns()", "SELECT name, type FROM pragma_table_info('t')"),
-        Construct("duckdb_views()", "SELECT count(*) FROM duckdb_views() WHERE NOT internal"),
+        Construct("duckdb_views(), duckdb_sequences()", "SELECT count(*) FROM duckdb_views() WHERE NOT internal"),
         Construct("duckdb_schemas()", "SELECT DISTINCT schema_name FROM duckdb_schemas() WHERE schema_name = 'main'"),
         Construct("getvariable(), behind SET VARIABLE", "SELECT a FROM t WHERE a > coalesce(getvariable('least'), 1)"),
         Construct("glob(), read_text(), read_blob()", "SELECT file FROM glob('nothing/*.csv')"),

@@ -326,14 +326,25 @@ Plan = (
 
 
 @frozen_open
+class Drawn:
+    """Values of a sequence that each row of a query draws: from the first on, so many a row."""
+
+    name: str
+    first: int
+    calls: int
+
+
+@frozen_open
 class Query:
     """A bound SELECT: the plan, and its result columns in order under the names that the user sees. ``asked``: queries that were
-    run while it was bound, and whose answers it rests on, as a PIVOT does on the values that there are."""
+    run while it was bound, and whose answers it rests on, as a PIVOT does on the values that there are. ``drawn``: what its rows
+    draw of sequences."""
 
     plan: Plan
     outputs: tuple[Column, ...]
     names: tuple[str, ...]
     asked: tuple[Query, ...] = ()
+    drawn: tuple[Drawn, ...] = ()
 
 
 def sources(plan: Plan) -> tuple[Plan, ...]:

@@ -38,7 +38,6 @@ from gquery.runtime.stopwatch import part
 from gquery.settings import LIMITS, from_environment
 
 if TYPE_CHECKING:
-    from gquery.api.changes import Returned
     from gquery.api.dbapi import Cursor
     from gquery.api.relation import Relation
     from gquery.cluster.client import Cluster
@@ -235,12 +234,6 @@ class Connection(Transactions, Frames, Files, Explains, Exceptions):
             case _:
                 assert_never(statement)
         return message(self, {"Success": []})
-
-    def _told(self, done: int | Returned) -> Relation:
-        """What a statement that changed a table gives: how many rows it changed, or those of RETURNING."""
-        from gquery.api.relation import Relation, message
-
-        return message(self, {"Count": [done]}) if isinstance(done, int) else Relation(self, done[0], result=done[1])
 
     # ---- tables ----------------------------------------------------------------------------------------------------
 

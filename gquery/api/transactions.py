@@ -7,18 +7,28 @@ nothing, and the transaction goes on.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, assert_never, cast
 
 from gquery.api.changes import Changes
 from gquery.errors import CatalogError
 from gquery.runtime.boundary import boundary
 
 if TYPE_CHECKING:
+    from gquery.api.changes import Returned
+    from gquery.api.connection import Connection
+    from gquery.api.relation import Relation
     from gquery.sql import statement as st
 
 
 class Transactions(Changes):
     """See above."""
+
+    def _told(self, done: int | Returned) -> Relation:
+        """What a statement that changed a table gives: how many rows it changed, or those of RETURNING."""
+        from gquery.api.relation import Relation, message
+
+        own = cast("Connection", self)
+        return message(own, {"Count": [done]}) if isinstance(done, int) else Relation(own, done[0], result=done[1])
 
     def _altered(self, statement: st.AlterTable | st.RenameTable | st.Transaction | st.DropTable | st.DropView) -> None:
         """Runs a statement that changes a table's columns or name, drops it, or begins or ends a transaction."""

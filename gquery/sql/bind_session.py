@@ -4,7 +4,7 @@ are others: every change of them counts up the catalog's version."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from gquery.errors import BindError, NotSupportedError
 from gquery.expression.expr import Expr, Literal, new_column
@@ -19,12 +19,20 @@ from gquery.sql.schemas import MAIN
 from gquery.sql.types import parameter_value
 
 if TYPE_CHECKING:
-    from gquery.sql.bind_subquery import QueryBinder
+    from gquery.sql.catalog import Catalog
+
+
+class Session(Protocol):
+    """What a statement is bound in."""
+
+    catalog: Catalog
+    drawing: dict[str, str]
+
 
 Rows = Callable[[Query], list[tuple[Any, ...]]]
 
 
-def of_session(name: str, args: Sequence[Expr], query: QueryBinder) -> Expr:
+def of_session(name: str, args: Sequence[Expr], query: Session) -> Expr:
     """The call of one of `sql.calls.SESSION`."""
     catalog = query.catalog
     note(ALL, catalog)
@@ -39,7 +47,7 @@ def of_session(name: str, args: Sequence[Expr], query: QueryBinder) -> Expr:
     return catalog.variables.get(str(args[0].value).lower(), Literal(None, NULL))
 
 
-def _of_sequence(name: str, args: Sequence[Expr], query: QueryBinder) -> Expr:
+def _of_sequence(name: str, args: Sequence[Expr], query: Session) -> Expr:
     """The next value of a sequence, or its last one."""
     if len(args) != 1 or args[0].dtype != VARCHAR:
         raise BindError(f"{name} takes the name of a sequence")

@@ -190,8 +190,9 @@ class _Numbers:
         """A node over another source, with numbers of its rows where it has marks."""
         if not _marks(expressions(node)):
             return replace(node, source=source)
+        rows: Plan = source
         if isinstance(source, Values) and len(source.rows) == 1:
-            self.row, rows = Literal(0, BIGINT), source
+            self.row = Literal(0, BIGINT)
         else:
             number = new_column("row_number", BIGINT, False)
             rows = Window(source, (), (), ((number, WindowCall("row_number", (), BIGINT, False)),))

@@ -125,8 +125,8 @@ class Opaque:
         """The same as slices, one a run of neighbours within a chunk."""
         import pyarrow as pa
 
-        ok = numbers.is_valid().to_numpy(zero_copy_only=False)
-        rows = np.where(ok, numbers.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64), -1)
+        ok, rows = _words(numbers)
+        rows = np.where(ok, rows, -1)
         ends = np.cumsum([len(c) for c in self.values.chunks])
         chunk = np.searchsorted(ends, rows, side="right")
         goes_on = (rows[1:] == rows[:-1] + 1) & (chunk[1:] == chunk[:-1]) & ok[1:] & ok[:-1]
@@ -246,8 +246,7 @@ class Spaces(Opaque):
         """The values of these numbers, each of the part into whose spaces it falls."""
         import pyarrow as pa
 
-        ok = numbers.is_valid().to_numpy(zero_copy_only=False)
-        found = numbers.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+        ok, found = _words(numbers)
         part = np.searchsorted(self.spaces_before, found >> ROW_ID_BITS, side="right") - 1
         type_, chunks, at = self.type, [], np.zeros(len(found), np.int64)
         rows = 0
@@ -265,12 +264,20 @@ class Spaces(Opaque):
         return whole.take(_integers(at, ok))
 
 
+def _words(numbers: pa.Array) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Where numbers are not NULL (bool), and the numbers, 0 for NULL (int64)."""
+    from gquery.columns.arrow_buffers import bits_of, numpy_name, values_of
+
+    ok = bits_of(numbers, 0).view(np.bool_)
+    return ok, np.where(ok, values_of(numbers, numpy_name(numbers.type)), 0).astype(np.int64)
+
+
 def _neighbours(numbers: pa.Array) -> int | None:
     """The first of numbers that follow each other; None of others."""
     rows = len(numbers)
     if not rows or numbers.null_count or numbers[-1].as_py() - numbers[0].as_py() != rows - 1:
         return None
-    found = numbers.to_numpy(zero_copy_only=False)
+    _, found = _words(numbers)
     return int(found[0]) if bool((found[1:] > found[:-1]).all()) else None
 
 

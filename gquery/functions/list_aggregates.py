@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from gquery.columns.arrow_buffers import values_of
 from gquery.errors import BindError, OutOfRangeError, did_you_mean
 from gquery.expression.expr import Expr, Literal
 from gquery.expression.facts import INT64_BITS, INT64_DIGITS
@@ -20,7 +21,7 @@ from gquery.functions.list_function import Typed, list_function, list_overload
 from gquery.functions.list_ranks import NO_VALUE, ranks
 from gquery.functions.nested_casts import joined_lists
 from gquery.functions.registry import LIST_RESOLVERS, RESOLVERS, call, resolver
-from gquery.functions.vectors import Vector, flags, from_numpy, size_of
+from gquery.functions.vectors import Vector, flags, from_numpy, integers, size_of
 from gquery.runtime.arrow_compute import pc
 
 _MOST = float(2**62)
@@ -43,7 +44,7 @@ class _There:
 
     @property
     def doubles(self) -> Any:
-        return self.values.cast(pa.float64()).to_numpy(zero_copy_only=False)
+        return values_of(self.values.cast(pa.float64()), np.float64)
 
     def sums(self, values: Any) -> Any:
         return np.bincount(self.rows, weights=values, minlength=len(self.lists))
@@ -124,7 +125,7 @@ def list_sum(xs: Vector) -> Vector:
     if bool((found.sums(np.abs(found.doubles)) > _MOST).any()):
         return _exact(found, pa.int64())
     totals = np.zeros(len(found.lists), np.int64)
-    np.add.at(totals, found.rows, found.values.to_numpy(zero_copy_only=False))
+    np.add.at(totals, found.rows, integers(found.values, len(found.values)))
     return from_numpy(totals, found.has_value)
 
 

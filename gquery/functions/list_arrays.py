@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from gquery.functions.nested_arrays import as_type, widest
-from gquery.functions.vectors import LARGE, Vector, array_of, flags, from_numpy
+from gquery.functions.vectors import LARGE, Vector, array_of, flags, from_numpy, integers
 from gquery.runtime.records import dataclass
 
 
@@ -61,7 +61,7 @@ def lists_of(x: Vector, rows: int) -> Lists:
     """The lists of a vector; of maps those of their entries."""
     array = array_of(x, rows)
     ok = flags(array.is_valid())
-    offsets = array.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
+    offsets = integers(array.offsets, len(array) + 1)
     starts = offsets[:-1]
     return Lists(starts, np.where(ok, offsets[1:] - starts, 0), ok, plain(array.values))
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from gquery.columns.arrow_buffers import values_of
 from gquery.functions.list_arrays import together
 from gquery.functions.nested_keys import keys_of
 from gquery.functions.vectors import flags, integers
@@ -35,7 +36,7 @@ def _ranked(array: pa.Array) -> Any:
         return _ranked(keys_of(array))
     ok = flags(array.is_valid())
     if pa.types.is_floating(type_):
-        values = array.fill_null(0.0).to_numpy(zero_copy_only=False).astype(np.float64)
+        values = values_of(array.fill_null(0.0).cast(pa.float64()), np.float64)
         _, numbers = np.unique(np.where(values == 0, 0.0, values), return_inverse=True)  # NaN is one value, the last
         return np.where(ok, numbers, NO_VALUE)
     if pa.types.is_boolean(type_):
@@ -46,4 +47,4 @@ def _ranked(array: pa.Array) -> Any:
         of_each = _ranked(encoded.dictionary)
         return np.where(ok, of_each[integers(encoded.indices, len(array))] if len(of_each) else NO_VALUE, NO_VALUE)
     made = pc.rank(array, sort_keys="ascending", tiebreaker="dense")
-    return np.where(ok, made.to_numpy(zero_copy_only=False).astype(np.int64) - 1, NO_VALUE)
+    return np.where(ok, integers(made, len(made)) - 1, NO_VALUE)

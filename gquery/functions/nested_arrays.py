@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from gquery.columns.arrow_buffers import bits_of, numpy_name, values_of
+
 
 def bitmap_of(ok: Any) -> pa.Buffer | None:
     """Arrow's bitmap of booleans; None where all are there."""
@@ -49,7 +51,7 @@ def as_type(array: pa.Array, type_: pa.DataType) -> pa.Array:
     if not is_.is_nested(type_):
         return array.cast(type_)
     wanted = pa.struct([type_.key_field, type_.item_field]) if is_.is_map(type_) else type_.value_type
-    offsets = array.offsets.to_numpy(zero_copy_only=False)
+    offsets = values_of(array.offsets, numpy_name(array.offsets.type))
     ends = pa.py_buffer(np.ascontiguousarray(offsets, np.int64 if is_.is_large_list(type_) else np.int32))
     children = [as_type(array.values, wanted)]
     return pa.Array.from_buffers(type_, len(array), [_validity(array), ends], children=children)
@@ -58,7 +60,7 @@ def as_type(array: pa.Array, type_: pa.DataType) -> pa.Array:
 def _validity(array: pa.Array) -> pa.Buffer | None:
     if not array.null_count:
         return None
-    return bitmap_of(array.is_valid().to_numpy(zero_copy_only=False))
+    return bitmap_of(bits_of(array, 0))
 
 
 def widest(types: Sequence[pa.DataType]) -> pa.DataType:

@@ -10,14 +10,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
-import pyarrow as pa
 
+from gquery.columns.arrow_buffers import bits_of, offsets_of
 from gquery.columns.table import Dictionary
 from gquery.expression.expr import And, Call, Column, Expr, In, IsNull, Literal, Not, Or
 from gquery.expression.frozen import frozen_single
 from gquery.functions import MIRRORED
 from gquery.kernels.like import pieces
-from gquery.runtime.arrow_compute import pc
+from gquery.runtime.arrow_compute import matches
 
 Flags: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.bool_]]"
 
@@ -102,18 +102,18 @@ def _like(pattern: str, escape: str, dictionary: Dictionary) -> Truth | None:
         return None
     start, *parts, end = split
     values: Any = dictionary.values
-    tests: list[pa.Array] = []
+    tests: list[tuple[str, bytes]] = []
     if parts:
         if start or end or len(parts) > 1:
             return None
-        tests.append(pc.match_substring(values, parts[0].decode()))
+        tests.append(("match_substring", parts[0]))
     if start:
-        tests.append(pc.starts_with(values, start.decode()))
+        tests.append(("starts_with", start))
     if end:
-        tests.append(pc.ends_with(values, end.decode()))
-    if start and end:
-        tests.append(pc.greater_equal(pc.binary_length(values), len(start) + len(end)))
+        tests.append(("ends_with", end))
     holds = np.ones(len(dictionary), np.bool_)
-    for test in tests:
-        holds &= test.to_numpy(zero_copy_only=False)
+    if start and end:
+        holds &= np.diff(offsets_of(values)) >= len(start) + len(end)
+    for function, text in tests:
+        holds &= bits_of(matches(function, values, text.decode()), 1).view(np.bool_)
     return _of(holds)

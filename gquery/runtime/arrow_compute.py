@@ -61,6 +61,13 @@ def value_counts(array: pa.Array) -> pa.StructArray:
     return _call("value_counts", array)
 
 
+def matches(function: str, array: pa.Array, text: str) -> pa.BooleanArray:
+    """Where texts have one in them (``match_substring``), begin with it (``starts_with``) or end so (``ends_with``)."""
+    from pyarrow._compute import MatchSubstringOptions
+
+    return _call(function, array, options=MatchSubstringOptions(text))
+
+
 def sorted_places(array: pa.Array) -> pa.Array:
     """Where the values of an array lie, the least first, NULLs last (uint64)."""
     return _call("array_sort_indices", array)

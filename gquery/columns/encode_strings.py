@@ -31,7 +31,7 @@ def null_strings(rows: int) -> ColumnData:
     """A string column of NULLs."""
     zeros = Buffer(np.zeros(rows, np.uint8))
     stats = ColumnStatistics(Bounds(0, 0), rows, 0)
-    dictionary = Dictionary(string_array([""]).cast(pa.string()))
+    dictionary = Dictionary(cast(string_array([""]), pa.string()))
     return ColumnData(VARCHAR, PhysicalType.U8, rows, zeros, zeros, dictionary=dictionary, statistics=stats)
 
 

@@ -16,7 +16,6 @@ from gquery.kernels.primitives.python.integers import (
     ge_i64,
     gt_i64,
     i64,
-    le_i64,
     lt_i64,
     max_i64,
     min_i64,
@@ -42,7 +41,6 @@ from gquery.kernels.primitives.python.values import Pointer
 
 _EVERY_BYTE, _DIAGONAL, _ALL_BUT_HIGHEST = 0x0101010101010101, -0x7FBFDFEFF7FBFDFF, 0x7F7F7F7F7F7F7F7F
 _EVEN_BYTES, _EVEN_PAIRS = 0x00FF00FF00FF00FF, 0x0000FFFF0000FFFF
-_FEW = 4  # bytes as they are, behind which a word holds a copy's three bytes
 _LONGEST = 60  # bytes as they are, of an element of Snappy that tells in its first byte how many there are
 VALUE, DICTIONARY, ENTRIES = 0, 48, 49
 """Words of the state: what `varint_word` has read; where the words of a dictionary lie, and how many there are."""
@@ -69,23 +67,21 @@ def snappy_decompress(source: int, size: int, target: int, room: int) -> int:
     at, end, out, last = _snappy_elements(source, size), add_i64(source, size), i64(target), add_i64(target, room)
     while lt_i64(at, end):
         word = load_word_unaligned(at)
-        length, is_copy = add_i64(and_i64(shr_u64(word, 2), 63), 1), i64(1)
-        if eq_i64(and_i64(word, 3), 0) and le_i64(length, _LONGEST):
+        kind, upper = and_i64(word, 3), and_i64(shr_u64(word, 2), 63)
+        length = add_i64(upper, 1)
+        if eq_i64(kind, 0) and lt_i64(upper, _LONGEST):
             at = add_i64(at, 1)
             if gt_i64(length, sub_i64(end, at)) or gt_i64(length, sub_i64(last, out)):
                 return i64(-1)
             copy_words(at, out, length)
-            at, out = add_i64(at, length), add_i64(out, length)
-            word = shr_u64(word, shl_i64(add_i64(length, 1), 3))  # a copy behind few bytes is here already
-            if gt_i64(length, _FEW) or ge_i64(at, end) or eq_i64(and_i64(word, 3), 0):
-                is_copy = i64(0)
-        if eq_i64(is_copy, 1):
-            kind, upper = and_i64(word, 3), and_i64(shr_u64(word, 2), 63)
-            near, offset = neg_i64(from_bool(eq_i64(kind, 1))), and_i64(shr_u64(word, 8), 0xFFFF)
-            length = _either(near, add_i64(and_i64(upper, 7), 4), add_i64(upper, 1))
-            offset = _either(near, or_i64(shl_i64(shr_u64(upper, 3), 8), and_i64(offset, 255)), offset)
+            at = add_i64(at, length)
+        else:
+            offset, taken = and_i64(shr_u64(word, 8), 0xFFFF), i64(3)
+            if eq_i64(kind, 1):
+                length, taken = add_i64(and_i64(upper, 7), 4), i64(2)
+                offset = or_i64(shl_i64(shr_u64(upper, 3), 8), and_i64(offset, 255))
             if lt_i64(offset, 8) or eq_i64(kind, 3) or eq_i64(kind, 0):
-                length = _element_length(load_word_unaligned(at))
+                length = _element_length(word)
                 at = _write_element(at, end, out, sub_i64(last, out), sub_i64(out, target))
                 if lt_i64(at, 0):
                     return i64(-1)
@@ -93,8 +89,8 @@ def snappy_decompress(source: int, size: int, target: int, room: int) -> int:
                 if gt_i64(length, sub_i64(last, out)) or gt_i64(offset, sub_i64(out, target)):
                     return i64(-1)
                 copy_words(sub_i64(out, offset), out, length)
-                at = add_i64(at, add_i64(3, near))
-            out = add_i64(out, length)
+                at = add_i64(at, taken)
+        out = add_i64(out, length)
     if gt_i64(at, end):
         return i64(-1)
     return sub_i64(out, target)

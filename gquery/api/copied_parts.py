@@ -12,6 +12,7 @@ from urllib.parse import quote
 import numpy as np
 import pyarrow as pa
 
+from gquery.columns.arrow_buffers import values_of
 from gquery.errors import BindError, FileError, NotSupportedError
 from gquery.expression.expr import new_column
 from gquery.expression.types import VARCHAR
@@ -67,7 +68,8 @@ def parts(table: pa.Table, names: Sequence[str]) -> Iterator[tuple[str, pa.Table
         encoded = key.combine_chunks().dictionary_encode(null_encoding="encode")
         encoded = encoded if isinstance(encoded, pa.DictionaryArray) else encoded.combine_chunks()
         values.append(encoded.dictionary.to_pylist())
-        _, codes = np.unique(codes * max(len(values[-1]), 1) + encoded.indices.to_numpy(), return_inverse=True)
+        numbers = values_of(encoded.indices, np.int32)
+        _, codes = np.unique(codes * max(len(values[-1]), 1) + numbers, return_inverse=True)
     order = np.argsort(codes, kind="stable")
     ends = np.flatnonzero(np.diff(codes[order], append=-1)) + 1
     start = 0

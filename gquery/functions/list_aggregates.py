@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from gquery.columns.arrow_buffers import values_of
 from gquery.errors import BindError, OutOfRangeError, did_you_mean
 from gquery.expression.expr import Expr, Literal
 from gquery.expression.facts import INT64_BITS, INT64_DIGITS
@@ -21,7 +20,7 @@ from gquery.functions.list_function import Typed, list_function, list_overload
 from gquery.functions.list_ranks import NO_VALUE, ranks
 from gquery.functions.nested_casts import joined_lists
 from gquery.functions.registry import LIST_RESOLVERS, RESOLVERS, call, resolver
-from gquery.functions.vectors import Vector, flags, from_numpy, integers, size_of
+from gquery.functions.vectors import Vector, doubles, flags, from_numpy, integers, size_of
 from gquery.runtime.arrow_compute import pc
 
 _MOST = float(2**62)
@@ -44,7 +43,7 @@ class _There:
 
     @property
     def doubles(self) -> Any:
-        return values_of(self.values.cast(pa.float64()), np.float64)
+        return doubles(self.values.cast(pa.float64()))
 
     def sums(self, values: Any) -> Any:
         return np.bincount(self.rows, weights=values, minlength=len(self.lists))

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from gquery.columns.arrow_buffers import values_of
 from gquery.functions.list_arrays import together
 from gquery.functions.nested_keys import keys_of
-from gquery.functions.vectors import flags, integers
+from gquery.functions.vectors import doubles, flags, integers
 from gquery.runtime.arrow_compute import pc
 
 NO_VALUE = -1
@@ -36,7 +35,7 @@ def _ranked(array: pa.Array) -> Any:
         return _ranked(keys_of(array))
     ok = flags(array.is_valid())
     if pa.types.is_floating(type_):
-        values = values_of(array.fill_null(0.0).cast(pa.float64()), np.float64)
+        values = doubles(array.fill_null(0.0).cast(pa.float64()))
         _, numbers = np.unique(np.where(values == 0, 0.0, values), return_inverse=True)  # NaN is one value, the last
         return np.where(ok, numbers, NO_VALUE)
     if pa.types.is_boolean(type_):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from gquery.columns.arrow_buffers import bits_of, numpy_name, values_of
+from gquery.functions.vectors import flags, integers
 
 
 def bitmap_of(ok: Any) -> pa.Buffer | None:
@@ -51,7 +51,7 @@ def as_type(array: pa.Array, type_: pa.DataType) -> pa.Array:
     if not is_.is_nested(type_):
         return array.cast(type_)
     wanted = pa.struct([type_.key_field, type_.item_field]) if is_.is_map(type_) else type_.value_type
-    offsets = values_of(array.offsets, numpy_name(array.offsets.type))
+    offsets = integers(array.offsets, len(array) + 1)
     ends = pa.py_buffer(np.ascontiguousarray(offsets, np.int64 if is_.is_large_list(type_) else np.int32))
     children = [as_type(array.values, wanted)]
     return pa.Array.from_buffers(type_, len(array), [_validity(array), ends], children=children)
@@ -60,7 +60,7 @@ def as_type(array: pa.Array, type_: pa.DataType) -> pa.Array:
 def _validity(array: pa.Array) -> pa.Buffer | None:
     if not array.null_count:
         return None
-    return bitmap_of(bits_of(array, 0))
+    return bitmap_of(flags(array.is_valid()))
 
 
 def widest(types: Sequence[pa.DataType]) -> pa.DataType:

@@ -13,7 +13,16 @@ from gquery.expression.expr import Cast, Expr, Literal
 from gquery.expression.types import BLOB, DOUBLE, INTEGER, TIMESTAMPTZ, UUID, VARCHAR, DType, Kind
 from gquery.functions.casts import cast
 from gquery.functions.registry import call, host_scalar, make, resolver
-from gquery.functions.vectors import Vector, array_of, each_row, each_value, fixed_width_text, integers, size_of
+from gquery.functions.vectors import (
+    Vector,
+    array_of,
+    doubles,
+    each_row,
+    each_value,
+    fixed_width_text,
+    integers,
+    size_of,
+)
 
 _HYPHENS = (8, 13, 18, 23)
 _DIGITS = np.frombuffer(b"0123456789abcdef", np.uint8)
@@ -93,7 +102,7 @@ def _bytes(*numbers: Vector) -> Any:
     rows = size_of(*numbers)
     parts = []
     for n in numbers:
-        drawn = np.asarray(array_of(n, rows).to_numpy(zero_copy_only=False), np.float64)
+        drawn = doubles(array_of(n, rows))
         parts.append((drawn * 2.0**48).astype(">u8").view(np.uint8).reshape(-1, 8)[:, 2:])
     return np.concatenate(parts, axis=1)[:, :16].copy()
 

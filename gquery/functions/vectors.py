@@ -231,6 +231,12 @@ def integers(x: Vector, rows: int) -> Any:
     return np.where(flags(array.is_valid()), data, 0) if array.null_count else data
 
 
+def doubles(array: pa.Array) -> Any:
+    """DOUBLE as float64 of NumPy; under NULL is any."""
+    data = array.buffers()[1]
+    return np.zeros(0) if not len(array) else np.frombuffer(data, np.float64)[array.offset : array.offset + len(array)]
+
+
 def with_nulls_of(made: pa.Array, *args: Vector) -> pa.Array:
     """An array with NULL where an argument has it."""
     present = [a for a in args if isinstance(a, pa.Array) and a.null_count]

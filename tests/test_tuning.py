@@ -40,6 +40,7 @@ NO_TUNING: dict[str, tuple[set[int | float], str]] = {
     "builtin/define.py": ({17}, "PART: texts of built-in kernels count on it"),
     "builtin/gathers.py": ({4}, "bytes of an element"),
     "builtin/narrowing.py": ({4, 16}, "bytes of an element"),
+    "builtin/prefix_sums.py": ({4, 32, 128}, "lanes, steps and groups: texts of built-in kernels count on them"),
     "builtin/scans.py": ({4, 8}, "bytes of a word; ROWS_A_START: texts of built-in kernels count on it"),
     "builtin/text_keys.py": ({9}, "bytes of a word and one more"),
     "compile_worker.py": ({3}, "an exit code"),

@@ -20,7 +20,7 @@ from gquery.device.recording import CannotRecordError
 from gquery.expression.expr import Column
 from gquery.expression.types import Bounds, PhysicalType
 from gquery.kernels.builtin import counted_order, gathers, order, scans
-from gquery.kernels.builtin.define import full
+from gquery.kernels.builtin.define import builtin_kernel, fill, full, launch
 from gquery.kernels.builtin.elements import clear_others, converted
 from gquery.kernels.builtin.sort_room import room_to_sort
 from gquery.kernels.builtin.text_extremes import text_extremes
@@ -273,6 +273,14 @@ def _carried(column: ColumnData, stored: Stored, device: Device) -> ColumnData:
 
 # ---- ranks ----------------------------------------------------------------------------------------------------------
 
+_END_CODES = builtin_kernel("codes:*u8", "store_u8(codes, i64(i), shl_i64(i64(i), 1))")
+_MARK_ENDS = builtin_kernel(  # where the least is the greatest, too, all values are the same
+    "rows:*u32 codes:*u8",
+    "store_u8(codes, i64(rows[1]), 2)",
+    "store_u8(codes, i64(rows[0]), 0)",
+)
+_CODED_ROWS = builtin_kernel("ends:*u32 rows:*u32", "store_u32(rows, i64(i), i64(ends[row_index(shr_i64(i64(i), 1))]))")
+
 
 def _rank_encode(frame: Frame, work: RankEncode, device: Device, workers: int) -> Frame:
     """The frame with a column of ranks beside each of some columns; what they stand for is kept for `_decode`."""
@@ -294,15 +302,14 @@ def _rank_encode(frame: Frame, work: RankEncode, device: Device, workers: int) -
 
 def _rank_encode_alone(frame: Frame, work: RankEncode, device: Device, workers: int) -> Frame:
     """The same of nothing but the rows with extremes: two for each column, which are in the middle of the others."""
-    xp = device.xp
     ends = [_extreme_rows(frame.columns[s.column.id], device, workers) for s, _ in work.pairs]
     rows = gathers.concatenated(ends)
     columns = {s.column.id: gathers.take(frame.columns[s.column.id], rows, device) for s, _ in work.pairs}
     made, rank_values, at = {s.column.id: s for s in work.columns}, {}, 0
     for (stored, code), own in zip(work.pairs, ends, strict=True):
-        codes = xp.ones(rows.size, np.int8)
-        codes[at : at + own.size : 2] = 0
-        codes[at + 1 : at + own.size : 2] = 2
+        codes = device.xp.empty(rows.size, np.int8)
+        fill(codes.view(np.uint8), 1)
+        launch(_END_CODES, own.size, codes, codes[at : at + own.size].view(np.uint8))
         at += own.size
         few = columns[stored.column.id]
         validity = None if few.validity is None else few.validity.on(device)
@@ -317,18 +324,18 @@ def _rank_encode_alone(frame: Frame, work: RankEncode, device: Device, workers: 
 def extreme_codes(column: ColumnData, device: Device, workers: int = 1) -> tuple[Array, ColumnData]:
     """For each row a code: 0 for one with the least value, 2 for one with the greatest, 1 for others, and the values of the
     codes. The least code that a row has stands for the least value, the greatest for the greatest."""
-    codes = device.xp.ones(column.length, np.int8)
+    codes = device.xp.empty(column.length, np.int8)
+    fill(codes.view(np.uint8), 1)
     rows = _extreme_rows(column, device, workers)
-    if rows.size:
-        codes[rows[1]] = 2
-        codes[rows[0]] = 0  # where that is the greatest, too, all values are the same
+    launch(_MARK_ENDS, int(rows.size > 0), codes, rows, codes.view(np.uint8))
     return codes, _extreme_values(column, rows, device)
 
 
 def _extreme_values(column: ColumnData, rows: Array, device: Device) -> ColumnData:
     """The values of codes 0 to 2, of the rows with the least and the greatest; nothing where there are none."""
     if rows.size:
-        rows = device.xp.stack([rows[0], rows[0], rows[1]])
+        ends, rows = rows, device.xp.empty(rows.size + 1, np.uint32)
+        launch(_CODED_ROWS, rows.size, rows, ends, rows)
     return gathers.take(replace(column, validity=None), rows, device)
 
 

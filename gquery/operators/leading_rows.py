@@ -21,8 +21,9 @@ from gquery.expression.types import INT64, Bounds, PhysicalType
 from gquery.kernels.bindings import Argument
 from gquery.kernels.builtin import order, scans
 from gquery.kernels.builtin.define import BuiltinKernel, builtin_kernel, element_word, launch
-from gquery.kernels.builtin.elements import group_numbers, put
+from gquery.kernels.builtin.elements import put
 from gquery.kernels.builtin.leading import Slots, Values, bounds_of, flags_within
+from gquery.kernels.builtin.prefix_sums import group_numbers
 from gquery.kernels.readback import read_scalar
 from gquery.operators.base import Frame
 from gquery.operators.sort_keys import sort_keys

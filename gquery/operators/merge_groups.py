@@ -24,6 +24,7 @@ from gquery.expression.frozen import frozen_single
 from gquery.expression.types import PhysicalType
 from gquery.kernels.builtin import gathers, grouping, order, scans
 from gquery.kernels.builtin.define import namespace
+from gquery.kernels.builtin.prefix_sums import group_numbers
 from gquery.operators.base import make_column
 from gquery.operators.cut_keys import GroupParts
 from gquery.operators.finalize import finalize_aggregate
@@ -186,14 +187,14 @@ def _distinct(keys: Array, size: int | None) -> tuple[Array, Array]:
     if size is not None and size <= tuning.accumulators.numbered_slots * keys.size:
         flags = xp.zeros(size, np.uint8)
         flags[keys] = 1
-        numbers = xp.cumsum(flags, dtype=np.int64) - 1
+        numbers = group_numbers(flags, np.int64)
         return scans.compact(flags).astype(np.int64), numbers[keys]
     if isinstance(keys, np.ndarray):
         distinct, slots = np.unique(keys, return_inverse=True)
         return distinct, slots
     rows, starts = order.sort_starts([order.Integers(keys)])
     slots = xp.empty(keys.size, np.int64)
-    slots[rows] = xp.cumsum(starts, dtype=np.int64) - 1
+    slots[rows] = group_numbers(starts, np.int64)
     return keys[rows[scans.compact(starts)]], slots
 
 

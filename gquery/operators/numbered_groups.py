@@ -19,6 +19,7 @@ from gquery.expression.types import PhysicalType
 from gquery.kernels.builtin import gathers, scans
 from gquery.kernels.builtin.define import builtin_kernel, launch
 from gquery.kernels.builtin.order import bounds_of
+from gquery.kernels.builtin.prefix_sums import group_numbers, offsets_of
 from gquery.operators.leading_rows import slots_of
 from gquery.runtime.tuples import NamedTuple
 
@@ -48,17 +49,14 @@ def numbered(columns: Sequence[ColumnData], rows: int, device: Device, workers: 
     )
     if found is None:
         return None
-    (slots, size), xp = found, device.xp
+    slots, size = found
     counts, some = device.zeros(size, np.uint32), device.empty(size, np.uint32)
     launch(_COUNT, slots.size, slots, slots, counts, some)
     used = scans.compact(counts)
     if used.size == size:
-        starts = xp.zeros(size + 1, np.int64)
-        xp.cumsum(counts, dtype=np.int64, out=starts[1:])
-        return Numbered(slots, starts, some)
-    number = xp.cumsum(counts > 0, dtype=np.uint32) - np.uint32(1)
-    starts = xp.zeros(used.size + 1, np.int64)
-    xp.cumsum(gathers.gather(counts, used), dtype=np.int64, out=starts[1:])
+        return Numbered(slots, offsets_of(counts), some)
+    number = group_numbers(counts > 0, np.uint32)
+    starts = offsets_of(gathers.gather(counts, used))
     return Numbered(gathers.gather(number, slots), starts, gathers.gather(some, used))
 
 

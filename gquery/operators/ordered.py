@@ -18,14 +18,13 @@ from gquery.device.device import Device
 from gquery.expression.expr import Column, SortKey
 from gquery.kernels.builtin import order, scans
 from gquery.kernels.builtin.define import builtin_kernel, launch
-from gquery.kernels.builtin.elements import converted
 from gquery.kernels.builtin.gathers import gather
 from gquery.kernels.builtin.key_changes import key_changes
+from gquery.kernels.builtin.prefix_sums import group_numbers
 from gquery.operators.base import Frame, KnownOrder
 from gquery.operators.sort_keys import sort_keys
 from gquery.runtime.records import dataclass
 
-_FROM_ZERO = builtin_kernel("numbers:*u32", "store_u32(numbers, i64(i), sub_i64(i64(numbers[i]), 1))")
 _ENDS = builtin_kernel("starts:*u32 rows:i64 groups:i64", "store_u32(starts, groups, rows)")
 
 
@@ -184,8 +183,7 @@ def groups_of(flags: Array | None, count: int, device: Device, workers: int = 1)
         return Groups(device.zeros(count, np.uint32), device.from_host(ends))
     if device.is_cpu:
         return _groups_by_tiles(flags, count, device, workers)
-    numbers = xp.cumsum(converted(flags, np.uint32), dtype=np.uint32)
-    launch(_FROM_ZERO, count, numbers, numbers, workers=workers)
+    numbers = group_numbers(flags, np.uint32)
     found = scans.compact(flags)
     starts: Array = xp.empty(found.size + 1, np.uint32)
     starts[:-1] = found

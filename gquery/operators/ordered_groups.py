@@ -38,7 +38,8 @@ from gquery.functions.aggregate_record import (
 )
 from gquery.functions.list_arrays import list_array
 from gquery.kernels.builtin import gathers, grouping, order, scans
-from gquery.kernels.builtin.elements import group_numbers, put
+from gquery.kernels.builtin.elements import put
+from gquery.kernels.builtin.prefix_sums import group_numbers, offsets_of
 from gquery.operators.base import Frame
 from gquery.operators.group_selection import GroupValues, column_values, group_values, is_selectable
 from gquery.operators.made_lists import list_column
@@ -164,7 +165,7 @@ class InOrder:
     @cached_property
     def sizes(self) -> Array:
         """How many rows of each group count (int64)."""
-        xp, starts = self.device.xp, self.groups.starts
+        starts = self.groups.starts
         if self.kept is None:
             sizes: Array = starts[1:] - starts[:-1]
             return sizes
@@ -172,8 +173,7 @@ class InOrder:
             numbers = self.groups.numbers
             counting = np.zeros(self.frame.rows, np.uint32) if numbers is None else numbers
             return np.bincount(counting[self.kept.view(np.bool_)], minlength=self.groups.count)
-        before = xp.zeros(self.frame.rows + 1, np.int64)
-        xp.cumsum(gathers.gather(self.kept, self.rows), dtype=np.int64, out=before[1:])
+        before = offsets_of(gathers.gather(self.kept, self.rows))
         counted: Array = before[starts[1:]] - before[starts[:-1]]
         return counted
 

@@ -18,6 +18,7 @@ from gquery.device.device import Device
 from gquery.expression.types import PhysicalType
 from gquery.functions.aggregate_record import Reduced
 from gquery.kernels.builtin.define import BuiltinKernel, builtin_kernel, launch
+from gquery.kernels.builtin.prefix_sums import running_sums
 from gquery.kernels.readback import read_scalar
 from gquery.operators.base import narrow
 from gquery.planner.stored import Stored
@@ -72,7 +73,7 @@ def _in_pieces(by: Reduced, values: Array, ranges: Ranges, device: Device) -> Ar
     begins, sizes = ranges.begins, ranges.sizes
     xp, most = device.xp, tuning.sorting.reduced_rows
     pieces = (sizes + (most - 1)) // most
-    last = xp.cumsum(pieces)
+    last = running_sums(pieces, np.int64)
     first = last - pieces
     count = read_scalar(last[-1]) if last.size else 0
     group = (

@@ -8,7 +8,8 @@ from gquery.columns.table import ColumnData
 from gquery.device.array import Array
 from gquery.device.device import Device
 from gquery.kernels.builtin import gathers, order, scans
-from gquery.kernels.builtin.elements import group_numbers, put
+from gquery.kernels.builtin.elements import put
+from gquery.kernels.builtin.prefix_sums import group_numbers
 from gquery.operators.sort_keys import key_parts
 from gquery.runtime.records import replace
 

@@ -68,23 +68,11 @@ def test_row_numbers_and_puts(device: Device) -> None:
         assert np.array_equal(device.to_host(made), want)
 
 
-def test_sums_and_differences(device: Device) -> None:
+def test_strides_and_differences(device: Device) -> None:
     flags = np.random.default_rng(3).random(70) < 0.4
-    for given, dtype in ((flags, np.uint64), (flags.view(np.uint8), np.int64)):
-        out = device.zeros(71, dtype)
-        elements.running(device.from_host(given), out[1:])
-        assert device.to_host(out).tolist() == [0, *np.cumsum(flags)]
-    starts = flags.copy()
-    starts[0] = True
-    for wanted in ("uint32", "int64"):
-        numbers = elements.group_numbers(device.from_host(starts), wanted)
-        assert numbers.dtype == wanted and device.to_host(numbers).tolist() == (np.cumsum(starts) - 1).tolist()
     values = np.random.default_rng(4).integers(-(2**62), 2**62, 70)
-    for others in (values[::-1].copy(), np.arange(70).astype(np.uint32) + np.uint32(2**31)):
-        elements.subtract(made := device.from_host(values.copy()), device.from_host(others))
-        assert np.array_equal(device.to_host(made), values - others)
-    elements.shift(made := device.from_host(values.copy()), -7)
-    assert np.array_equal(device.to_host(made), values - 7)
+    elements.subtract(made := device.from_host(values.copy()), device.from_host(values[::-1].copy()))
+    assert np.array_equal(device.to_host(made), values - values[::-1])
     for stride in (1, 2, 7):
         assert np.array_equal(device.to_host(elements.every(device.from_host(values), stride)), values[::stride])
     for offsets in (np.cumsum(flags).astype(np.int32), values):
@@ -129,6 +117,20 @@ def test_texts(device: Device) -> None:
         assert found == (want if given is None else [want[r] for r in rows])
     lengths = gathers.text_lengths(column, device.from_host(rows.astype(np.uint32)), device)
     assert device.to_host(lengths).tolist() == [len(want[r]) for r in rows]
+
+
+@pytest.mark.parametrize("chunk", [2, 31, 33, 100])
+def test_least_of_chunks(monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
+    lanes = Lanes()
+
+    def played(builtin: BuiltinKernel, rows: int, like: Any, *values: Any) -> None:
+        lanes.run(lanes.compile(builtin.kernel), 0, rows, arguments_of(lanes, builtin.kernel, values))
+
+    monkeypatch.setattr(order_bits, "launch", played)
+    words = np.random.default_rng(chunk).integers(0, 2**64, 7 * chunk + 1, np.uint64)
+    words[:chunk] = 2**64 - 1
+    found = order_bits.least_of_chunks(words, chunk)
+    assert found.tolist() == words[:-1].reshape(-1, chunk).min(axis=1).tolist()
 
 
 @pytest.mark.parametrize("dtypes", [("int16",), ("int8", "uint8", "int64"), ("int64", "int32"), ("uint64", "bool")])

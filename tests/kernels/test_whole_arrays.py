@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, Literal
 
 import numpy as np
@@ -147,8 +148,12 @@ def test_scan_and_compact(device: str) -> None:
     assert host(gathers.gather(on(device, np.arange(6)), rows, 2)).tolist() == [4, 5, 0, 1]
 
 
-@pytest.mark.parametrize("device", DEVICES)
-def test_128_bits(device: str) -> None:
+@pytest.mark.parametrize("device", [*DEVICES, "kernels"])
+def test_128_bits(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``kernels``: those of a GPU, interpreted."""
+    if device == "kernels":
+        device = "cpu"
+        monkeypatch.setattr(wide_arrays, "namespace", lambda array: SimpleNamespace(**vars(np)))
     values = [
         0,
         1,
@@ -174,6 +179,13 @@ def test_128_bits(device: str) -> None:
     halves = [-12, 12, -(2**52), 2**53 - 1, -(2**64), 1 - 2**53, -(2**64) - 2**20, 2**126 + 2**80, 2**80 - 2**126, 0]
     assert integers(wide_arrays.i128_from_f64(on(device, np.array(halves, float)))) == halves
     small = np.array([5, -5, 2**62, -(2**63)])
+    for bits in (16, 32):
+        low, high = map(host, wide_arrays.split_words(on(device, small), bits))
+        assert low.min() >= 0 and low.max() < 2**bits and np.array_equal((high << bits) + low, small)
+    few = wide_arrays.multiword_to_i128(wide_arrays.split_words(on(device, small), 32))
+    assert integers(few) == small.tolist()
+    halves_of_words = [np.array([v >> 112 if k == 7 else v >> 16 * k & 0xFFFF for v in values]) for k in range(8)]
+    assert integers(wide_arrays.multiword_to_i128([on(device, x) for x in halves_of_words], 16)) == values
     assert integers(wide_arrays.i128_from_i64(on(device, small))) == small.tolist()
 
 

@@ -112,11 +112,12 @@ class MetaArray:
         return self._like(self.shell.reshape(*shape))
 
     def astype(self, dtype: Any, copy: bool = True) -> MetaArray:
-        if np.dtype(dtype) != self.dtype:
+        if copy or np.dtype(dtype) != self.dtype:
             copies.note_compiled("astype")
         return self if not copy and np.dtype(dtype) == self.dtype else MetaArray.made(self.shape, dtype, self.answer)
 
     def copy(self) -> MetaArray:
+        copies.note_compiled("copy")
         return MetaArray.made(self.shape, self.dtype, self.answer)
 
     def fill(self, value: Any) -> None:
@@ -180,6 +181,8 @@ class MetaArray:
     # ---- reductions -------------------------------------------------------------------------------------------------
 
     def _reduced(self, axis: int | None, dtype: Any, answer: int) -> MetaArray:
+        if axis is not None:
+            copies.note_compiled("a reduction of rows")
         shape = () if axis is None else tuple(n for k, n in enumerate(self.shape) if k != axis % self.ndim)
         return MetaArray.made(shape, dtype, answer)
 
@@ -324,6 +327,7 @@ def asnumpy(values: Any) -> Any:
 
 
 def cumsum(values: MetaArray, dtype: Any = None, out: MetaArray | None = None, axis: int | None = None) -> MetaArray:
+    copies.note_compiled("cumsum")
     kind = np.zeros(1, values.dtype).cumsum(dtype=dtype).dtype
     made = MetaArray.made(values.shape, kind) if out is None else out
     made.answer = values.size  # of the last one: one for each

@@ -122,11 +122,11 @@ FILLS = {
 
 
 def fill(values: Array, value: int) -> None:
-    """Set all of an array of int64, uint32 or bytes."""
+    """Set all of an array of integers of 64 bits, uint32 or bytes."""
     if namespace(values) is np:
         values.fill(value)
     else:
-        launch(FILLS[element_word(values)], values.size, values, values, value)
+        launch(FILLS[element_word(values).replace("u64", "i64")], values.size, values, values, value)
 
 
 def full(device: Device, size: int, value: int, dtype: str, context: str, workers: int) -> Array:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
 ROW_NUMBERS = builtin_kernel("made:*u32", "store_u32(made, i64(i), i64(i))")
-SHIFTED = builtin_kernel("values:*i64 by:i64", "store_i64(values, i64(i), add_i64(i64(values[i]), by))")
 OR_SHIFTED = builtin_kernel(
     "words:*u64 c0:*u64 left:i64", "v0 = i64(c0[i])", "store_u64(words, i, or_i64(i64(words[i]), shl_i64(v0, left)))"
 )
@@ -34,12 +33,9 @@ EVERY = builtin_kernel(
     "c0:*i64 stride:i64 made:*i64", "store_i64(made, i64(i), i64(c0[row_index(mul_i64(i64(i), stride))]))"
 )
 POSITIVE = builtin_kernel("c0:*i64 flags:*u8", "v0 = i64(c0[i])", "store_bool(flags, i64(i), gt_i64(v0, 0))")
-SUBTRACT = {
-    word: builtin_kernel(
-        f"values:*i64 c0:*{word}", "v0 = i64(c0[i])", "store_i64(values, i64(i), sub_i64(i64(values[i]), v0))"
-    )
-    for word in ("i64", "u32")
-}
+SUBTRACTED = builtin_kernel(
+    "values:*i64 c0:*i64", "v0 = i64(c0[i])", "store_i64(values, i64(i), sub_i64(i64(values[i]), v0))"
+)
 DIFFERENCES = {
     word: builtin_kernel(
         f"c0:*{word} made:*i64",
@@ -61,7 +57,10 @@ def _cast(source: str, made: str) -> BuiltinKernel:
     return builtin_kernel(f"c0:*{source} made:*{made}", "v0 = i64(c0[i])", f"store_{made}(made, i64(i), v0)")
 
 
-CASTS = {f"{source} {made}": _cast(source, made) for source, made in (("u8", "i64"), ("u8", "u32"), ("i64", "i32"))}
+CASTS = {
+    f"{source} {made}": _cast(source, made)
+    for source, made in (("u8", "i64"), ("u8", "u32"), ("i64", "i32"), ("i64", "i64"))
+}
 """Those that are compiled before anybody asks for them."""
 
 
@@ -77,7 +76,7 @@ def row_numbers(xp: ModuleType, count: int) -> Array:
 def converted(values: Array, dtype: DTypeLike) -> Array:
     """Integers or booleans as integers of another type, in memory of their own; higher bits are cut off."""
     xp, wanted = namespace(values), np.dtype(dtype)
-    if xp is np or values.dtype == wanted or values.dtype.kind not in "iub" or wanted.kind not in "iu":
+    if xp is np or values.dtype.kind not in "iub" or wanted.kind not in "iu":
         return values.astype(wanted)
     made: Array = xp.empty(values.size, wanted)
     given = xp.ascontiguousarray(values)
@@ -85,42 +84,12 @@ def converted(values: Array, dtype: DTypeLike) -> Array:
     return made.reshape(values.shape)
 
 
-def running(flags: Array, out: Array) -> None:
-    """For each flag (bytes) how many of it and those before are 1, in ``out``, of 64 bits."""
-    xp = namespace(flags)
-    if xp is np:
-        np.cumsum(flags, dtype=out.dtype, out=out)
-        return
-    xp.cumsum(converted(flags.view(np.uint8), np.int64), out=out.view(np.int64))
-
-
-def group_numbers(starts: Array, dtype: DTypeLike) -> Array:
-    """For each place the number of its group, from 0 on, where a group starts at each flag that is 1, as the first is."""
-    xp = namespace(starts)
-    if xp is np:
-        numbers: Array = np.cumsum(starts, dtype=dtype)
-        numbers -= 1
-        return numbers
-    numbers = xp.empty(starts.size, np.int64)
-    running(starts, numbers)
-    shift(numbers, -1)
-    return numbers if numbers.dtype == np.dtype(dtype) else converted(numbers, dtype)
-
-
 def subtract(values: Array, others: Array) -> None:
-    """Take integers (int64 or uint32) off those of int64, in place."""
+    """Take int64 off int64, in place."""
     if namespace(values) is np:
         np.subtract(values, others, out=values)
     else:
-        launch(SUBTRACT[element_word(others)], values.size, values, values, others)
-
-
-def shift(values: Array, by: int) -> None:
-    """Add a number to each of int64, in place."""
-    if namespace(values) is np:
-        values += by
-    else:
-        launch(SHIFTED, values.size, values, values, by)
+        launch(SUBTRACTED, values.size, values, values, others)
 
 
 def differences(values: Array) -> Array:

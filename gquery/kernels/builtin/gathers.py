@@ -28,6 +28,7 @@ from gquery.kernels.builtin.define import (
     namespace,
 )
 from gquery.kernels.builtin.elements import converted
+from gquery.kernels.builtin.prefix_sums import offsets_of, running_sums
 from gquery.kernels.readback import read_count
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.base import arguments_of
@@ -119,16 +120,11 @@ def gather_strings(
         views = concatenated([views[2 * first : 2 * (first + n)] for first, n in pieces] or [views[:0]])
     is_counted = device is not None and device.is_counted
     make = device.empty_spillable if device is not None and is_counted else xp.empty
-    if is_counted:
-        offsets = make(rows + 1, np.int64)
-        offsets[0] = 0
-    else:
-        offsets = xp.zeros(rows + 1, np.int64)
     lengths = views[1::2]
     if xp is not np:
         lengths = xp.empty(rows, np.int64)
         launch(_VIEW_LENGTHS, rows, views, views, lengths)
-    xp.cumsum(lengths, out=offsets[1:])
+    offsets = offsets_of(lengths, out=make(rows + 1, np.int64))
     total = read_count(offsets[-1:]).bound
     characters = make(total + READ_AHEAD, np.uint8)[:total]
     if xp is np:
@@ -265,7 +261,7 @@ def take_strings(column: ColumnData, rows: Array, device: Device, number: Array 
     rows = rows if rows.dtype == np.uint32 else converted(rows, np.uint32)
     data = column.data.on(device)
     characters = 0 if column.characters is None else address(column.characters.on(device))
-    offsets = xp.cumsum(_lengths(column, rows, device, number))
+    offsets = running_sums(_lengths(column, rows, device, number), np.int64)
     total = read_count(offsets[-1:]).bound
     copy = xp.empty(total + READ_AHEAD, np.uint8)[:total]
     if total:

@@ -16,6 +16,7 @@ from gquery.expression.facts import NOT_IN, ROW_ID_BITS
 from gquery.kernels.builtin.define import BuiltinKernel, builtin_kernel, launch, namespace
 from gquery.kernels.builtin.gathers import gather
 from gquery.kernels.builtin.order_bits import places_of
+from gquery.kernels.builtin.prefix_sums import running_sums
 from gquery.kernels.builtin.scans import bits_of, check_rows, compact, count_others, counted_rows_of_bits, pad
 from gquery.kernels.builtin.sort_room import room_to_sort
 from gquery.kernels.readback import Count, read_count, read_scalar
@@ -80,7 +81,7 @@ def group_rows(slots: Array, size: int, is_sorted: bool = False, workers: int = 
     counts = xp.zeros(size + 1, np.uint32)
     if is_sorted:
         launch(_RUNS, slots.size, slots, slots, 1, 0, slots.size, counts)
-        return xp.cumsum(counts, dtype=np.uint32), rows
+        return running_sums(counts, np.uint32), rows
     if xp is np:  # a counting sort: one thread, so that rows stay in order
         launch(_COUNT, slots.size, slots, slots, counts)
         starts = np.cumsum(counts, dtype=np.uint32)
@@ -176,7 +177,7 @@ def rows_by_sorting(slots: Array, counts: Array) -> tuple[Array, Array]:
     room_to_sort(pairs).sort()
     halves = pairs.view(np.uint32)
     launch(_RUNS, slots.size, slots, halves, 2, 1, slots.size, counts)
-    starts = xp.cumsum(counts, dtype=np.uint32)
+    starts = running_sums(counts, np.uint32)
     return starts, places_of(pairs[: read_count(starts[-1:], slots.size).bound], ROW_ID_BITS)
 
 

@@ -23,7 +23,7 @@ from gquery.device.device import Device
 from gquery.expression.facts import INT64_BITS, UINT64_MAX
 from gquery.expression.types import Bounds, PhysicalType
 from gquery.kernels.builtin.define import element_word, fill, launch, namespace
-from gquery.kernels.builtin.elements import are_at_most, differences, or_shifted, put, row_numbers, running
+from gquery.kernels.builtin.elements import are_at_most, converted, differences, or_shifted, put, row_numbers
 from gquery.kernels.builtin.gathers import gather, gather_views, text_lengths
 from gquery.kernels.builtin.order_bits import (
     FIRST_BITS,
@@ -31,6 +31,7 @@ from gquery.kernels.builtin.order_bits import (
     Piece,
     TieGroups,
     changed_words,
+    least_of_chunks,
     placed_words,
     places_of,
     starts_of,
@@ -38,6 +39,7 @@ from gquery.kernels.builtin.order_bits import (
     tied_places,
     with_places,
 )
+from gquery.kernels.builtin.prefix_sums import running_sums
 from gquery.kernels.builtin.scans import check_rows, compact
 from gquery.kernels.builtin.sort_room import room_to_sort
 from gquery.kernels.builtin.text_keys import bytes_of_rows, text_words
@@ -279,9 +281,10 @@ def bound_of(values: Array, k: int) -> Array:
         least: Array = np.partition(values, k - 1)[k - 1]
         return least
     chunk = min(tuning.sorting.bound_chunk, values.size // (tuning.sorting.chunks_a_row * k))
-    if chunk > 1:  # a chunk whose least value is not above the bound has one such value at least
-        values = values[: values.size // chunk * chunk].reshape(-1, chunk).min(axis=1)
-    bound: Array = xp.sort(room_to_sort(values, 2))[k - 1]
+    # a chunk whose least value is not above the bound has one such value at least
+    found = least_of_chunks(values, chunk) if chunk > 1 else converted(values, values.dtype)
+    room_to_sort(found).sort()
+    bound: Array = found[k - 1]
     return bound
 
 
@@ -322,7 +325,7 @@ def _sorted_at_once(
     at = tied_places(words, place_bits, starts)
     if at.size and not key_bits.ended:
         runs = xp.zeros(at.size, np.uint64)
-        running(gather(starts, at[1:]), runs[1:])
+        running_sums(gather(starts, at[1:]), runs.dtype, runs[1:])
         del words
         _told_apart(key_bits, order, starts, at, runs, n)
     return order, starts.view(np.bool_), firsts if behind is not None else None
@@ -357,7 +360,8 @@ def _told_apart(
             break
         at = still if at is None else gather(at, still)
         runs = xp.zeros(still.size, np.uint64)
-        running(changed_words([(gather(g, still), bits) for g, bits in groups]), runs[1:])
+        changed = changed_words([(gather(g, still), bits) for g, bits in groups])
+        running_sums(changed, runs.dtype, runs[1:])
     return order
 
 

@@ -202,6 +202,35 @@ def _changed_on_gpu(groups: TieGroups) -> Array:
     return changed.view(np.bool_)
 
 
+_LEAST = builtin_kernel(  # a warp takes a chunk
+    "c0:*u64 chunk:i64 made:*u64",
+    "own = and_i64(i64(i), 31)",
+    "at = add_i64(mul_i64(shr_i64(i64(i), 5), chunk), own)",
+    "end = add_i64(sub_i64(at, own), chunk)",
+    "least = i64(-1)",
+    "while lt_i64(at, end):",
+    "    v0 = i64(c0[row_index(at)])",
+    "    if lt_u64(v0, least):",
+    "        least = v0",
+    "    at = add_i64(at, 32)",
+    "offset = i64(16)",
+    "while ne_i64(offset, 0):",
+    "    other = shuffle_down_i64(least, offset)",
+    "    if lt_u64(other, least):",
+    "        least = other",
+    "    offset = shr_i64(offset, 1)",
+    "if eq_i64(own, 0):",
+    "    store_u64(made, shr_i64(i64(i), 5), least)",
+)
+
+
+def least_of_chunks(words: Array, chunk: int) -> Array:
+    """The least of each ``chunk`` words (uint64), on a GPU; those behind the last whole chunk are left out."""
+    made: Array = namespace(words).empty(words.size // chunk, np.uint64)
+    launch(_LEAST, 32 * made.size, words, words, chunk, made)
+    return made
+
+
 def tied_places(words: Array, bits: int, starts: Array) -> Array:
     """The places of words that are equal to the one before or behind them, ascending (uint32); ``starts``: see
     `starts_of`."""

@@ -8,8 +8,9 @@ from functools import cache
 from gquery.kernels.builtin.define import BuiltinKernel
 from gquery.kernels.kernel import Kernel
 
-MODULES = ("scans", "grouping", "gathers", "define", "order", "counted_order", "partition", "row_partition", "text_keys",
-           "text_scan", "parquet_pages", "elements")  # fmt: skip
+MODULES = ("scans", "grouping", "gathers", "define", "order_bits", "counted_order", "partition", "row_partition", "text_keys",
+           "text_scan", "parquet_pages", "elements", "prefix_sums",
+           "wide_arrays")  # fmt: skip
 ON_CPUS = {"gathers._APPEND", "parquet_pages.READ"}  # they have memory fetched early, and read files
 
 

@@ -18,6 +18,7 @@ from gquery.device.device import Device
 from gquery.device.profile import get_profile
 from gquery.kernels.bindings import Argument
 from gquery.kernels.builtin.define import BuiltinKernel, address, builtin_kernel
+from gquery.kernels.builtin.prefix_sums import offsets_of
 from gquery.kernels.primitives import row_partition as words
 from gquery.kernels.readback import read_scalar
 from gquery.kernels.targets import get_target
@@ -73,9 +74,7 @@ def count_on_gpu(labels: Array, parts: int, device: Device, label: str) -> Array
     counts = device.empty(parts * _tiles(rows), np.uint32, label)
     job = device.from_host(job_of(address(labels), labels.dtype, rows, parts, ()))
     _run(COUNT_ROWS, rows, tuning.partitioning.counters // 2, device, job, counts)
-    starts = device.zeros(counts.size + 1, np.int64, label)
-    device.xp.cumsum(counts, dtype=np.int64, out=starts[1:])
-    return starts
+    return offsets_of(counts, out=device.empty(counts.size + 1, np.int64, label))
 
 
 def move_on_gpu(labels: Array, starts: Array, parts: int, moves: Sequence[Move], device: Device) -> None:

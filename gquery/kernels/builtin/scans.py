@@ -12,7 +12,7 @@ from gquery.device.device import Device
 from gquery.errors import OperationalError
 from gquery.expression.facts import BITMAP_BITS, MOST_ROW_IDS
 from gquery.kernels.builtin.define import builtin_kernel, element_word, fill, launch, namespace, reducing
-from gquery.kernels.builtin.elements import subtract
+from gquery.kernels.builtin.prefix_sums import bits_before, offsets_of
 from gquery.kernels.readback import Count, read_count, read_scalar
 
 
@@ -27,11 +27,8 @@ def check_rows(rows: int) -> None:
 
 def exclusive_scan(counts: Array) -> tuple[Array, Count]:
     """Where each run starts when runs of these lengths lie one after another (int64), and the length of all."""
-    xp = namespace(counts)
-    ends = xp.cumsum(counts, dtype=np.int64)
-    total = _last_of(ends, None)
-    subtract(ends, counts)  # in place: the arrays may have billions of rows
-    return ends, total
+    offsets = offsets_of(counts)
+    return offsets[:-1], _last_of(offsets, None)
 
 
 ROWS_A_START = 8
@@ -55,7 +52,6 @@ def starts_by_row(counts: Array) -> tuple[Array, Count]:
     return exclusive_scan(sums)
 
 
-_COUNT_BITS = builtin_kernel("bits:*u32 counts:*i64", "store_i64(counts, i64(i), popcount(i64(bits[i])))")
 VOTES = {
     np.dtype(name): builtin_kernel(
         f"c0:*{word} none:i64 bits:*u32",
@@ -93,10 +89,7 @@ _PLACE = builtin_kernel(
 
 def bits_up_to(bits: Array, most: int | None = None) -> tuple[Array, Count]:
     """How many bits of a bitmap in words of 32 are set up to the end of each word (int64), and in all: ``most`` at most."""
-    xp = namespace(bits)
-    counts = xp.empty(bits.size, np.int64)
-    launch(_COUNT_BITS, bits.size, bits, bits, counts)
-    ends = xp.cumsum(counts)
+    ends = bits_before(bits)
     return ends, _last_of(ends, most)
 
 
@@ -223,18 +216,16 @@ def flags_of_bits(bits: Array, size: int) -> Array:
 
 def rows_of_bits(bits: Array) -> Array:
     """The numbers of the bits that are set in a bitmap in words of 32, ascending (uint32)."""
-    counts = _tile_counts(bits)
-    ends = namespace(bits).cumsum(counts)
-    return _rows_of_bits(bits, counts, ends, Count(read_scalar(ends[-1]) if ends.size else 0))
+    offsets = offsets_of(_tile_counts(bits))
+    return _rows_of_bits(bits, offsets, Count(read_scalar(offsets[-1])))
 
 
 def counted_rows_of_bits(bits: Array, most: int, behind: int = 0, varies: bool = False) -> tuple[Array, Count]:
     """The same, ``most`` at most, and how many there are (``varies``: see `read_count`): in the places that are left over stands
     ``behind``."""
-    counts = _tile_counts(bits)
-    ends = namespace(bits).cumsum(counts)
-    count = _last_of(ends, most, varies)
-    return _rows_of_bits(bits, counts, ends, count, behind), count
+    offsets = offsets_of(_tile_counts(bits))
+    count = _last_of(offsets, most, varies)
+    return _rows_of_bits(bits, offsets, count, behind), count
 
 
 def _tile_counts(bits: Array) -> Array:
@@ -245,14 +236,13 @@ def _tile_counts(bits: Array) -> Array:
     return counts
 
 
-def _rows_of_bits(bits: Array, counts: Array, ends: Array, count: Count, behind: int = 0) -> Array:
+def _rows_of_bits(bits: Array, offsets: Array, count: Count, behind: int = 0) -> Array:
     xp, total = namespace(bits), count.bound
     rows: Array = xp.empty(total, np.uint32)
     if count.number is not None:
         fill(rows, behind)
     if total:
-        subtract(ends, counts)
-        launch(_PLACE, _WORDS_A_TILE * counts.size, bits, bits, bits.size, ends, rows)
+        launch(_PLACE, _WORDS_A_TILE * (offsets.size - 1), bits, bits, bits.size, offsets, rows)
     return rows
 
 

@@ -6,11 +6,12 @@ Functions take NumPy or CuPy arrays and give arrays of the same kind.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 
 from gquery.device.array import Array
-from gquery.kernels.builtin.define import builtin_kernel, launch, namespace
+from gquery.kernels.builtin.define import BuiltinKernel, builtin_kernel, launch, namespace
 from gquery.kernels.builtin.elements import converted
 from gquery.kernels.builtin.scans import is_any
 
@@ -54,12 +55,59 @@ def i128_from_i64(values: Array) -> Array:
     return wide
 
 
+def split_words(values: Array, bits: int) -> list[Array]:
+    """The ``bits`` lower bits of int64, and what stands above them with the sign: int64."""
+    xp = namespace(values)
+    if xp is np:
+        return [values & ((1 << bits) - 1), values >> bits]
+    low, high = xp.empty(values.size, np.int64), xp.empty(values.size, np.int64)
+    launch(SPLIT, values.size, low, values, bits, low, high)
+    return [low, high]
+
+
+SPLIT = builtin_kernel(
+    "c0:*i64 bits:i64 low:*i64 high:*i64",
+    "v0 = i64(c0[i])",
+    "store_i64(low, i64(i), and_i64(v0, sub_i64(shl_i64(1, bits), 1)))",
+    "store_i64(high, i64(i), shr_i64(v0, bits))",
+)
+
+
+@cache
+def _joining(count: int, bits: int) -> BuiltinKernel:
+    """`multiword_to_i128` of so many words."""
+    mask, top = (1 << bits) - 1, 1 << (bits - 1)
+    lines = ["carry = i64(0)", "low = i64(0)", "high = i64(0)"]
+    for k in range(128 // bits):
+        lines.append(f"total = add_i64(carry, i64(w{k}[i]))" if k < count else "total = carry")
+        lines.append(f"carry = shr_i64(total, {bits})")
+        half, shift = "low" if k * bits < 64 else "high", k * bits % 64
+        lines.append(f"{half} = or_i64({half}, shl_i64(and_i64(total, {mask}), {shift}))")
+    return builtin_kernel(
+        " ".join([f"w{k}:*i64" for k in range(count)]) + " made:*i64",
+        *lines,
+        f"if ne_i64(total, sub_i64(xor_i64(and_i64(total, {mask}), {top}), {top})):",  # it has more bits than its own
+        f"    high = xor_i64(shr_i64(total, 63), {2**63 - 1})",
+        "    low = xor_i64(shr_i64(total, 63), -1)",
+        "store_i64(made, shl_i64(i64(i), 1), low)",
+        "store_i64(made, add_i64(shl_i64(i64(i), 1), 1), high)",
+    )
+
+
+JOINED = {words: _joining(words, 32) for words in (2, 4)}
+"""Those that are compiled before anybody asks for them."""
+
+
 def multiword_to_i128(sum_words: Sequence[Array], bits: int = 32) -> Array:
     """Multiword sums, in words of 32 or 16 bits (int64, low first, carries not yet passed on) as 128-bit integers.
 
     A sum beyond 128 bits becomes the largest or the least one, which no DECIMAL holds.
     """
     xp = namespace(sum_words[0])
+    if xp is not np:
+        made: Array = xp.empty((sum_words[0].size, 2), np.int64)
+        launch(_joining(len(sum_words), bits), sum_words[0].size, made, *map(xp.ascontiguousarray, sum_words), made)
+        return made
     carry = xp.zeros_like(sum_words[0])
     low, high = carry.copy(), carry.copy()
     mask, top = (1 << bits) - 1, 1 << (bits - 1)
@@ -81,6 +129,10 @@ def multiword_to_i128(sum_words: Sequence[Array], bits: int = 32) -> Array:
 def f64_from_i128(wide: Array) -> Array:
     """The doubles nearest to 128-bit integers, up to one unit in the last place."""
     xp = namespace(wide)
+    if xp is not np:
+        made: Array = xp.empty(len(wide), np.float64)
+        launch(DOUBLES, len(wide), made, wide, made.view(np.int64))
+        return made
     low, high = wide[:, 0], wide[:, 1]
     negative = high < 0
     high = xp.where(negative, ~high + (low == 0), high)
@@ -106,8 +158,25 @@ def i128_from_f64(values: Array) -> Array:
     return wide
 
 
+DOUBLES = builtin_kernel(
+    "wide:*i64 made:*i64", "store_i64(made, i64(i), bits_f64(f64_from_i128(load_i128(wide, i64(i)))))"
+)
+BEYOND = builtin_kernel(
+    "wide:*i64 low1:i64 low0:i64 high1:i64 high0:i64 flags:*u8",
+    "value = load_i128(wide, i64(i))",
+    "is_beyond = lt_i128(value, make_i128(low1, low0)) or gt_i128(value, make_i128(high1, high0))",
+    "store_bool(flags, i64(i), is_beyond)",
+)
+
+
 def i128_within(wide: Array, low: int, high: int) -> bool:
     """Whether every 128-bit integer lies in low..high: for what is only checked (see `scans.is_any`)."""
+    xp = namespace(wide)
+    if xp is not np:
+        flags = xp.empty(len(wide), np.uint8)
+        ends = [word for value in (low, high) for word in (value >> 64, (value + 2**63) % 2**64 - 2**63)]
+        launch(BEYOND, len(wide), flags, wide, *ends, flags)
+        return not is_any(flags)
     return not is_any(_less(wide, low) | _greater(wide, high))
 
 

@@ -80,13 +80,20 @@ def is_first_lane_with(key: int) -> bool:
     return True
 
 
-def _shuffle_down(value: Any, offset: int) -> Any:
+def _exchanged(value: Any) -> list[Any]:
+    """What each thread's value is, once all lanes of the calling one's warp are here."""
     block, thread = _block.get(), _thread.get()
-    block.barrier()
+    lanes = (1 << min(32, block.threads - (thread & ~31))) - 1
+    ballot(lanes, True)  # all have read what was exchanged before
     block.exchanged[thread] = value
-    block.barrier()
+    ballot(lanes, True)
+    return block.exchanged
+
+
+def _shuffle_down(value: Any, offset: int) -> Any:
+    exchanged, thread = _exchanged(value), _thread.get()
     source = thread + offset
-    return block.exchanged[source if source % 32 > thread % 32 and source < block.threads else thread]
+    return exchanged[source if source % 32 > thread % 32 and source < len(exchanged) else thread]
 
 
 def shuffle_down_i64(value: int, offset: int) -> int:
@@ -97,6 +104,11 @@ def shuffle_down_i64(value: int, offset: int) -> int:
 def shuffle_down_f64(value: float, offset: int) -> float:
     """The double of the lane that is ``offset`` further; the lane's own where there is none."""
     return float(_shuffle_down(value, offset))
+
+
+def shuffle_from_i64(value: int, lane: int) -> int:
+    """The integer of the lane of this number, of which the last five bits count."""
+    return int(_exchanged(value)[_thread.get() & ~31 | lane & 31])
 
 
 def members(row: int, end: int) -> int:
@@ -239,7 +251,9 @@ def _locked(combine: Callable[[Any, Any], Any]) -> Callable[[Pointer, int, Any],
     return atomic
 
 
-atomic_add_i64 = atomic_add_u32 = atomic_add_f64 = _locked(lambda old, v: old + v)
+atomic_add_i64 = _locked(lambda old, v: (old + v + 2**63) % 2**64 - 2**63)
+atomic_add_u32 = _locked(lambda old, v: (old + v) % 2**32)
+atomic_add_f64 = _locked(lambda old, v: old + v)
 atomic_min_i64 = _locked(min)
 atomic_max_i64 = _locked(max)
 atomic_or_u32 = _locked(lambda old, v: old | v)

@@ -12,13 +12,16 @@ from gquery.kernels.primitives.python.floats import add_f64, bits_f64, f64_from_
 from gquery.kernels.primitives.python.integers import (
     add_i64,
     eq_i64,
+    ge_i64,
     gt_i64,
     i64,
     lt_i64,
     max_i64,
     min_i64,
     ne_i64,
+    shl_i64,
     shr_i64,
+    sub_i64,
 )
 from gquery.kernels.primitives.python.memory import load_i64, store_u8
 from gquery.kernels.primitives.python.values import Pointer
@@ -33,6 +36,7 @@ from gquery.kernels.primitives.simulated import (
     private_store,
     shuffle_down_f64,
     shuffle_down_i64,
+    shuffle_from_i64,
 )
 
 
@@ -74,6 +78,22 @@ def reduce_add_f64(state: Pointer, k: int, v: float) -> None:
         offset = shr_i64(offset, 1)
     if eq_i64(lane(), 0) and ne_f64(v, 0.0):
         atomic_add_f64(state, k, v)
+
+
+def prefix_sum(v: int) -> int:
+    """The sum of the values of the lanes up to the calling one, wrapped."""
+    offset = i64(1)
+    while lt_i64(offset, 32):
+        other = shuffle_from_i64(v, sub_i64(lane(), offset))
+        if ge_i64(lane(), offset):
+            v = add_i64(v, other)
+        offset = shl_i64(offset, 1)
+    return v
+
+
+def last_lane(v: int) -> int:
+    """The value of the warp's last lane."""
+    return shuffle_from_i64(v, 31)
 
 
 def accumulate_add_i64(state: Pointer, slot: int, v: int) -> None:

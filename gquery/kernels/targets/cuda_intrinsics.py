@@ -46,15 +46,15 @@ def _threads(b: Any) -> Any:
     return b.mul(register(b, "nctaid.x"), register(b, "ntid.x"))
 
 
-def _shuffle_word(b: Any, x: Any, offset: Any) -> Any:
+def _shuffle_word(b: Any, x: Any, lane: Any, how: str) -> Any:
     mask, clamp = constant(0xFFFFFFFF, I32), constant(31, I32)
-    return call(b, "llvm.nvvm.shfl.sync.down.i32", I32, mask, x, offset, clamp)
+    return call(b, f"llvm.nvvm.shfl.sync.{how}.i32", I32, mask, x, lane, clamp)
 
 
-def _shuffle(b: Any, x: Any, offset: Any) -> Any:
-    offset = b.trunc(offset, I32)
-    low = _shuffle_word(b, b.trunc(x, I32), offset)
-    high = _shuffle_word(b, b.trunc(b.lshr(x, constant(32)), I32), offset)
+def _shuffle(b: Any, x: Any, lane: Any, how: str = "down") -> Any:
+    lane = b.trunc(lane, I32)
+    low = _shuffle_word(b, b.trunc(x, I32), lane, how)
+    high = _shuffle_word(b, b.trunc(b.lshr(x, constant(32)), I32), lane, how)
     return b.or_(b.shl(b.zext(high, I64), constant(32)), b.zext(low, I64))
 
 
@@ -139,6 +139,7 @@ _WORDS: tuple[tuple[str, str, str, Emit], ...] = (
     ("thread_count", "", "u64", _threads),
     ("lane", "", "i64", lambda b: b.and_(register(b, "tid.x"), constant(31))),
     ("shuffle_down_i64", "i64 i64", "i64", _shuffle),
+    ("shuffle_from_i64", "i64 i64", "i64", lambda b, x, lane: _shuffle(b, x, lane, "idx")),
     ("shuffle_down_f64", "f64 i64", "f64", lambda b, x, n: b.bitcast(_shuffle(b, b.bitcast(x, I64), n), F64)),
     ("members", "u64 u64", "i64", _members),
     ("ballot", "i64 bool", "i64", _ballot),

@@ -202,12 +202,11 @@ def _words(column: ColumnData, present: Array | None, work: Work) -> list[Array]
     first; the last one carries the sign. 0 where a row does not count."""
     if column.dtype.is_float:
         return [_doubles(column, present, work)]
-    mask = 2**SUM_WORD_BITS - 1
     if column.physical_type is not PhysicalType.I128:
         values = values_by_position(column, "i64", present, 0, work)
-        return [values] if _fits_word(column, work) else [values & mask, values >> SUM_WORD_BITS]
+        return [values] if _fits_word(column, work) else wide_arrays.split_words(values, SUM_WORD_BITS)
     pairs = work.ordered.take(column.data.on(work.device), 2).reshape(-1, 2)
     if present is not None:
         pairs = pairs * present[:, None].astype(np.int64)
-    low, high = pairs[:, 0], pairs[:, 1]
+    mask, (low, high) = 2**SUM_WORD_BITS - 1, (pairs[:, 0], pairs[:, 1])
     return [low & mask, low >> SUM_WORD_BITS & mask, high & mask, high >> SUM_WORD_BITS]

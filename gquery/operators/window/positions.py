@@ -22,8 +22,8 @@ from gquery.expression.facts import INT64_BITS
 from gquery.expression.types import Bounds, Kind, PhysicalType, physical_type_for
 from gquery.kernels.bindings import Argument
 from gquery.kernels.builtin.define import BuiltinKernel, address, builtin_kernel, launch
-from gquery.kernels.builtin.elements import converted
 from gquery.kernels.builtin.order import signed
+from gquery.kernels.builtin.prefix_sums import offsets_of
 from gquery.operators.base import Frame
 from gquery.operators.ordered import OrderedFrame
 from gquery.runtime.records import dataclass
@@ -197,8 +197,4 @@ def present_by_position(column: ColumnData | None, keep: ColumnData | None, work
 def prefix(values: Array, device: Device) -> Array:
     """Sums of the values before each position, and behind the last of all; of flags as uint32, of integers as int64."""
     dtype = np.uint32 if values.dtype == np.uint8 else np.int64
-    made = device.empty(values.size + 1, dtype)
-    made[:1] = 0
-    given = values if device.is_cpu or values.dtype == dtype else converted(values, dtype)
-    device.xp.cumsum(given, dtype=dtype, out=made[1:])
-    return made
+    return offsets_of(values, dtype, device.empty(values.size + 1, dtype))

@@ -15,6 +15,7 @@ import numpy as np
 from gquery.device.array import Array
 from gquery.expression.facts import BITMAP_BITS
 from gquery.kernels.builtin.define import builtin_kernel, launch
+from gquery.kernels.builtin.prefix_sums import running_sums
 from gquery.operators.window.frames import Ranges
 from gquery.operators.window.positions import PositionKernel, Work, position_kernel
 from gquery.runtime.records import dataclass
@@ -72,7 +73,7 @@ def rank_tree(ranks: Array, most: int, work: Work) -> RankTree:
     for level in range(bits):
         step = (rows, bits - 1 - level, level * words)
         launch(_MARK, words, ranks, ranks, *step, bitmaps, counts, workers=work.workers, unit=BITMAP_BITS)
-        ends, moved = device.xp.cumsum(counts), device.empty(rows, np.uint32)
+        ends, moved = running_sums(counts, np.int64), device.empty(rows, np.uint32)
         made = (counts, ends, words - 1, level, before, zeros, moved)
         launch(_MOVE, words, ranks, ranks, *step, *made, workers=work.workers, unit=BITMAP_BITS)
         ranks = moved

@@ -111,20 +111,27 @@ class Dictionary:
         """The values in UTF-8, in code order, where they are few and short."""
         limits = tuning.memory
         few = len(self) <= limits.listed_entries and self.values.nbytes <= limits.listed_bytes
-        return self._keys if few else None
+        return [s.encode("utf-8") for s in self.strings] if few else None
 
     @cached_property
-    def _keys(self) -> list[bytes]:
-        return [s.encode("utf-8") for s in self.strings]
+    def _texts(self) -> tuple[memoryview, memoryview]:
+        """The offsets of the values, and their bytes. Of hundreds of thousands few are looked at, so none is made a string."""
+        from gquery.columns.arrow_buffers import offsets_of
+
+        return memoryview(offsets_of(self.values)), memoryview(self.values.buffers()[2] or b"")
+
+    def _text(self, code: int) -> bytes:
+        offsets, characters = self._texts
+        return bytes(characters[offsets[code] : offsets[code + 1]])
 
     def lower_bound(self, value: str) -> int:
         """The first code whose string is not less than ``value`` (``len(self)`` if none)."""
-        return bisect_left(self._keys, value.encode("utf-8"))
+        return bisect_left(range(len(self)), value.encode("utf-8"), key=self._text)
 
     def code_of(self, value: str) -> int | None:
         """The code of a string, None where it is not there."""
         code = self.lower_bound(value)
-        return code if code < len(self._keys) and self.strings[code] == value else None
+        return code if code < len(self) and self._text(code) == value.encode("utf-8") else None
 
     def __repr__(self) -> str:
         return f"Dictionary({len(self)} values)"

@@ -11,13 +11,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from gquery.columns.arrow import string_array
 from gquery.columns.arrow_buffers import bits_of, offsets_of
 from gquery.columns.table import Dictionary
 from gquery.expression.expr import And, Call, Column, Expr, In, IsNull, Literal, Not, Or
 from gquery.expression.frozen import frozen_single
 from gquery.functions import MIRRORED
 from gquery.kernels.like import pieces
-from gquery.runtime.arrow_compute import matches
+from gquery.runtime.arrow_compute import cast, matches, places_among
 
 Flags: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.bool_]]"
 
@@ -45,8 +46,8 @@ def truth(e: Expr, dictionary: Dictionary) -> Truth | None:
             is_null[-1] = True
             return Truth(is_null, ~is_null)
         case In(Column(), items):
-            codes = [dictionary.code_of(x.value) for x in items]
-            return _of(np.isin(np.arange(len(dictionary)), [c for c in codes if c is not None]))
+            wanted = cast(string_array([x.value for x in items]), dictionary.values.type)
+            return _of(bits_of(places_among(dictionary.values, wanted), 0).view(np.bool_))
         case Call("like", (Column(), Literal() as pattern, Literal() as escape)) if not (
             pattern.is_null or escape.is_null
         ):

@@ -211,6 +211,9 @@ def test_dictionary() -> None:
     assert [d.code_of(s) for s in d.strings] == list(range(len(d)))
     assert d.code_of("nothing") is None
     assert (d.lower_bound(""), d.lower_bound("aa"), d.lower_bound("\U0010ffff")) == (0, 2, 5)
+    many = Dictionary(pa.array([f"{n:05}" for n in range(0, 3000, 3)], pa.large_string())[10:])
+    assert [many.code_of(s) for s in many.strings] == list(range(990))
+    assert many.code_of("00030") == 0 and many.lower_bound("99999") == 990 and many.code_of("00027") is None
     assert column.statistics.bounds == Bounds(0, len(d) - 1)
     assert d == d and d != import_column(pa.array(["a"]), Field("s", VARCHAR)).dictionary
 

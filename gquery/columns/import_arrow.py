@@ -50,21 +50,26 @@ def import_columns(
     if sum(len(a) for a in arrays) < tuning.encoding.one_thread:
         whole = arrays if origin is None else [origin.take(a, f.name) for a, f in zip(arrays, fields, strict=True)]
         return [import_column(a, f, narrow) for a, f in zip(whole, fields, strict=True)]
-    phases = [_import(a, f, narrow, origin) for a, f in zip(arrays, fields, strict=True)]
-    return run_phases(phases, workers or core_count())
+    pieces = sum([-(-len(a) // tuning.encoding.least_piece) for a in arrays])
+    workers = min(workers or core_count(), pieces)
+    phases = [_import(a, f, narrow, origin, workers) for a, f in zip(arrays, fields, strict=True)]
+    return run_phases(phases, workers)
 
 
-def _import(array: pa.ChunkedArray, field: Field, narrow: bool, origin: Origin | None) -> Phases[ColumnData]:
-    rows = len(array)
-    if rows <= tuning.encoding.piece or _is_viewed(array, field, narrow) or not _is_fixed(array.type, field):
+def _import(
+    array: pa.ChunkedArray, field: Field, narrow: bool, origin: Origin | None, workers: int
+) -> Phases[ColumnData]:
+    rows, limits = len(array), tuning.encoding
+    if rows <= limits.piece or _is_viewed(array, field, narrow) or not _is_fixed(array.type, field):
         array = yield from _taken(array, field, origin)
         origin = None
     if field.dtype.is_string and array.num_chunks == 1 and not is_wrapped(array.type):
         return (yield from import_strings_in_phases(array))
-    if rows <= tuning.encoding.piece or _is_viewed(array, field, narrow):
+    if rows <= limits.piece or _is_viewed(array, field, narrow):
         return (yield from _whole(array, field, narrow))
-    starts = [*range(0, rows, tuning.encoding.piece), rows]
-    pieces = [array.slice(start, tuning.encoding.piece).chunks for start in starts[:-1]]
+    size = min(max(-(-rows // workers), limits.least_piece), limits.piece)
+    starts = [*range(0, rows, size), rows]
+    pieces = [array.slice(start, size).chunks for start in starts[:-1]]
     known = None
     if narrow and _has_bounds(array.type, field):
         found: list[Bounds] = []

@@ -11,7 +11,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from contextvars import copy_context
 from typing import Generic, TypeVar
 
@@ -36,7 +36,7 @@ def run_phases(phases: Sequence[Phases[T]], workers: int) -> list[T]:
     work = _Work(phases)
     helpers: list[Helper] = []
     try:
-        with holding():  # Ctrl-C: who has started is waited for
+        with holding(), work.held():  # Ctrl-C: who has started is waited for
             helpers += [Helper(work.go, "gquery-work") for _ in range(workers)]
         for helper in helpers:
             while not helper.has_ended(tuning.memory.wait_seconds):
@@ -110,6 +110,11 @@ class _Work(Generic[T]):
         self._stopped = False
         self.results: dict[int, T] = {}
         self.errors: list[BaseException] = []
+
+    def held(self) -> AbstractContextManager[object]:
+        """Within it, threads that start wait. To start the next one takes the interpreter's lock, for which whoever computes
+        already would let it wait up to 5 ms."""
+        return self._change
 
     def stop(self) -> None:
         with self._change:

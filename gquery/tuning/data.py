@@ -55,7 +55,9 @@ class Encoding(Record):
     narrow_offsets: int = number(2**31, "bytes", "of text from which on offsets take 64 bits")
     one_thread: int = number(200_000, "values", "that one thread encodes before others have started", _PARQUET)
     piece: int = number(1 << 20, "rows", "that a thread encodes at once", _PARQUET)
-    least_piece: int = number(1 << 17, "texts", "that a thread gives a dictionary of their own, at least", _FIRST_RUNS)
+    least_piece: int = number(
+        1 << 17, "rows", "that a thread encodes at once, and of text gives a dictionary of their own, at least", _FIRST_RUNS
+    )
     largest_piece: int = number(
         1 << 19, "texts", "of them at most, about: their dictionary is to stay in cache", _FIRST_RUNS
     )

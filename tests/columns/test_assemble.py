@@ -17,9 +17,11 @@ import pytest
 
 from gquery import tuning
 from gquery.columns import assemble_strings
-from gquery.columns.arrow import export_table
-from gquery.columns.import_arrow import import_table
+from gquery.columns.arrow import export_table, import_schema
+from gquery.columns.import_arrow import import_columns, import_table
+from gquery.columns.ownership import caller_origin
 from gquery.columns.statistics import Order, OrderOfParts, order_of
+from gquery.columns.table import Table
 from gquery.errors import FileError, InterruptError
 from gquery.expression.types import BIGINT, Bounds, Field, PhysicalType
 from gquery.io import parquet_reader
@@ -120,6 +122,24 @@ def test_arrow_in_pieces(tune: Tune, narrow: bool, chunks: list[int]) -> None:
     for name, column, other in zip(table.column_names, cut.columns, whole.columns, strict=True):
         assert facts(column) == facts(other), name
         assert column.statistics.distinct == other.statistics.distinct or column.dictionary is None, name
+
+
+@pytest.mark.parametrize("workers", [1, 3, 40])
+def test_cores_take_pieces_of_what_others_hold(tune: Tune, workers: int) -> None:
+    """A piece each, or more."""
+    table = table_of_everything()
+    fields, arrays = import_schema(table.schema).fields, table.columns
+    tune(tuning.encoding, zone_rows=130)
+    whole = import_table(table)
+    tune(tuning.encoding, one_thread=0, piece=5_000, least_piece=200, compiled_rows=ROWS)
+    columns = import_columns(arrays, fields, workers=workers, origin=caller_origin("t"))
+    assert export_table(Table(whole.schema, tuple(columns), ROWS)).to_pydict() == table.to_pydict()
+    for field, column, other in zip(fields, columns, whole.columns, strict=True):
+        assert facts(column) == facts(other), field.name
+        zones, others = column.statistics.zones, other.statistics.zones
+        assert (zones is None) == (others is None), field.name
+        if zones is not None and others is not None:
+            assert np.array_equal(zones.low, others.low) and np.array_equal(zones.high, others.high), field.name
 
 
 def test_views_stay_views(tune: Tune) -> None:

@@ -291,6 +291,17 @@ def test_phases_follow_one_another() -> None:
     assert len(done) == 8
 
 
+def test_threads_have_started_before_one_computes() -> None:
+    seen: list[int] = []
+
+    def work() -> Any:
+        yield [lambda: seen.append(sum(t.name == "gquery-work" for t in threading.enumerate()))]
+
+    for workers in (2, 16):
+        run_phases([work()], workers)
+    assert seen == [2, 16]
+
+
 def test_an_interrupt_ends_the_tasks() -> None:
     running = Running()
     count = [0]

@@ -118,6 +118,13 @@ def whole_files(name: str, node: exp.Expr, bind: Bind, catalog: Catalog) -> Tabl
     return catalog.open_file(paths, WHOLE[name])
 
 
+def read(paths: list[str], kind: str, options: dict[str, Any], catalog: Catalog) -> TableSource:
+    """The table that files are."""
+    if catalog.open_file is None:
+        raise CatalogError("files cannot be read here")
+    return catalog.open_file(paths[0] if len(paths) == 1 else paths, kind, options)
+
+
 def by_names(paths: list[str], kind: str, options: dict[str, Any], catalog: Catalog) -> Query:
     """All rows of files whose columns may differ, NULL in those that a file has not. Files with the same columns are one table.
     Which files there are is known to this query alone."""

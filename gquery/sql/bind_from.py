@@ -16,8 +16,8 @@ from gquery.planner.logical.nodes import Apply, Filter, Join, JoinKind, Plan, Qu
 from gquery.planner.logical.tree import column_ids, free_columns
 from gquery.sql.bind_catalog import FUNCTIONS, SCHEMA, schema_table, table_function
 from gquery.sql.bind_expr import ExprBinder
-from gquery.sql.bind_files import WHOLE, by_names, is_by_name, reader_arguments, reader_of, whole_files
-from gquery.sql.bind_limits import numbered
+from gquery.sql.bind_files import WHOLE, by_names, is_by_name, read, reader_arguments, reader_of, whole_files
+from gquery.sql.bind_limits import ROWID, numbered, with_rowid
 from gquery.sql.bind_range import range_plan
 from gquery.sql.bind_shared import relation_use
 from gquery.sql.bind_unnest import list_to_unnest, unnest_table
@@ -30,19 +30,8 @@ from gquery.sql.parse import Parsed, located, parse_one
 from gquery.sql.scope import Merged, Scope, ScopeRelation
 
 _FILES = (
-    ".parquet",
-    ".pq",
-    ".csv",
-    ".tsv",
-    ".json",
-    ".jsonl",
-    ".ndjson",
-    ".arrow",
-    ".arrows",
-    ".feather",
-    ".ipc",
-    ".gz",
-)
+    ".parquet", ".pq", ".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".arrow", ".arrows", ".feather", ".ipc", ".gz",
+)  # fmt: skip
 
 
 class FromBinder:
@@ -111,7 +100,7 @@ class FromBinder:
             ):  # the latter: LATERAL range(3)
                 if called.name.lower() == "unnest":
                     return self._unnest(called, around, alias, columns, bool(entry.args.get("ordinality")))
-                return self._table_function(called, alias, columns)
+                return self._table_function(called, around, alias, columns)
             case exp.Table():
                 return self._table(node, alias, columns)
             case _:
@@ -174,6 +163,9 @@ class FromBinder:
         made = tuple(new_column(f.name, f.dtype, f.nullable) for f in source.schema)
         names = _renamed(source.schema.names, columns, alias)
         scan = Scan(source, made, tuple(range(len(made))))
+        if self.query.names_rowid and source.schema.find(ROWID) is None:
+            plan, rowid = with_rowid(scan)
+            return plan, Scope(self.parent, [ScopeRelation(alias, (*names, ROWID), (*made, rowid), schema, 1)])
         return scan, Scope(self.parent, [ScopeRelation(alias, names, made, schema)])
 
     def _view(self, view: View, alias: str, columns: tuple[str, ...], schema: str = "") -> tuple[Plan, Scope]:
@@ -188,7 +180,9 @@ class FromBinder:
 
     # ---- table functions ---------------------------------------------------------------------------------------------
 
-    def _table_function(self, node: exp.Expr, alias: str, columns: tuple[str, ...]) -> tuple[Plan, Scope]:
+    def _table_function(
+        self, node: exp.Expr, around: Scope | None, alias: str, columns: tuple[str, ...]
+    ) -> tuple[Plan, Scope]:
         kind = reader_of(node)
         if kind is not None:
             return self._read(node, kind, alias, columns)
@@ -202,8 +196,11 @@ class FromBinder:
             return self._scan(source, alias or name, columns)
         if name not in ("range", "generate_series"):
             raise NotSupportedError(f"not supported: table function {node.name}")
-        binder = ExprBinder(self.query, Scope(), "a table function")
+        is_lateral = around is not None and any(a.find(exp.Column) is not None for a in node.expressions)
+        binder = ExprBinder(self.query, Scope(around) if is_lateral else Scope(), "a table function")
         bounds = [binder.bind(a) for a in node.expressions]
+        if is_lateral:  # of rows of the tables on its left
+            return self._unnested(call(name, *bounds), alias or name, columns, False, name)
         plan, column = range_plan(name, bounds, lambda query: self.query.ask(query, node))
         names = _renamed((name,), columns, alias or name)
         # DuckDB: FROM range(3) t names the column as the table where no column names are given
@@ -213,19 +210,21 @@ class FromBinder:
         self, node: exp.Expr, around: Scope | None, alias: str, columns: tuple[str, ...], has_ordinal: bool
     ) -> tuple[Plan, Scope]:
         binder = ExprBinder(self.query, Scope(around), "the argument of unnest")
-        plan = unnest_table(list_to_unnest("unnest", [binder.bind(a) for a in node.expressions]), has_ordinal)
-        names = _renamed(tuple(c.name for c in plan.made), columns, alias or "unnest")
-        return plan, Scope(self.parent, [ScopeRelation(alias or "unnest", names, plan.made)])
+        found = list_to_unnest("unnest", [binder.bind(a) for a in node.expressions])
+        return self._unnested(found, alias or "unnest", columns, has_ordinal)
+
+    def _unnested(
+        self, xs: Expr, alias: str, columns: tuple[str, ...], has_ordinal: bool, name: str = ""
+    ) -> tuple[Plan, Scope]:
+        plan = unnest_table(xs, has_ordinal)
+        names = _renamed((name,) if name else tuple(c.name for c in plan.made), columns, alias)
+        return plan, Scope(self.parent, [ScopeRelation(alias, names, plan.made)])
 
     def _read(self, node: exp.Expr, kind: str, alias: str, columns: tuple[str, ...]) -> tuple[Plan, Scope]:
         paths, options = reader_arguments(node, ExprBinder(self.query, Scope(), "a table function").bind)
-        open_file = self.query.catalog.open_file
-        if open_file is None:
-            raise CatalogError("files cannot be read here")
         if is_by_name(options):
             return self._named(by_names(paths, kind, options, self.query.catalog), alias or f"read_{kind}", columns)
-        source = open_file(paths[0] if len(paths) == 1 else paths, kind, options)
-        return self._scan(source, alias or f"read_{kind}", columns)
+        return self._scan(read(paths, kind, options, self.query.catalog), alias or f"read_{kind}", columns)
 
     # ---- joins -------------------------------------------------------------------------------------------------------
 

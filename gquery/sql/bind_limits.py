@@ -26,11 +26,22 @@ _PRIME = (1 << 31) - 1
 _FACTOR, _STEP = 1_103_515_245, 12_345
 
 
+ROWID = "rowid"
+
+
 def numbered(plan: Plan, partition: Sequence[Expr] = (), order: Sequence[SortKey] = ()) -> tuple[Plan, Column]:
     """The plan with the number of each row in its partition, from 1."""
     number = new_column("row_number", BIGINT, False)
     made = WindowCall("row_number", (), BIGINT, False)
     return Window(plan, tuple(partition), tuple(order), ((number, made),)), number
+
+
+def with_rowid(plan: Plan) -> tuple[Plan, Column]:
+    """The plan with the place of each row, from 0: the column ``rowid`` of a table."""
+    rows, number = numbered(plan)
+    rowid = new_column(ROWID, BIGINT, False)
+    own = tuple((c, c) for c in plan.columns)
+    return Project(rows, (*own, (rowid, call("subtract", number, Literal(1, BIGINT))))), rowid
 
 
 def first_of_each(plan: Plan, keys: Sequence[Expr], order: Sequence[SortKey]) -> Plan:

@@ -21,7 +21,7 @@ from gquery.planner.logical.nodes import (
 )
 from gquery.sql.bind_expr import ExprBinder
 from gquery.sql.bind_from import holds_join
-from gquery.sql.bind_limits import limited, sampled
+from gquery.sql.bind_limits import ROWID, limited, sampled
 from gquery.sql.bind_select import SelectBinder
 from gquery.sql.bind_sets import chain, combined
 from gquery.sql.bind_shared import Named, named, one_use
@@ -55,6 +55,7 @@ class QueryScopes:
         self.has_columns = True  # whether COLUMNS may stand in the statement
         self.calls: Calls = {}
         self.drawing: dict[str, str] = {}
+        self.names_rowid = ROWID in sql.lower()
         self._visible: list[Ctes] = [Ctes()]
         self.asked: list[Query] = [] if around is None else around.asked
         self._views: dict[View, Named] = around._views if around is not None else {}

@@ -88,6 +88,7 @@ class Queries(QueryBinder, Protocol):
 
     catalog: Catalog
     has_columns: bool
+    names_rowid: bool  # the text may name the column ``rowid`` of a table
 
     @property
     def visible(self) -> Ctes: ...

@@ -28,6 +28,13 @@ class ScopeRelation:
     names: tuple[str, ...]
     columns: tuple[Column, ...]
     schema: str = ""  # of a table that has no other name, in lower case
+    hidden: int = 0  # so many of the last columns are none of ``*``
+
+    @property
+    def shown(self) -> list[tuple[str, Column]]:
+        """The columns of ``*``, with their names."""
+        pairs = list(zip(self.names, self.columns, strict=True))
+        return pairs[: len(pairs) - self.hidden]
 
     @cached_property
     def by_name(self) -> dict[str, list[Column]]:
@@ -138,11 +145,11 @@ class Scope:
                 if struct is None or not struct.dtype.is_struct:
                     raise self._not_found("*", table)
                 return fields(struct)
-            return [(n, c) for r in found for n, c in zip(r.names, r.columns, strict=True)]
+            return [pair for r in found for pair in r.shown]
         result: list[tuple[str, Expr]] = []
         done: set[int] = set()
         for r in self.relations:
-            for name, column in zip(r.names, r.columns, strict=True):
+            for name, column in r.shown:
                 merged = next((m for m in self.merged if column.id in m.hides), None)
                 if merged is None:
                     result.append((name, column))

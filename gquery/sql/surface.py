@@ -54,6 +54,8 @@ SURFACE: dict[str, tuple[Construct, ...]] = {
         Construct("information_schema", "SELECT count(*) > 0 FROM information_schema.columns WHERE table_name = 't'"),
         Construct("VALUES", "SELECT * FROM (VALUES (1, 'one'), (2, 'two')) v(n, name)"),
         Construct("Ranges", "SELECT * FROM range(1, 10, 3)"),
+        Construct("Ranges of values of a row", "SELECT t.a, r.k FROM t, range(t.a) r(k)"),
+        Construct("rowid", "SELECT rowid, a FROM t WHERE rowid IN (SELECT min(rowid) FROM t GROUP BY s)"),
         Construct("Ranges of moments", "SELECT * FROM range(DATE '2024-01-01', DATE '2024-01-04', INTERVAL 12 HOUR)"),
     ),
     "Joins": (

@@ -63,6 +63,7 @@ def scaled(sf: float) -> Distribution:
         alone_bytes=int(known.alone_bytes * by),
         alone_rows=int(known.alone_rows * by),
         gathered_rows=int(known.gathered_rows * by),
+        gathered_located_rows=int(known.gathered_located_rows * by),
         parted_bytes=int(known.parted_bytes * by),
         sorted_later_bytes=int(known.sorted_later_bytes * by),
         merged_slot_words=max(1, int(known.merged_slot_words * by)),
@@ -76,7 +77,7 @@ def shares(db: gquery.Connection, number: int, ranks: int) -> Shares:
     program = db._program(prepared)
     reports = run_with_report(program, db._context(), prepared.feedback)[1]
     read = sum(_read(program, r) for r in reports)
-    if prepared.feedback.ranked is None:  # one device's, or the first rank has it alone
+    if not all(r.of_ranks for r in reports):  # one device's, or the first rank has it alone
         return Shares(read, 0.0, 0, 0)
     placement = prepared.feedback.ranked.placement
     exchanged: list[int] = []  # the stages whose rows or states are

@@ -12,6 +12,7 @@ import pyarrow as pa
 from gquery.cluster.tables import Agreed, Described, FileTable
 from gquery.columns.dictionary_codes import codes_among
 from gquery.columns.table import ColumnData, ColumnStatistics, Dictionary, Table
+from gquery.columns.zones import value_range
 from gquery.device.buffer import Buffer
 from gquery.device.device import cpu_device
 from gquery.distributed.column_pieces import one_column, recoded
@@ -125,13 +126,14 @@ class RankTable:
         """The columns in the form that all ranks have them in."""
         with self._lock:
             missing = [f for f in fields if f not in self._columns]
-            for f, column in zip(missing, self.own(missing), strict=True):
+            for f, column in zip(missing, self.own(missing, zones=True), strict=True):
                 self._columns[f] = _in_form(column, self.schema.fields[f], self.agreed[f])
             columns = tuple([self._columns[f] for f in fields])
         return Table(Schema(tuple([self.schema.fields[f] for f in fields])), columns, self.rows)
 
-    def own(self, fields: Sequence[int]) -> list[ColumnData]:
-        """The columns as this worker reads them: a part of more rows where another cut of the table has had them read."""
+    def own(self, fields: Sequence[int], zones: bool = False) -> list[ColumnData]:
+        """The columns as this worker reads them: a part of more rows where another cut of the table has had them read, with
+        ``zones`` of its own if they are asked for."""
         if not fields:
             return []
         groups, first = _holding(self.source, self._low, self._low + self.rows)
@@ -143,7 +145,10 @@ class RankTable:
         for f in fields:
             found, at = held[f] or (columns[f], first)
             low = self._low - at
-            made.append(found if (low, self.rows) == (0, found.length) else _part(found, low, low + self.rows))
+            if (low, self.rows) != (0, found.length):
+                found = _part(found, low, low + self.rows)
+                found = _with_own_zones(found) if zones else found
+            made.append(found)
         return made
 
 
@@ -156,6 +161,15 @@ def _part(column: ColumnData, low: int, high: int) -> ColumnData:
     values = made.data.host
     distinct = int(np.count_nonzero(values[1:] != values[:-1])) + min(made.length, 1)
     return replace(made, statistics=replace(made.statistics, distinct=distinct))
+
+
+def _with_own_zones(column: ColumnData) -> ColumnData:
+    """A slice with the extremes of its own blocks, if it has any: as it begins within a block of what it was cut of, it has those
+    of two blocks for each, and twice as many rows would be scanned."""
+    if column.statistics.zones is None:
+        return column
+    found = value_range(column.data.host, None if column.validity is None else column.validity.host)
+    return replace(column, statistics=replace(column.statistics, zones=found.zones))
 
 
 def _holding(source: ParquetSource, low: int, high: int) -> tuple[tuple[RowGroup, ...], int]:

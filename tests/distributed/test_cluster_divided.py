@@ -14,8 +14,11 @@ import pytest
 
 import gquery
 from gquery import tuning
+from gquery.cluster.rank_tables import OpenedTables
+from gquery.cluster.tables import FileTable
 from gquery.columns.arrow import export_table
 from gquery.execution import run_with_report
+from gquery.io.parquet import ParquetSource
 from tests.distributed import test_divided_groups, test_hashed_joins
 from tests.distributed.test_ranks import QUERIES, TABLES
 from tests.support.harness import compare, expect
@@ -134,3 +137,20 @@ def test_a_small_table_is_cut_where_groups_of_its_key_are_merged(client: Any, tm
             want = duck.sql(sql)
             found = compare(db.sql(sql).fetchall(), want.fetchall(), "ORDER BY" in sql, [str(t) for t in want.types])
             assert found is None, (sql, found)
+
+
+@pytest.mark.parametrize("rows", [(300, 1_700), (0, 640)])
+def test_ranks_have_zones_of_their_own_rows(rows: tuple[int, int], tmp_path: Path) -> None:
+    """A rank whose rows begin within a row group, and within a block of it, skips what one process would of them."""
+    low, high = rows
+    late = [None if n % 5 == 0 else n // 9 for n in range(2_000)]
+    pq.write_table(pa.table({"k": np.arange(2_000), "late": late}), tmp_path / "t.parquet", row_group_size=400)
+    opened = OpenedTables()
+    source = ParquetSource((str(tmp_path / "t.parquet"),), opened.cache)
+    table = opened.rank_table(FileTable("t", source.asked, source.files, source.narrow), low, high)
+    for made, values in zip(table.own([0, 1], zones=True), (range(2_000), late), strict=True):
+        kept, zones = values[low:high], made.statistics.zones
+        assert zones is not None
+        for n, at in enumerate(range(0, high - low, zones.block_rows)):
+            block = [v for v in kept[at : at + zones.block_rows] if v is not None]
+            assert (zones.low[n], zones.high[n]) == (min(block), max(block))

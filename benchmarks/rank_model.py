@@ -77,11 +77,11 @@ def shares(db: gquery.Connection, number: int, ranks: int) -> Shares:
     program = db._program(prepared)
     reports = run_with_report(program, db._context(), prepared.feedback)[1]
     read = sum(_read(program, r) for r in reports)
-    if not all(r.of_ranks for r in reports):  # one device's, or the first rank has it alone
+    ranked = prepared.feedback.ranked
+    if ranked is None or not all(r.of_ranks for r in reports):  # one device's, or the first rank has it alone
         return Shares(read, 0.0, 0, 0)
-    placement = prepared.feedback.ranked.placement
     exchanged: list[int] = []  # the stages whose rows or states are
-    for at, placed in enumerate(placement):
+    for at, placed in enumerate(ranked.placement):
         hashed = () if placed.hashed is None else (placed.hashed.stage,)
         exchanged += [*placed.gathers, *[at] * placed.merges, *hashed]
     with_text = sum(any(c.physical_type.is_string for c in stage_columns(program.stages[n].work)) for n in exchanged)

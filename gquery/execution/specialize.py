@@ -1,9 +1,9 @@
 """Where a pipeline becomes what runs: specialized for what is known of it, on the target that is chosen for it.
 
 Running, preparing and explaining all ask `specialize`; they differ in the facts alone. It specializes the pipeline for the join
-tables that it probes, a build for its rows, speculates that keys are unique, has threads of a CPU share a large state,
-speculates on a CPU that a fan-out makes few rows, compacts the rows of a selective scan on a GPU, and gives tables a filter of
-their keys that probes test first, each where that is a gain. `choose` picks the target.
+tables that it probes, a build for its rows, speculates that keys are unique, has threads of a CPU share a large state and one
+thread set bits without atomics, speculates on a CPU that a fan-out makes few rows, compacts the rows of a selective scan on a
+GPU, and gives tables a filter of their keys that probes test first, each where that is a gain. `choose` picks the target.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from gquery.expression.facts import LARGE_ROWS
 from gquery.operators.key_filter import with_filter, with_tested_filters
 from gquery.operators.materialize import speculate_few
 from gquery.operators.selection import compacted
-from gquery.operators.specialize import specialize_build, specialize_for_tables, speculate_unique
+from gquery.operators.specialize import built_by_one, specialize_build, specialize_for_tables, speculate_unique
 from gquery.operators.table_windows import windowed
 from gquery.operators.thread_states import share_state
 from gquery.planner.physical import Group, Pipeline
@@ -49,8 +49,10 @@ def _groups(sink: Group, facts: Facts) -> int:
 def _for_target(pipeline: Pipeline, facts: Facts) -> Pipeline:
     """The pipeline as the target of compiled pipelines runs it."""
     able = facts.able
+    threads = facts.context.settings.worker_count
+    if able.runs_morsels and threads == 1:
+        pipeline = built_by_one(pipeline)
     if able.runs_morsels and isinstance(pipeline.sink, Group):
-        threads = facts.context.settings.worker_count
         pipeline = share_state(pipeline, threads, facts.context.device, _groups(pipeline.sink, facts), facts.merges)
     if able.has_warps and not facts.context.counts:
         pipeline = compacted(pipeline, facts.rows, facts.joins)

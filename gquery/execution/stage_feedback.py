@@ -70,12 +70,14 @@ class TableVariant(NamedTuple):
     radix_partitioned: bool
     filter: KeyFilter | None
     own_keys: KeyEncoding | None
+    by_one: bool
 
 
 def table_variant(table: JoinTable, probe: Probe | None = None) -> TableVariant:
     """The variant of a table that is built, or of one that ``probe`` looks rows up in: it may leave the table's filter out."""
     tested = table.filter if probe is None else probe.filter
-    return TableVariant(table.layout, table.unique, table.radix_partitioned, tested, own_keys(table.key_encoding))
+    own = own_keys(table.key_encoding)
+    return TableVariant(table.layout, table.unique, table.radix_partitioned, tested, own, table.by_one)
 
 
 def own_keys(encoding: KeyEncoding | None) -> KeyEncoding | None:

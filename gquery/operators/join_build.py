@@ -121,7 +121,7 @@ def _set_bit(table: JoinTable, key: ir.Expression, code: Code) -> None:
     word wait for each other, and none of the lanes would find the bit set yet."""
     bits = code.pointer("u32", StatePart("bits"), "s")
     if not _is_set_once(table, code):
-        code.do(code.call("bit_set", bits, key))
+        code.do(code.call("bit_put" if table.by_one else "bit_set", bits, key))
         return
     word = code.call("shr_i64", key, code.integer(BITMAP_BITS.bit_length() - 1))
     bit = code.call("shl_i64", code.integer(1), code.call("and_i64", key, code.integer(BITMAP_BITS - 1)))

@@ -15,7 +15,7 @@ def emit_filter_bit(table: JoinTable, key: ir.Expression, code: Code) -> None:
     if table.filter is None or table.filter.is_table:
         return
     at = code.call("shr_u64", key, code.scalar(StatePart("filter_shift")))
-    code.do(code.call("bit_set", code.pointer("u32", StatePart("filter"), "s"), at))
+    code.do(code.call("bit_put" if table.by_one else "bit_set", code.pointer("u32", StatePart("filter"), "s"), at))
 
 
 def test_filter(step: Probe, key: ir.Expression, inside: ir.Expression | None, code: Code) -> ir.Expression | None:

@@ -102,6 +102,14 @@ def specialize_build(pipeline: Pipeline, rows: int, has_room: bool, merges: bool
     return pipeline if table is sink.table else replace(pipeline, sink=Build(table))
 
 
+def built_by_one(pipeline: Pipeline) -> Pipeline:
+    """A build whose rows one thread enters, if it sets bits."""
+    sink = pipeline.sink
+    if not isinstance(sink, Build) or not (sink.table.exists or sink.table.filter is not None):
+        return pipeline
+    return replace(pipeline, sink=Build(replace(sink.table, by_one=True)))
+
+
 def speculate_unique(pipeline: Pipeline) -> Pipeline:
     """A build as it runs first: keys that are expected to be unique are taken to be; DuplicateKeysError where one is not."""
     sink = pipeline.sink

@@ -67,8 +67,7 @@ class JoinTable:
     the table as it is built (`operators.key_filter`); a plan has none. ``sorted_by``: the rows of a slot, or all of a *sorted*
     table, come in the order of this column, without those where it is NULL. ``reach_of``: a tree of the greatest values of
     this column finds among them those that reach far enough (`kernels.primitives.ranges`). ``is_bounded``: probes bound the range
-    from both sides, so that few rows are expected in it.
-    """
+    from both sides, so that few rows are expected in it. ``by_one``: one thread enters all rows; a plan says no."""
 
     stage: int
     layout: JoinLayout
@@ -90,6 +89,7 @@ class JoinTable:
     sorted_by: Column | None = None
     reach_of: Column | None = None
     is_bounded: bool = False
+    by_one: bool = False
 
 
 @frozen_open

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from decimal import Decimal
 from functools import cache
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +13,7 @@ import pytest
 
 import gquery
 from gquery import tuning
+from gquery.api.startup import Target
 from gquery.columns.arrow import export_table
 from gquery.execution import run_with_report
 from gquery.execution.feedback import RunFeedback
@@ -350,3 +352,23 @@ def test_which_tables_need_no_kernel() -> None:
 
     assert kernels("b", "k") == 0
     assert kernels("b", "mixed") == kernels("b", "some") == kernels("(SELECT * FROM b WHERE v > 3)", "k") == 1
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_one_thread_sets_bits_without_atomics(threads: int) -> None:
+    """Bitmaps of keys, and filters beside tables; several threads, and a GPU, set them by atomics."""
+    r = np.random.default_rng(threads)
+    asked = pa.table({"k": r.integers(-9, 3_000, 5_000), "w": np.arange(5_000)})
+    given = pa.table({"k": r.integers(0, 2_900, 40_000), "v": r.integers(0, 50, 40_000)})
+    sql = "SELECT count(*), sum(w) FROM asked WHERE k {}IN (SELECT k FROM given WHERE v = {})"
+    with gquery.connect(device="cpu", threads=threads) as db:
+        for name, table in (("asked", asked), ("given", given)):
+            db.register(name, table)
+        for value in (7, 99):
+            keys = {k for k, v in zip(given["k"].to_pylist(), given["v"].to_pylist(), strict=True) if v == value}
+            for word, is_kept in (("", True), ("NOT ", False)):
+                kept = [w for w, k in enumerate(asked["k"].to_pylist()) if (k in keys) == is_kept]
+                assert db.sql(sql.format(word, value)).fetchall() == [(len(kept), sum(kept) if kept else None)]
+        for target, name in (("cpu", "bit_put" if threads == 1 else "bit_set"), ("cuda", "bit_set")):
+            texts = [k.text for k in db.kernels(sql.format("", 7), target=cast(Target, target))]
+            assert [n for n in ("bit_put", "bit_set") if any(n in t for t in texts)] == [name]

@@ -23,7 +23,7 @@ from gquery.kernels.primitives.python.integers import (
     shr_i64,
     shr_u64,
 )
-from gquery.kernels.primitives.python.memory import load_i64, load_u32, store_i64
+from gquery.kernels.primitives.python.memory import load_i64, load_u32, store_i64, store_u32
 from gquery.kernels.primitives.python.strings import load_pair, str_address, str_bytes
 from gquery.kernels.primitives.python.values import Pointer
 from gquery.kernels.primitives.python.wide import high_i128, mul_u64_i128
@@ -34,6 +34,13 @@ def bit_set(bits: Pointer, k: int) -> None:
     word, mask = shr_i64(k, 5), shl_i64(1, and_i64(k, 31))
     if eq_i64(and_i64(load_u32(bits, word), mask), 0):
         atomic_or_u32(bits, word, mask)
+
+
+def bit_put(bits: Pointer, k: int) -> None:
+    """Set bit ``k`` of a bitmap that no other thread writes to. Not tested first: what is there cannot be foreseen, and a wrong
+    guess costs more than a store."""
+    word = shr_i64(k, 5)
+    store_u32(bits, word, or_i64(i64(load_u32(bits, word)), shl_i64(1, and_i64(k, 31))))
 
 
 def bit_test(bits: Pointer, k: int) -> bool:

@@ -30,6 +30,11 @@ def bit_set(bits: Pointer, k: int) -> None:
     bits[k >> 5] |= 1 << (k & 31)
 
 
+def bit_put(bits: Pointer, k: int) -> None:
+    """Sets bit ``k`` of a bitmap of 32-bit words that no other thread writes to."""
+    bits[k >> 5] |= 1 << (k & 31)
+
+
 def bit_test(bits: Pointer, k: int) -> bool:
     """Whether bit ``k`` of a bitmap of 32-bit words is set."""
     return bool(bits[k >> 5] >> (k & 31) & 1)

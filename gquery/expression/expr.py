@@ -13,7 +13,7 @@ it), so nested ones are graphs whose trees double in size at each level: what go
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import count
+from itertools import count, islice
 from operator import is_
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, get_args
 
@@ -22,6 +22,7 @@ from gquery.expression.frozen import frozen
 from gquery.expression.types import BIGINT, BOOLEAN, DType
 
 if TYPE_CHECKING:
+    from gquery.expression.types import Schema
     from gquery.planner.logical.nodes import Plan
 
 T = TypeVar("T")
@@ -103,6 +104,11 @@ class Column(_Node):
 def new_column(name: str, dtype: DType, nullable: bool = True) -> Column:
     """A column with an id that no other has."""
     return Column(next(_ids), name, dtype, nullable)
+
+
+def new_columns(schema: Schema) -> tuple[Column, ...]:
+    """Such columns for the fields of a schema: a table has dozens, of which a query names few."""
+    return tuple(map(Column, islice(_ids, len(schema)), schema.names, schema.dtypes, schema.nullables))
 
 
 @frozen

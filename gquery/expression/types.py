@@ -354,6 +354,14 @@ class Schema:
         return tuple(f.name for f in self.fields)
 
     @cached_property
+    def dtypes(self) -> tuple[DType, ...]:
+        return tuple(f.dtype for f in self.fields)
+
+    @cached_property
+    def nullables(self) -> tuple[bool, ...]:
+        return tuple(f.nullable for f in self.fields)
+
+    @cached_property
     def exported(self) -> dict[str, Any]:
         """What `columns.arrow` has made of it last: no part of it, and not compared."""
         return {}

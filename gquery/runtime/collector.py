@@ -21,22 +21,33 @@ _makes_permanent = False
 _seen = 0  # objects, the last time that they were listed
 
 
-@contextmanager
-def paused() -> Iterator[None]:
-    """No collection while the block runs, on any thread; behind the last such block it is as it was."""
-    global _paused, _was_on
-    with _lock:
-        if _paused == 0:
-            _was_on = gc.isenabled()
-            gc.disable()
-        _paused += 1
-    try:
-        yield
-    finally:
+class _Paused:
+    """What `paused` gives: a plan is made in some twenty such blocks, and a generator's is five times as long to enter."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        global _paused, _was_on
+        with _lock:
+            if _paused == 0:
+                _was_on = gc.isenabled()
+                gc.disable()
+            _paused += 1
+
+    def __exit__(self, *_: object) -> None:
+        global _paused
         with _lock:
             _paused -= 1
             if _paused == 0 and _was_on:
                 gc.enable()
+
+
+_PAUSED = _Paused()
+
+
+def paused() -> _Paused:
+    """No collection while the block runs, on any thread; behind the last such block it is as it was."""
+    return _PAUSED
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from gquery.columns.table import TableSource
 from gquery.errors import BindError, CatalogError, FileError, NotSupportedError, did_you_mean
-from gquery.expression.expr import TRUE, Column, Expr, Literal, new_column
+from gquery.expression.expr import TRUE, Column, Expr, Literal, new_columns
 from gquery.expression.traverse import conjunction
 from gquery.expression.traverse import transform as transform_expr
 from gquery.functions import call
@@ -160,7 +160,7 @@ class FromBinder:
         return self.query.catalog.open_file(path)
 
     def _scan(self, source: TableSource, alias: str, columns: tuple[str, ...], schema: str = "") -> tuple[Plan, Scope]:
-        made = tuple(new_column(f.name, f.dtype, f.nullable) for f in source.schema)
+        made = new_columns(source.schema)
         names = _renamed(source.schema.names, columns, alias)
         scan = Scan(source, made, tuple(range(len(made))))
         if self.query.names_rowid and source.schema.find(ROWID) is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from sqlglot import exp
 
@@ -18,6 +18,12 @@ from gquery.expression.expr import Column, Expr
 from gquery.expression.frozen import frozen_open
 from gquery.functions.structs import fields
 from gquery.runtime.records import dataclass, replace
+
+
+@lru_cache(maxsize=256)
+def _lowered(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Names in lower case: those of a table are asked for by each query over it."""
+    return tuple([n.lower() for n in names])
 
 
 @frozen_open
@@ -37,11 +43,14 @@ class ScopeRelation:
         return pairs[: len(pairs) - self.hidden]
 
     @cached_property
-    def by_name(self) -> dict[str, list[Column]]:
+    def by_name(self) -> dict[str, tuple[Column, ...]]:
         """The columns of each name in lower case."""
-        found: dict[str, list[Column]] = {}
-        for name, column in zip(self.names, self.columns, strict=True):
-            found.setdefault(name.lower(), []).append(column)
+        names = _lowered(self.names)
+        found: dict[str, tuple[Column, ...]] = dict(zip(names, zip(self.columns, strict=True), strict=True))
+        if len(found) < len(names):
+            found = dict.fromkeys(names, ())
+            for name, column in zip(names, self.columns, strict=True):
+                found[name] += (column,)
         return found
 
     def nullable(self) -> ScopeRelation:

@@ -16,6 +16,8 @@ def separate(plan: Plan, seen: set[int] | None = None) -> Plan:
     """The plan with each subquery's plan in one node only; the same object where that is so already. ``seen``: the ids of the
     columns that subqueries make already. They tell one from another, not the object: what has rewritten the nodes of a plan one
     by one has made several objects of one."""
+    if seen is None and _are_apart(plan):
+        return plan
     met = set[int]() if seen is None else seen
     apart: dict[int, Plan] = {}
     for p in {id(e.plan): e.plan for e in own_subqueries(plan)}.values():
@@ -24,6 +26,15 @@ def separate(plan: Plan, seen: set[int] | None = None) -> Plan:
     if apart:
         plan = map_subqueries(plan, lambda p: separate(apart[id(p)], met))
     return with_sources(plan, tuple([separate(s, met) for s in plan.sources])) if plan.sources else plan
+
+
+def _are_apart(plan: Plan) -> bool:
+    """Whether the subqueries of all nodes make columns of their own, and hold none themselves: those of most queries."""
+    own = [s for node in walk(plan) for s in {id(e.plan): e.plan for e in own_subqueries(node)}.values()]
+    if any(own_subqueries(node) for p in own for node in walk(p)):
+        return False
+    made = [_made(p) for p in own] if len(own) > 1 else []
+    return len(frozenset[int]().union(*made)) == sum(map(len, made))
 
 
 def _made(plan: Plan) -> set[int]:

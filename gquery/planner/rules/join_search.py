@@ -16,6 +16,8 @@ from gquery.planner.logical.properties import is_unique
 from gquery.planner.rules.join_cost import Matching, Tree, cost_of, least_cost
 from gquery.planner.rules.join_graph import JoinGraph, bits
 
+_ONE_ROW: frozenset[int] = frozenset()  # the key of what has one row at most
+
 
 class JoinSearch:
     """What is found in a graph where ``probe_side`` is the relation that is streamed: the cheapest tree, or none where each costs
@@ -90,9 +92,14 @@ class JoinSearch:
         if b.mask & self.probe_side or (not a.mask & self.probe_side and b.rows > a.rows):
             a, b = b, a
         pairs = self._equalities(a.mask, b.mask)
-        left, right = {x.id for x, _ in pairs}, {y.id for _, y in pairs}
-        unique_a, unique_b = any(map(left.issuperset, a.keys)), any(map(right.issuperset, b.keys))
-        by = self._matching(pairs, a.mask, b.mask)
+        if len(pairs) == 1:  # of most joins
+            ((x, y),) = pairs
+            unique_a = _ONE_ROW in a.keys or frozenset((x.id,)) in a.keys
+            unique_b = _ONE_ROW in b.keys or frozenset((y.id,)) in b.keys
+        else:
+            left, right = {x.id for x, _ in pairs}, {y.id for _, y in pairs}
+            unique_a, unique_b = any(map(left.issuperset, a.keys)), any(map(right.issuperset, b.keys))
+        by: Matching = "equal" if pairs else self._matching(a.mask, b.mask)
         stream, build, cost = a, b, cost_of(a, b, by, unique_b)
         if unique_a and not unique_b and not a.mask & self.probe_side:
             other = cost_of(b, a, by, True)
@@ -107,34 +114,34 @@ class JoinSearch:
         materialize = stream.streamed * tuning.join_costs.materialize_source + rows * width
         return Tree(a.mask | b.mask, rows, cost, keys, rows, materialize, stream.streamed, width, stream, build)
 
-    def _matching(self, pairs: list[tuple[Column, Column]], a: int, b: int) -> Matching:
-        if pairs:
-            return "equal"
+    def _matching(self, a: int, b: int) -> Matching:
+        """How two sides without equal columns meet."""
         both = a | b
         return "range" if any(m & ~both == 0 and m & a and m & b for m in self.graph.ranges) else "all"
 
     def _rows(self, pairs: list[tuple[Column, Column]], a: Tree, b: Tree) -> float:
         """How many rows two trees have together."""
-        graph, both = self.graph, a.mask | b.mask
+        graph = self.graph
         rows = a.rows * b.rows * pairs_selectivity([graph.keys_of(x, y) for x, y in pairs], a.rows, b.rows)
-        for mask, kept in graph.kept:
-            if mask & ~both == 0 and mask & a.mask and mask & b.mask:
-                rows *= kept
+        if graph.kept:
+            both = a.mask | b.mask
+            for mask, kept in graph.kept:
+                if mask & ~both == 0 and mask & a.mask and mask & b.mask:
+                    rows *= kept
         return max(rows, tuning.cardinality.least_rows)
 
     def _equalities(self, a: int, b: int) -> list[tuple[Column, Column]]:
         """One (left column, right column) for each class of equal columns that both sides hold."""
-        left, right = self._left_columns(a), self.graph.columns_in(b)
+        known = self.graph.columns
+        right = known.get(b) or self.graph.columns_in(b)
+        left = self._left_columns(a) if a & self.probe_side else known.get(a) or self.graph.columns_in(a)
         return [(left[n], right[n]) for n in left if n in right]
 
     def _left_columns(self, mask: int) -> dict[int, Column]:
-        """By class the column that a left side gives: one of the probe side is there without a probe."""
-        first = self.graph.columns_in(mask)
-        if not mask & self.probe_side:
-            return first
+        """By class the column that a left side gives which has the probe side: one of that is there without a probe."""
         found = self.columns.get(mask)
         if found is None:
-            found = self.columns[mask] = {**first, **self.graph.columns_in(self.probe_side)}
+            found = self.columns[mask] = {**self.graph.columns_in(mask), **self.graph.columns_in(self.probe_side)}
         return found
 
     # -- the plan

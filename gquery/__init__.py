@@ -6,7 +6,7 @@
 The life of a query in ten steps:
 
  1. `api.connection`: `Connection.sql` takes the text; a text that was planned before skips to step 7.
- 2. `sql.parse`: sqlglot makes a tree of it, or a ParseError points at the place.
+ 2. `sql.parse`: a tree of sqlglot's nodes is made of it, or a ParseError points at the place.
  3. `sql.bind`: names become columns with ids, every expression gets its type; the result is a logical plan.
  4. `planner.optimizer`: rules rewrite that: subqueries become joins, filters sink, joins are ordered.
  5. `io`, `columns.encode`: the columns that it reads are loaded, each in the narrowest physical type that holds it.

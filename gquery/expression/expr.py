@@ -108,7 +108,7 @@ def new_column(name: str, dtype: DType, nullable: bool = True) -> Column:
 
 def new_columns(schema: Schema) -> tuple[Column, ...]:
     """Such columns for the fields of a schema: a table has dozens, of which a query names few."""
-    return tuple(map(Column, islice(_ids, len(schema)), schema.names, schema.dtypes, schema.nullables))
+    return tuple(map(Column, islice(_ids, len(schema)), *schema.parts))
 
 
 @frozen

@@ -354,12 +354,9 @@ class Schema:
         return tuple(f.name for f in self.fields)
 
     @cached_property
-    def dtypes(self) -> tuple[DType, ...]:
-        return tuple(f.dtype for f in self.fields)
-
-    @cached_property
-    def nullables(self) -> tuple[bool, ...]:
-        return tuple(f.nullable for f in self.fields)
+    def parts(self) -> tuple[tuple[str, ...], tuple[DType, ...], tuple[bool, ...]]:
+        """The names of all fields, their types, and whether they may be NULL."""
+        return self.names, tuple(f.dtype for f in self.fields), tuple(f.nullable for f in self.fields)
 
     @cached_property
     def exported(self) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """DuckDB's grammar, as far as gquery runs it: whether a text is a statement, and how its names and constants hang together.
 
 `read` goes through the tokens by DuckDB's rules and gives a `Reading`. A token that no rule takes is a ParseError. Of a plain
-query that has the whole tree (`gquery.sql.query_nodes`). Other trees are sqlglot's, which is lenient: it reads past a word that it
-does not expect, and its operators do not all bind as DuckDB's do. So the reading has the tokens that must stand in the tree,
+query that has the whole tree (`gquery.sql.query_nodes`). Other trees are sqlglot's, which is lenient: it reads past a word that
+it does not expect, and its operators do not all bind as DuckDB's do. So the reading has the tokens that must stand in the tree,
 which of them belong together (`gquery.sql.covered` compares the tree with that), and the nodes of plain expressions, which
 sqlglot need not read again (`gquery.sql.grammar_nodes`).
 Constructs that gquery does not run have been refused before (`gquery.sql.supported`), so that they need no rule here.

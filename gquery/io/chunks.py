@@ -18,7 +18,7 @@ from gquery.device.array import Array
 from gquery.errors import FileError
 from gquery.expression.types import INTEGER_BOUNDS, DType
 from gquery.io.files import File
-from gquery.io.footers import chunk_of, row_groups_of, types_of
+from gquery.io.footers import chunk_of, types_of
 from gquery.runtime.records import dataclass
 
 TYPES = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
@@ -163,13 +163,13 @@ def words_in_table(table: FooterTable, footer: Any, leaf: int, name: str) -> Arr
     return words
 
 
-def words_of_objects(footer: Any, leaf: int, name: str, has_nulls: bool) -> Array:
-    """The same by PyArrow's objects, but for codecs and the places of minima and maxima, and for NULLs where they are not wanted.
-    FileError where a type is not that of the schema."""
-    types, row_groups = types_of(footer), row_groups_of(footer)
+def words_of_objects(footer: Any, row_groups: list[int], leaf: int, name: str, has_nulls: bool) -> Array:
+    """The same of some row groups by PyArrow's objects, but for codecs and the places of minima and maxima, and for NULLs where
+    they are not wanted. FileError where a type is not that of the schema."""
+    types = types_of(footer)
     words = np.full((len(row_groups), len(CHUNK_WORDS)), -1, np.int64)
-    for row, group in zip(words, row_groups, strict=True):
-        chunk = chunk_of(group, leaf, types, name)  # not of its codec, which may be damaged: PyArrow would abort
+    for row, number in zip(words, row_groups, strict=True):
+        chunk = chunk_of(footer.row_group(number), leaf, types, name)  # no codec: where it is damaged, PyArrow would abort
         stats = chunk.statistics if has_nulls else None
         row[: _NULLS + 1] = (
             TYPES.index(types[leaf]), _NOT_ASKED, chunk.num_values, chunk.total_uncompressed_size, chunk.total_compressed_size,

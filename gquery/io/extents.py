@@ -15,7 +15,7 @@ import numpy as np
 
 from gquery.columns.domain import Domain, Value, at_most
 from gquery.device.array import Array
-from gquery.expression.types import INT64, INTEGER_BOUNDS, DType, Kind
+from gquery.expression.types import INT64, INTEGER_BOUNDS, DType, Kind, type_bounds
 from gquery.runtime.records import dataclass
 from gquery.runtime.tuples import NamedTuple
 
@@ -66,36 +66,14 @@ class Extents:
     high: Array
     known: Array
 
-    @staticmethod
-    def of(rows: Array, nulls: Array, ends: Sequence[tuple[Value | None, Value | None]]) -> Extents:
-        """Those of single minima and maxima."""
-        low, high = (_array([end[k] for end in ends]) for k in (0, 1))
-        known = np.array([a is not None and b is not None and at_most(a, b) for a, b in ends], np.bool_)
-        if all(type(v) is int and INT64.low <= v <= INT64.high for v in (*low[known], *high[known])):
-            low, high = (np.where(known, v, 0).astype(np.int64) for v in (low, high))
-        return Extents(rows, nulls, low, high, known & (nulls != rows))
-
-    @staticmethod
-    def joined(parts: Sequence[Extents]) -> Extents:
-        """Those of one file after another."""
-        if len(parts) == 1:
-            return parts[0]
-        every = zip(*((p.rows, p.nulls, p.low, p.high, p.known) for p in parts), strict=True)
-        return Extents(*(np.concatenate(each) for each in every))
-
     def __len__(self) -> int:
         return len(self.rows)
 
     def __iter__(self) -> Iterator[Extent]:
-        for rows, nulls, low, high, known in zip(*map(_listed, self._arrays()), strict=True):
+        for rows, nulls, low, high, known in zip(
+            *(each.tolist() for each in (self.rows, self.nulls, self.low, self.high, self.known)), strict=True
+        ):
             yield Extent(rows, low if known else None, high if known else None, nulls if nulls >= 0 else None)
-
-    def take(self, positions: Array | slice) -> Extents:
-        """Some of them."""
-        return Extents(*(each[positions] for each in self._arrays()))
-
-    def _arrays(self) -> tuple[Array, ...]:
-        return self.rows, self.nulls, self.low, self.high, self.known
 
     def may_hold(self, domain: Domain, dtype: DType) -> Array:
         """Of each whether some row may have a value of the domain (bool)."""
@@ -124,15 +102,38 @@ def _meet(intervals: Sequence[tuple[Any, Any]], low: Array, high: Array) -> Arra
     return made
 
 
-def _array(values: Sequence[Value | None]) -> Array:
-    made = np.empty(len(values), object)
-    made[:] = values
-    return made
+@dataclass(frozen=True, eq=False)
+class Ends:
+    """Minima and maxima of a column in parts of its rows, as `Extents` has them, where they ``are_there``."""
 
+    low: Array
+    high: Array
+    known: Array
+    are_there: Array
 
-def _listed(values: Array) -> list[Any]:
-    made: list[Any] = values.tolist()
-    return made
+    @staticmethod
+    def of(parts: int, dtype: DType) -> Ends:
+        """Of so many parts, none of which is there."""
+        bounds = type_bounds(dtype) if dtype.is_exact else None
+        type_ = np.int64 if bounds is not None and bounds.within(INT64) else object
+        return Ends(np.zeros(parts, type_), np.zeros(parts, type_), np.zeros(parts, np.bool_), np.zeros(parts, np.bool_))
+
+    def put(self, places: Array, extents: Sequence[Extent]) -> None:
+        """Those of some parts."""
+        is_integer = self.low.dtype == np.int64
+        for place, extent in zip(places.tolist(), extents, strict=True):
+            low, high = extent.low, extent.high
+            is_known = low is not None and high is not None and at_most(low, high)
+            if is_known and is_integer:
+                is_known = all(isinstance(v, int) and INT64.low <= v <= INT64.high for v in (low, high))
+            if is_known:
+                self.low[place], self.high[place] = low, high
+            self.known[place] = is_known
+        self.are_there[places] = True
+
+    def put_words(self, places: slice, low: Array, high: Array, known: Array) -> None:
+        """The same of integers."""
+        self.low[places], self.high[places], self.known[places], self.are_there[places] = low, high, known, True
 
 
 def extent_of(chunk: Any, dtype: DType, rows: int) -> Extent:

@@ -56,14 +56,9 @@ def check_rows(footer: Any) -> None:
         raise OSError(f"its footer tells of {footer.num_rows} rows, and of {sum(counts)} in its row groups")
 
 
-def row_groups_of(footer: Any) -> list[Any]:
-    """What a footer tells of its row groups."""
-    return [footer.row_group(g) for g in range(footer.num_row_groups)]
-
-
 def rows_of(footer: Any) -> list[int]:
     """How many rows each row group has."""
-    return [group.num_rows for group in row_groups_of(footer)]
+    return [footer.row_group(g).num_rows for g in range(footer.num_row_groups)]
 
 
 def check_chunks(footer: Any, size: int, row_groups: Sequence[int], leaves: Sequence[int]) -> None:

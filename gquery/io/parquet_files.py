@@ -6,7 +6,8 @@ A `ParquetFiles` is a number of files of one schema as they were when they were 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from gquery.columns.arrow import dtype_of, import_schema
-from gquery.columns.page_values import page_kernels
+from gquery.columns.page_values import CHUNK_WORDS, page_kernels
 from gquery.columns.store import check_names
 from gquery.device.array import Array
 from gquery.errors import FileError
@@ -29,9 +30,9 @@ from gquery.io.chunks import (
     words_in_table,
     words_of_objects,
 )
-from gquery.io.extents import Extents, extent_of, extent_of_value
+from gquery.io.extents import Ends, Extent, Extents, extent_of, extent_of_value
 from gquery.io.files import File, PathColumn, readable, reading
-from gquery.io.footers import check_chunks, check_rows, chunk_of, row_groups_of, rows_of, types_of
+from gquery.io.footers import check_chunks, check_rows, chunk_of, rows_of, types_of
 from gquery.io.parquet_opened import OpenedParquet, random_access
 from gquery.io.watched import Asked
 from gquery.runtime.interrupt import check
@@ -82,26 +83,41 @@ class ParquetFiles:
         """The numbers of a field's leaves in the files: one of a flat field, several of a nested one."""
         return range(self._first_leaves[field], self._first_leaves[field + 1])
 
-    def chunks(self, field: int) -> tuple[Chunks, ...]:
-        """What footers tell of the chunks of each of a field's leaves, in all row groups: more once kernels are ready. FileError
-        where they contradict themselves."""
-        key = field, page_kernels() is not None
-        known = self._chunks.get(key)
-        if known is None:
-            parts = [
-                [self._words(f, leaf, not self.schema.fields[field].dtype.is_opaque) for f in range(len(self.files))]
-                for leaf in self.leaves(field)
-            ]
-            known = self._chunks[key] = tuple(Chunks(np.concatenate(each)) for each in parts)
-        return known
+    def chunks(self, field: int, groups: Sequence[RowGroup]) -> tuple[Chunks, ...]:
+        """What footers tell of the chunks of each of a field's leaves in row groups: more once kernels are ready. FileError where
+        they contradict themselves."""
+        positions, has_nulls = self.positions(groups), not self.schema.fields[field].dtype.is_opaque
+        return tuple(Chunks(self._words(leaf, positions, has_nulls)[positions]) for leaf in self.leaves(field))
 
-    def _words(self, file: int, leaf: int, has_nulls: bool) -> Array:
-        """A row of `CHUNK_WORDS` for each chunk of a leaf in a file."""
-        table, footer, name = self._table(file), self.footers[file], self.files[file].name
-        if table is not None:
-            return words_in_table(table, footer, leaf, name)
-        self._check(file, leaf)
-        return words_of_objects(footer, leaf, name, has_nulls)
+    def _words(self, leaf: int, positions: Array | slice, has_nulls: bool) -> Array:
+        """A row of `CHUNK_WORDS` for each chunk of a leaf; those of some row groups are there."""
+        found = self._leaves.get((leaf, page_kernels() is not None))
+        if found is None:
+            found = np.full((len(self.groups), len(CHUNK_WORDS)), -1), np.zeros(len(self.groups), np.bool_)
+            self._leaves[leaf, page_kernels() is not None] = found
+        words, are_there = found
+        for file, numbers in self._missing(positions, are_there):
+            table, footer, name, rows = self._table(file), self.footers[file], self.files[file].name, self._rows_of(file)
+            if table is not None:
+                words[rows] = words_in_table(table, footer, leaf, name)
+            else:
+                self._check(file, leaf, numbers)
+                rows = rows.start + numbers
+                words[rows] = words_of_objects(footer, numbers.tolist(), leaf, name, has_nulls)
+            are_there[rows] = True
+        return words
+
+    def _missing(self, positions: Array | slice, are_there: Array) -> Iterator[tuple[int, Array]]:
+        """The files with those of some row groups that are not there yet, and the numbers of these in them."""
+        missing = np.arange(len(are_there))[positions]
+        missing = missing[~are_there[missing]]
+        files = np.searchsorted(self._firsts, missing, side="right") - 1
+        for file in np.unique(files).tolist():
+            yield file, missing[files == file] - self._firsts[file]
+
+    def _rows_of(self, file: int) -> slice:
+        """Where what there is of all row groups has those of a file."""
+        return slice(int(self._firsts[file]), int(self._firsts[file + 1]))
 
     def _table(self, file: int) -> FooterTable | None:
         """The footer of a file as kernels read it, once they are ready; None where they do not take it."""
@@ -116,67 +132,83 @@ class ParquetFiles:
             return slice(None)
         return np.fromiter((g.position for g in groups), np.int64, len(groups))
 
-    def _check(self, file: int, leaf: int) -> None:
-        """FileError where PyArrow's objects of a leaf's chunks cannot be asked for."""
-        found, footer = self.files[file], self.footers[file]
-        with reading(found.name, "Parquet file"):
-            check_chunks(footer, found.size, range(footer.num_row_groups), [leaf])
+    def _check(self, file: int, leaf: int, numbers: Array) -> None:
+        """FileError where PyArrow's objects of a leaf's chunks in row groups cannot be asked for. Each is looked at once."""
+        found, footer, checked = self.files[file], self.footers[file], self._checked[file, leaf]
+        if not checked.issuperset(numbers.tolist()):
+            with reading(found.name, "Parquet file"):
+                check_chunks(footer, found.size, numbers.tolist(), [leaf])
+            checked.update(numbers.tolist())
 
     def extents(self, field: int, groups: Sequence[RowGroup]) -> Extents:
-        """What is known of a column in row groups, which is looked up in the footers once."""
-        known = self._extents.get(field)
-        if known is None:
-            known = self._extents[field] = self._read_extents(field)
-        return known.take(self.positions(groups))
+        """What is known of a column in row groups, each of which is looked up in the footers once."""
+        positions, nulls = self.positions(groups), self.nulls(field, groups)
+        ends = self._ends(field, positions)
+        rows = np.array([g.rows for g in self.groups], np.int64)[positions]
+        return Extents(rows, nulls, ends.low[positions], ends.high[positions], ends.known[positions] & (nulls != rows))
 
     def nulls(self, field: int, groups: Sequence[RowGroup]) -> Array:
         """How many NULLs a column has in row groups (int64, -1: not known)."""
-        if field in self.path_columns or self.schema.fields[field].dtype.is_opaque:
-            return self.extents(field, groups).nulls
-        (chunks,) = self.chunks(field)
-        return chunks.take(self.positions(groups)).nulls
-
-    def _read_extents(self, field: int) -> Extents:
-        dtype, by_path = self.schema.fields[field].dtype, self.path_columns.get(field)
-        rows = np.array([g.rows for g in self.groups], np.int64)
+        by_path = self.path_columns.get(field)
         if by_path is not None:
-            every = [extent_of_value(by_path.values[g.file], dtype, g.rows) for g in self.groups]
-            return Extents.of(rows, np.array([e.nulls for e in every], np.int64), [(e.low, e.high) for e in every])
-        if dtype.is_opaque:  # the statistics of a nested column are those of its leaves
-            return Extents.of(rows, np.full(len(rows), -1), [(None, None)] * len(rows))
-        nulls, parts, at = self.nulls(field, self.groups), [], 0
-        for file, footer in enumerate(self.footers):
-            some = slice(at, at + footer.num_row_groups)
-            parts.append(self._extents_of_file(field, file, rows[some], nulls[some]))
-            at = some.stop
-        return Extents.joined(parts)
+            return np.array([g.rows if by_path.values[g.file] is None else 0 for g in groups], np.int64)
+        if self.schema.fields[field].dtype.is_opaque:  # the statistics of a nested column are those of its leaves
+            return np.full(len(groups), -1)
+        (chunks,) = self.chunks(field, groups)
+        return chunks.nulls
 
-    def _extents_of_file(self, field: int, file: int, rows: Array, nulls: Array) -> Extents:
-        (leaf,), dtype, footer = self.leaves(field), self.schema.fields[field].dtype, self.footers[file]
-        table = self._table(file)
-        if table is not None and not table.has_ends(leaf):
-            table = None
-        if table is not None and (width := integer_width(footer.schema.column(leaf), self.arrow_schema.field(field).type)):
-            low, high, known = table.integers(leaf, width)
-            return Extents(rows, nulls, low, high, within(dtype, low, high, known) & (nulls != rows))
-        if table is not None and dtype.is_string and footer.schema.column(leaf).physical_type == "BYTE_ARRAY":
-            return Extents.of(rows, nulls, list(zip(*table.texts(leaf), strict=True)))
-        self._check(file, leaf)
-        name, types = self.files[file].name, types_of(footer)
-        groups = zip(row_groups_of(footer), rows.tolist(), strict=True)
-        found = [extent_of(chunk_of(group, leaf, types, name), dtype, count) for group, count in groups]
-        return Extents.of(rows, nulls, [(e.low, e.high) for e in found])
+    def _ends(self, field: int, positions: Array | slice) -> Ends:
+        """Minima and maxima of a column; those in some row groups are there."""
+        ends, dtype = self._extremes.get(field), self.schema.fields[field].dtype
+        if ends is None:
+            ends = self._extremes[field] = Ends.of(len(self.groups), dtype)
+        for file, numbers in self._missing(positions, ends.are_there):
+            if (by_path := self.path_columns.get(field)) is not None:
+                ends.put(numbers + self._firsts[file], [extent_of_value(by_path.values[file], dtype, 1)] * len(numbers))
+            elif dtype.is_opaque:
+                ends.put(numbers + self._firsts[file], [Extent(1)] * len(numbers))
+            else:
+                self._put_ends(ends, field, file, numbers)
+        return ends
+
+    def _put_ends(self, ends: Ends, field: int, file: int, numbers: Array) -> None:
+        """Minima and maxima of a column in a file: of some row groups, of all where that takes no longer."""
+        (leaf,), dtype, footer, table = self.leaves(field), self.schema.fields[field].dtype, self.footers[file], self._table(file)
+        column, name = footer.schema.column(leaf), self.files[file].name
+        if table is not None and table.has_ends(leaf):
+            rows, width = self._rows_of(file), integer_width(column, self.arrow_schema.field(field).type)
+            if width is not None:
+                low, high, known = table.integers(leaf, width)
+                ends.put_words(rows, low, high, within(dtype, low, high, known))
+                return
+            if dtype.is_string and column.physical_type == "BYTE_ARRAY":
+                ends.put(np.arange(rows.start, rows.stop), [Extent(1, *each) for each in zip(*table.texts(leaf), strict=True)])
+                return
+        self._check(file, leaf, numbers)
+        types = types_of(footer)
+        found = [extent_of(chunk_of(footer.row_group(n), leaf, types, name), dtype, -1) for n in numbers.tolist()]
+        ends.put(numbers + self._firsts[file], found)
 
     @cached_property
-    def _chunks(self) -> dict[tuple[int, bool], tuple[Chunks, ...]]:
+    def _firsts(self) -> Array:
+        """The position of the first row group of each file, and how many there are."""
+        return np.cumsum([0, *(footer.num_row_groups for footer in self.footers)])
+
+    @cached_property
+    def _leaves(self) -> dict[tuple[int, bool], tuple[Array, Array]]:
         return {}
+
+    @cached_property
+    def _checked(self) -> dict[tuple[int, int], set[int]]:
+        """By file and leaf, the numbers of the row groups where it can be asked about."""
+        return defaultdict(set)
 
     @cached_property
     def _tables(self) -> dict[int, FooterTable | None]:
         return {}
 
     @cached_property
-    def _extents(self) -> dict[int, Extents]:
+    def _extremes(self) -> dict[int, Ends]:
         return {}
 
 

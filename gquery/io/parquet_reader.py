@@ -180,8 +180,8 @@ class ParquetReader:
         groups = [group for run in self._runs for group in run]
         if wanted.type not in (pa.string(), pa.large_string(), pa.string_view()) or not all(g.whole for g in groups):
             return None
-        (chunks,) = self._files.chunks(wanted.number)
-        told = chunks.take([group.position for group in groups]).text_bytes
+        (chunks,) = self._files.chunks(wanted.number, groups)
+        told = chunks.text_bytes
         if not len(told) or told.min() < 0:
             return None
         return np.add.reduceat(told, [0, *itertools.accumulate(map(len, self._runs[:-1]))]).tolist()  # type: ignore[no-any-return]
@@ -296,8 +296,8 @@ class ParquetReader:
         """The chunks of a run, and whether kernels would read them (bool). Rows that are picked go as words, which NULLs and
         floats are not."""
         wanted, run, assembly = decoding.wanted, decoding.run, decoding.assembly
-        (every,) = self._files.chunks(wanted.number)
-        chunks, rows = every.take([p.position for p in run]), np.array([p.rows for p in run])
+        (chunks,) = self._files.chunks(wanted.number, run)
+        rows = np.array([p.rows for p in run])
         are_read = are_readable(chunks, layout, rows, self._files.files[run[0].file].size)
         if not layout.are_texts and (self._selection is not None or isinstance(assembly, Selecting)):
             is_exact = wanted.field.dtype.is_exact or wanted.field.dtype.is_string

@@ -145,8 +145,7 @@ class ParquetRows(ABC):
 
     def _chunks(self, field: int) -> tuple[Chunks, ...]:
         """What footers tell of a field's leaves in every row group."""
-        positions = self._contents.positions(self._groups)
-        return tuple(chunks.take(positions) for chunks in self._contents.chunks(field))
+        return self._contents.chunks(field, self._groups)
 
     def bytes_of(self, field: int) -> int:
         """Uncompressed bytes of a field in the files; 0 for one that the paths give."""

@@ -152,6 +152,7 @@ def test_bytes_are_told(tmp_path: Path) -> None:
     path, array = tmp_path / "x.parquet", texts(random.Random(2), 90, 0.2, 20)
     pq.write_table(pa.table({"x": array, "y": range(90)}), path, row_group_size=30)
     source = ParquetSource(path, ColumnCache(None, None, 1))
-    (found,), (numbers,) = source._contents.chunks(0), source._contents.chunks(1)
+    files = source._contents
+    (found,), (numbers,) = files.chunks(0, files.groups), files.chunks(1, files.groups)
     want = [sum(len(t.encode()) for t in array[n : n + 30].to_pylist() if t is not None) for n in (0, 30, 60)]
     assert found.text_bytes.tolist() == want and numbers.text_bytes.tolist() == [-1] * 3

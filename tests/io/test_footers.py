@@ -18,9 +18,10 @@ from gquery.columns import page_values
 from gquery.columns.domain import Domain, Interval
 from gquery.columns.page_values import PageKernels
 from gquery.device.array import Array
-from gquery.expression.types import BIGINT, INT64, VARCHAR, DType, Kind
+from gquery.expression.types import BIGINT, INT64, DType, Kind
 from gquery.io import parquet_files
-from gquery.io.extents import Extents
+from gquery.io.column_cache import ColumnCache
+from gquery.io.extents import Ends, Extent, Extents
 from gquery.io.parquet import ParquetSource
 from gquery.io.parquet_files import ParquetFiles
 from gquery.kernels.builtin import parquet_pages
@@ -44,7 +45,7 @@ def told(files: ParquetFiles) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for field, name in enumerate(files.schema.names):
         count = 7 if files.schema.fields[field].dtype.is_opaque else 8  # NULLs of leaves are nobody's
-        words = [chunks.words[:, :count].copy() for chunks in files.chunks(field)]
+        words = [chunks.words[:, :count].copy() for chunks in files.chunks(field, files.groups)]
         for each in words:
             each[:, 1] = 0  # the codec, of which PyArrow is not asked
         chunks = [each.tolist() for each in words]
@@ -151,15 +152,37 @@ def test_intervals_and_extents() -> None:
         assert extents.may_hold(domain, dtype).tolist() == [e.may_hold(domain, dtype) for e in extents], (domain, groups)
 
 
-def test_extents_of_several_files() -> None:
-    whole, one = np.array([5, 5]), np.array([0, -1])
-    texts = Extents.of(whole, one, [("a", "b"), (None, None)])
-    assert [e.low for e in Extents.joined([texts, texts])] == ["a", None, "a", None]
-    wide = Extents.of(whole, one, [(1, 2**90), (-4, 4)])
-    numbers = Extents.of(whole, one, [(1, 2), (3, None)])
-    assert numbers.low.dtype == np.int64 and wide.low.dtype == object
-    assert [(e.low, e.high) for e in Extents.joined([numbers, wide])] == [(1, 2), (None, None), (1, 2**90), (-4, 4)]
-    assert texts.may_hold(Domain.point("c"), VARCHAR).tolist() == [False, True]
+def test_ends_of_parts_that_come_later() -> None:
+    """What is wide, unknown or the wrong way round is not known; parts that nobody asked about are not there."""
+    ends, wide = Ends.of(5, BIGINT), Ends.of(2, DType(Kind.DECIMAL, 38, 0))
+    ends.put(np.array([3, 1]), [Extent(5, 1, 2), Extent(5, 3, None)])
+    ends.put_words(slice(4, 5), np.array([-7]), np.array([7]), np.array([True]))
+    assert ends.are_there.tolist() == [False, True, False, True, True]
+    assert ends.known.tolist() == [False, False, False, True, True] and ends.low.dtype == np.int64
+    assert (ends.low[3:].tolist(), ends.high[3:].tolist()) == ([1, -7], [2, 7])
+    wide.put(np.array([0, 1]), [Extent(5, 1, 2**90), Extent(5, 4, -4)])
+    assert wide.known.tolist() == [True, False] and wide.high[0] == 2**90
+
+
+def test_row_groups_are_asked_about_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many files those that a query wants; what was asked before is not asked again."""
+    for k in range(8):
+        pq.write_table(pa.table({"a": [k, k + 10], "s": [str(k), "x"]}), tmp_path / f"{k}.parquet", row_group_size=1)
+    monkeypatch.setattr(parquet_files, "page_kernels", lambda: None)
+    asked: list[tuple[int, int]] = []
+    check = ParquetFiles._check
+
+    def noted(self: ParquetFiles, file: int, leaf: int, numbers: Array) -> None:
+        asked.append((file, leaf))
+        check(self, file, leaf, numbers)
+
+    monkeypatch.setattr(ParquetFiles, "_check", noted)
+    files = ParquetSource(str(tmp_path / "*.parquet"), ColumnCache(None, None, 1))._contents
+    some = [files.groups[n] for n in (3, 4, 13)]
+    for _ in range(2):
+        assert [(e.low, e.high) for e in files.extents(0, some)] == [(11, 11), (2, 2), (16, 16)]
+    assert {file for file, _ in asked} == {1, 2, 6} and len(asked) == 6  # counts and extremes
+    assert [e.low for e in files.extents(1, files.groups)] == [text for k in range(8) for text in (str(k), "x")]
 
 
 def test_files_that_change_keep_their_keys(tmp_path: Path) -> None:

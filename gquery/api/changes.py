@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -103,18 +104,15 @@ class Changes(Plans):
         if marked is not None and statement.goes:
             rows = self._left(marked)
         elif statement.is_marked:
+            done = _counted(rows.columns[-1])
             if marked is None:
-                result = _count_true(rows.columns[-2 if statement.is_thinned else -1])
-            if statement.is_thinned and _count_true(rows.columns[-1]):
-                rows = self._left(self._stored(statement.name, rows))
-            elif statement.is_thinned:
-                rows = _without_last(rows)
-            rows = _without_last(rows)
+                result = done.total()
+            rows = self._left(marked or self._stored(statement.name, rows)) if done["DELETE"] else _without_last(rows)
         self._exchanged(statement, self._stored(statement.name, rows))
         return result
 
     def _left(self, marked: TableSource) -> Table:
-        """The rows of which the last column is not true, without it."""
+        """The rows of which the last column does not say that they go, without it."""
         from gquery.sql.bind_returning import left
 
         return self.run_plan(self._plan(left(marked)))
@@ -266,11 +264,13 @@ class Changes(Plans):
             device.count(made, made.nbytes, label)
 
 
-def _count_true(column: ColumnData) -> int:
+def _counted(marks: ColumnData) -> Counter[Any]:
+    """How many rows have each of the marks that say what is done with them."""
     from gquery.columns.arrow import export_column
 
-    marks = export_column(column)
-    return sum(part.true_count for part in getattr(marks, "chunks", [marks]))
+    counts = export_column(marks).value_counts()
+    chunks = getattr(counts, "chunks", [counts])
+    return Counter({v["values"]: v["counts"] for chunk in chunks for v in chunk.to_pylist() if v["values"]})
 
 
 def _without_last(rows: Table) -> Table:

@@ -176,11 +176,10 @@ class Plans(Session):
     def _answer(self, query: Query) -> list[tuple[Any, ...]]:
         """The rows of a query that another one is bound by."""
         from gquery.columns.arrow import export_table
-        from gquery.columns.python_values import python_values
         from gquery.planner.rebind import without_slots
+        from gquery.result.python_rows import python_rows
 
-        table = export_table(self.run_plan(self._plan(without_slots(query))))
-        return list(zip(*map(python_values, table.columns), strict=True))
+        return list(python_rows(export_table(self.run_plan(self._plan(without_slots(query))))))
 
     def _call(self, statement: Execute) -> tuple[str, Parameters]:
         """The text that EXECUTE asks, and its parameters."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from gquery.expression.types import DType, Kind, type_bounds
+from gquery.expression.types import TIMESTAMP, DType, Kind, type_bounds
 from gquery.functions.interval_texts import from_texts
 from gquery.functions.texts import SPACES, value_of
 from gquery.functions.vectors import (
@@ -38,6 +38,7 @@ _INTEGERS: dict[Kind, Any] = {
     Kind.TINYINT: pa.int8(), Kind.SMALLINT: pa.int16(), Kind.INTEGER: pa.int32(), Kind.BIGINT: pa.int64(),
     Kind.UTINYINT: pa.uint8(), Kind.USMALLINT: pa.uint16(), Kind.UINTEGER: pa.uint32(), Kind.UBIGINT: pa.uint64(),
 }  # fmt: skip
+_MICROS = pa.timestamp("us")
 _TRUE, _FALSE = strings(["true", "t", "yes", "y", "1"]), strings(["false", "f", "no", "n", "0"])
 _SPACES = r"[ \t\n\v\f\r]*"
 _PLAIN_INTEGER = r"\A-?[0-9]{1,18}\z"
@@ -51,6 +52,10 @@ _PLAIN_DATE = r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}\z"
 _PLAIN_TIMESTAMP = r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?\z"
 _PLAIN_TIME = r"\A[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?\z"
 _RARE_TIME = r"[0-9][:/ \\-]"
+_OFFSET = (  # as `calendar.parse_moment` has it: behind the minutes
+    r":[0-9]{1,2}(?:\.[0-9]*)?(?:Z| [uU][tT][cC]|(?P<sign>[+-])(?P<hour>[0-9]{2})(?::?(?P<minute>[0-9]{2})"
+    r"(?::(?P<second>[0-9]{2}))?)?)[ \t\n\v\f\r]*\z"
+)
 _DATE_FIRST = b"-0123456789eEiI"
 _RARE_DATE = r"(?i)\A[ \t\n\v\f\r]*-?(?:[0-9]+[-/ \\][0-9]|epoch|inf)"
 
@@ -99,6 +104,8 @@ def from_text(texts: pa.Array, dtype: DType, type_: pa.DataType) -> pa.Array:
         case Kind.TIMESTAMP:
             times = Forms(_timestamps, ((_PLAIN_TIMESTAMP, _timestamps_of_parts),), _RARE_DATE, _DATE_FIRST)
             return _parsed(texts, dtype, type_, times)
+        case Kind.TIMESTAMPTZ:
+            return _moments(texts).view(type_)
         case Kind.TIME:
             times = Forms(_times, (), _RARE_TIME, b"0123456789")
             return _parsed(texts, dtype, type_, times)
@@ -327,6 +334,20 @@ def _timestamps(texts: pa.Array) -> pa.Array:
     if bool((integers(pc.binary_length(texts), len(texts)) == 13).any()):  # hours alone
         raise pa.ArrowInvalid("no minutes")
     return made
+
+
+def _moments(texts: pa.Array) -> pa.Array:
+    """Moments of texts with an offset, or of UTC, the session's zone."""
+    local = from_text(texts, TIMESTAMP, _MICROS)
+    parts, rows = pc.extract_regex(texts, _OFFSET), len(texts)
+    seconds = np.zeros(rows, np.int64)
+    for name, unit in (("hour", 3600), ("minute", 60), ("second", 1)):
+        part = pc.struct_field(parts, name)
+        digits = pc.if_else(pc.equal(part, ""), pa.scalar(None, pa.string()), part)
+        seconds += integers(digits.cast(pa.int64()), rows) * unit
+    sign = pc.fill_null(pc.equal(pc.struct_field(parts, "sign"), "-"), False)
+    micros = np.where(np.asarray(sign), seconds, -seconds) * 1_000_000 + integers(local.view(pa.int64()), rows)
+    return from_numpy(micros, np.asarray(local.is_valid())).view(_MICROS)
 
 
 def _times(texts: pa.Array) -> pa.Array:

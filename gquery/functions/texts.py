@@ -84,6 +84,8 @@ def text_of(value: Any, dtype: DType) -> str:
             return date_text(int(value))
         case Kind.TIMESTAMP:
             return timestamp_text(int(value))
+        case Kind.TIMESTAMPTZ:
+            return timestamp_text(int(value)) + "+00"
         case Kind.TIME:
             return timestamp_text(int(value)).partition(" ")[2]
         case Kind.INTERVAL:

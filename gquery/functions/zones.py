@@ -29,7 +29,6 @@ from gquery.functions.vectors import (
     each_value,
     flags,
     from_numpy,
-    integers,
     piecewise,
     size_of,
 )
@@ -41,10 +40,8 @@ _ZONE = pattern(r"((?:^|[^%])(?:%%)*)%Z")  # of a format
 _START = datetime(1970, 1, 1)
 _DAY = 86_400_000_000
 _LAST = (datetime(2037, 1, 1) - _START) // timedelta(microseconds=1)
-_OFFSET = (  # as `calendar.parse_moment` has it: behind the minutes
-    r":[0-9]{1,2}(?:\.[0-9]*)?(?:Z| [uU][tT][cC]|(?P<sign>[+-])(?P<hour>[0-9]{2})(?::?(?P<minute>[0-9]{2})"
-    r"(?::(?P<second>[0-9]{2}))?)?)[ \t\n\v\f\r]*\z"
-)
+_CYCLE = 146_097 * _DAY  # 400 years
+_INFINITE = 2**63 - 1
 
 
 # ---- casts, which `functions.casts` calls by name ----------------------------------------------------------------------
@@ -64,18 +61,7 @@ def moment_or_null(texts: Vector) -> Vector:
 
 
 def _moments(texts: Vector) -> pa.Array:
-    rows = size_of(texts)
-    texts = array_of(texts, rows).cast(pa.string())
-    local = from_text(texts, TIMESTAMP, _MICROS)
-    parts = pc.extract_regex(texts, _OFFSET)
-    seconds = np.zeros(rows, np.int64)
-    for name, unit in (("hour", 3600), ("minute", 60), ("second", 1)):
-        part = pc.struct_field(parts, name)
-        digits = pc.if_else(pc.equal(part, ""), pa.scalar(None, pa.string()), part)
-        seconds += integers(digits.cast(pa.int64()), rows) * unit
-    sign = pc.fill_null(pc.equal(pc.struct_field(parts, "sign"), "-"), False)
-    micros = np.where(np.asarray(sign), seconds, -seconds) * 1_000_000 + integers(local.view(pa.int64()), rows)
-    return from_numpy(micros, np.asarray(local.is_valid())).view(_MICROS)
+    return from_text(array_of(texts, size_of(texts)).cast(pa.string()), TIMESTAMPTZ, _MICROS)
 
 
 @host_scalar("_text_of_moment", ((TIMESTAMP,), VARCHAR))
@@ -139,10 +125,18 @@ def _by_years(
 
 
 def _each_late(times: pa.Array, of: tzinfo, late: Callable[[int, tzinfo], int]) -> pa.Array:
+    """What ``late`` gives for times that are not infinite: a zone's rules come again after 400 years, which are whole weeks."""
+
+    def one(micros: int) -> int:
+        if micros == _INFINITE:
+            return micros
+        cycles = (micros - _LAST) // _CYCLE
+        return late(micros - cycles * _CYCLE, of) + cycles * _CYCLE
+
     try:
-        return each_value(times.view(pa.int64()), lambda micros: late(micros, of), pa.int64()).view(_MICROS)
+        return each_value(times.view(pa.int64()), one, pa.int64()).view(_MICROS)
     except OverflowError:
-        raise DataError("AT TIME ZONE of a time behind the year 9999") from None
+        raise DataError("AT TIME ZONE of a time whose value there is beyond the last TIMESTAMP") from None
 
 
 def _on_clock(moment: int, of: tzinfo) -> int:

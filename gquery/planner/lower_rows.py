@@ -133,8 +133,9 @@ def _constant_table(plan: Values) -> TableStore:
     from gquery.columns.arrow import arrow_type, dtype_of
     from gquery.columns.arrow_intervals import of_physical
     from gquery.columns.import_arrow import import_columns
-    from gquery.expression.types import INTERVAL, python_value
+    from gquery.expression.types import INTERVAL, Kind, python_value
     from gquery.kernels.host import evaluate_or_raise
+    from gquery.kernels.registers import array_of_registers
 
     arrays: list[pa.ChunkedArray] = []
     fields: list[Field] = []
@@ -142,6 +143,8 @@ def _constant_table(plan: Values) -> TableStore:
         values, dtype = [evaluate_or_raise(row[n]).value for row in plan.rows], column.dtype
         if dtype == INTERVAL:  # Python's have no months, and days below zero for what is less than one
             array = of_physical(values)
+        elif dtype.kind in (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ):  # Python's years are 1 to 9999
+            array = array_of_registers(values, dtype).cast(arrow_type(dtype))
         else:
             array = pa.array([python_value(dtype, v) for v in values], arrow_type(dtype))
         arrays.append(pa.chunked_array([array]))

@@ -31,6 +31,7 @@ from gquery.expression.expr import (
 from gquery.expression.interval import Interval
 from gquery.expression.types import DType, Kind, python_value
 from gquery.expression.windows import TO_CURRENT, FrameBound, WindowCall, WindowFrame
+from gquery.functions.texts import text_of
 from gquery.planner.logical.nodes import (
     Aggregate,
     Apply,
@@ -317,7 +318,7 @@ def literal(value: object, dtype: DType) -> str:
         case Kind.VARCHAR:
             return "'" + str(value).replace("'", "''") + "'"
         case Kind.DATE | Kind.TIME | Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
-            return f"{dtype} '{python_value(dtype, value)}'"
+            return f"{dtype} '{text_of(value, dtype)}'"
         case Kind.BOOLEAN:
             return "TRUE" if value else "FALSE"
         case _:

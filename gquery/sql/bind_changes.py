@@ -56,7 +56,8 @@ def changed(form: Form, tree: exp.Expr, binder: QueryScopes) -> Statement:
     if form.kind == "merge":
         from gquery.sql.bind_merge import merged
 
-        return merged(form, tree, binder, table, own)
+        returning = _returning(form, form.text, binder, table)
+        return replace(merged(form, tree, binder, table, own), returning=returning)
     if form.kind == "update":
         returning = _returning(form, form.text, binder, table)
         new = _updated(form, tree, binder, table)
@@ -85,7 +86,7 @@ def _returning(form: Form, alias: str, binder: QueryScopes, table: TableSource) 
     from gquery.sql.bind_returning import returned
 
     assert isinstance(place, tuple)
-    made = Returning(binder.sql, place[0], place[1], form.name, alias)
+    made = Returning(binder.sql, place[0], place[1], form.name, alias, form.kind == "merge")
     returned(made, binder.catalog, table)
     return made
 

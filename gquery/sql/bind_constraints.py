@@ -183,13 +183,13 @@ def check_keys(
         given = [exp.Not(this=exp.Is(this=c.copy(), expression=exp.Null())) for c in columns]
         found: list[tuple[object, ...]] = []
         if not (len(columns) == 1 and rows.is_unique(places[key.columns[0]])):
-            query = exp.Select(expressions=[c.copy() for c in columns]).where(*given).group_by(*[c.copy() for c in columns])
+            query = exp.Select(expressions=[_text(c) for c in columns]).where(*given).group_by(*[c.copy() for c in columns])
             many = exp.GT(this=exp.Anonymous(this="count", expressions=[exp.Star()]), expression=exp.Literal.number(1))
             found = _found(query.having(many).limit(1), {_NEW: rows}, catalog)
         if not found and existing is not None and existing.rows:
             shown = [exp.column(c.name, table=_NEW, quoted=True) for c in columns]
             same = [exp.EQ(this=c.copy(), expression=exp.column(c.name, table=_OLD, quoted=True)) for c in shown]
-            query = exp.Select(expressions=shown).limit(1)
+            query = exp.Select(expressions=[_text(c) for c in shown]).limit(1)
             old = exp.Table(this=exp.to_identifier(_OLD, quoted=True))
             query = query.from_(exp.Table(this=exp.to_identifier(_NEW, quoted=True)))
             query = query.join(old, on=exp.and_(*same), join_type="inner")
@@ -198,6 +198,11 @@ def check_keys(
             shown_key = ", ".join(f"{c}: {v}" for c, v in zip(key.columns, found[0], strict=True))
             text = f"{key.kind} constraint failed: {name} has ({shown_key}) twice; this statement has changed nothing"
             raise IntegrityError(text)
+
+
+def _text(column: exp.Expr) -> exp.Expr:
+    """A value for a message: Python has not all of them."""
+    return exp.Cast(this=column.copy(), to=exp.DataType(this=exp.DType.VARCHAR))
 
 
 def _found(query: exp.Select, sources: Mapping[str, TableSource], catalog: Catalog) -> list[tuple[object, ...]]:

@@ -1,12 +1,12 @@
-"""MERGE INTO: the query of all rows that a table is to have, as UPDATE's, with a mark of those that are changed, and one of those
-that go.
+"""MERGE INTO: the query of all rows that a table is to have, as UPDATE's, and what is done with each: 'UPDATE', 'INSERT' or
+'DELETE', of rows that go; NULL of those that stay as they are.
 
 Each row of the table meets rows of the source, and what the first clause says whose condition a pair of them fulfils is done
 with it. Of several pairs one is taken, as UPDATE with FROM does. Rows of the source that no row of the table meets
 are put behind. The source is a materialized CTE, so that both parts read the same rows.
 
-    SELECT changed, FALSE/TRUE FROM table LEFT JOIN LATERAL (source's row and what it does, LIMIT 1)
-    UNION ALL SELECT inserted, TRUE, FALSE FROM source WHERE NOT EXISTS (...)
+    SELECT changed, 'UPDATE'/'DELETE'/NULL FROM table LEFT JOIN LATERAL (source's row and what it does, LIMIT 1)
+    UNION ALL SELECT inserted, 'INSERT' FROM source WHERE NOT EXISTS (...)
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from gquery.sql.constraints import Constraints
 from gquery.sql.ctes import Ctes
 from gquery.sql.grammar_merge import Place, When
 from gquery.sql.grammar_tokens import Form, marked
-from gquery.sql.lexer import PARAMETER
+from gquery.sql.lexer import PARAMETER, lex
 from gquery.sql.macros import expand
 from gquery.sql.named import column_named, identifier, table_named
 from gquery.sql.pieces import parsed_piece
 from gquery.sql.statement import ChangeTable
 
-_SOURCE, _FOUND, _ACTION, _CHANGED, _GONE = (marked(n) for n in ("source", "found", "action", "changed", "gone"))
+_SOURCE, _FOUND, _ACTION, _DONE = (marked(n) for n in ("source", "found", "action", "done"))
 Values = dict[int, exp.Expr]
 """New values of a row, by the places of their columns."""
 
@@ -49,9 +49,8 @@ class _Clause:
 
 def merged(form: Form, tree: exp.Expr, binder: QueryScopes, table: TableSource, own: Constraints) -> ChangeTable:
     """What a MERGE makes of a table."""
-    made = _Merge(form, tree, binder, table, own)
-    names = tuple(table.schema.names)
-    return ChangeTable(form.name, table, made.query(), own, True, changed=names, is_thinned=True)
+    query, names = _Merge(form, tree, binder, table, own).query(), tuple(table.schema.names)
+    return ChangeTable(form.name, table, query, own, True, changed=names, is_thinned=True)
 
 
 class _Merge:
@@ -74,7 +73,7 @@ class _Merge:
             self.clauses[c.of].append(self._clause(n, c))
 
     def query(self) -> Query:
-        """The rows, and their two marks."""
+        """The rows, and what is done with them."""
         self._check_names()
         changed: exp.Expr = self._changed(self._met())
         if self.clauses["target"]:
@@ -86,14 +85,22 @@ class _Merge:
     def _piece(self, place: Place, head: str = "SELECT ") -> exp.Expr:
         parsed = parsed_piece(self.binder.sql, *place, head)
         assert parsed.tokens is not None
-        for kind, word, start in zip(parsed.tokens.kinds, parsed.tokens.words, parsed.tokens.starts, strict=True):
-            if (
-                kind == PARAMETER and word == "?"
-            ):  # its number is that of its place in the statement, which a piece does not know
-                at = point_at(self.binder.sql, start)
-                raise NotSupportedError(f"not supported: ? in MERGE; write $1, $2 or $name\n{at}")
+        words = [w for kind, w in zip(parsed.tokens.kinds, parsed.tokens.words, strict=True) if kind == PARAMETER]
+        if "?" in words:
+            self._count_on(parsed.nodes, words, place[0])
         expand(parsed, self.binder.catalog)
         return parsed.tree
+
+    def _count_on(self, nodes: Sequence[exp.Expr], words: Sequence[str], start: int) -> None:
+        """Gives each ``?`` of a piece the number that it has in the statement."""
+        if any(w != "?" for w in words):
+            at = point_at(self.binder.sql, start)
+            raise NotSupportedError(f"not supported: ? beside $1 or $name in one part of MERGE\n{at}")
+        tokens = lex(self.binder.sql)
+        before = sum(w == "?" and s < start for w, s in zip(tokens.words, tokens.starts, strict=True))
+        for node in nodes:
+            if isinstance(node, exp.Placeholder):
+                node.set("this", str(int(node.name) + before))
 
     def _expression(self, place: Place) -> exp.Expr:
         (found,) = self._piece(place).expressions
@@ -184,7 +191,7 @@ class _Merge:
         return rows
 
     def _changed(self, met: exp.Select) -> exp.Select:
-        """The rows of the table with their new values, and their marks."""
+        """The rows of the table with their new values, and what is done with them."""
         matched, alone = self.clauses["matched"], self.clauses["source"]
         acts = exp.GT(this=column_named(_ACTION), expression=exp.Literal.number(0))
         is_alone = exp.Is(this=column_named(_ACTION), expression=exp.Null())
@@ -202,19 +209,19 @@ class _Merge:
             value = exp.Case(ifs=ifs, default=own) if ifs else own
             outputs.append(exp.alias_(value, f.name, quoted=True))
         gone = [exp.Literal.number(c.number) for c in (*matched, *alone) if c.goes]
-        goes: exp.Expr = exp.In(this=number.copy(), expressions=gone) if gone else exp.false()
-        marks = (_CHANGED, exp.GT(this=number, expression=exp.Literal.number(0))), (_GONE, goes)
-        outputs += [exp.alias_(e, name, quoted=True) for name, e in marks]
+        done = [exp.If(this=exp.In(this=number.copy(), expressions=gone), true=exp.Literal.string("DELETE"))] if gone else []
+        done.append(exp.If(this=exp.GT(this=number, expression=exp.Literal.number(0)), true=exp.Literal.string("UPDATE")))
+        outputs.append(exp.alias_(exp.Case(ifs=done), _DONE, quoted=True))
         return exp.Select(expressions=outputs).from_(met.subquery(identifier(self.alias), copy=False))
 
     def _inserted(self) -> exp.Select:
-        """The new rows, and their marks."""
+        """The new rows, and what is done with them."""
         clauses = self.clauses["target"]
         outputs: list[exp.Expr] = []
         for n, f in enumerate(self.fields):
             value = _chosen([c for c in clauses if c.number], partial(_value_of, n, exp.Null()), None)
             outputs.append(exp.alias_(value, f.name, quoted=True))
-        outputs += [exp.alias_(exp.true(), _CHANGED, quoted=True), exp.alias_(exp.false(), _GONE, quoted=True)]
+        outputs.append(exp.alias_(exp.Literal.string("INSERT"), _DONE, quoted=True))
         known = exp.Select(expressions=[exp.Literal.number(1)]).from_(self._target()).where(self._on())
         number = _chosen(clauses, _number_of, exp.Literal.number(0))
         rows = exp.Select(expressions=outputs).from_(self._rows()).where(exp.Not(this=exp.Exists(this=known)))

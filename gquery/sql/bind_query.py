@@ -204,8 +204,9 @@ class QueryScopes:
 
 
 def _one_type(values: Sequence[Expr]) -> list[Expr]:
-    """A column of VALUES: a text is a text here, and takes on no other type."""
-    if any(is_text_literal(v) for v in values) and any(v.dtype not in (VARCHAR, JSON, UUID, NULL) for v in values):
+    """A column of VALUES: a constant text takes on the type of the values before it, and is a text where there are none."""
+    first = next((v for v in values if v.dtype != NULL), None)
+    if first is not None and is_text_literal(first) and any(v.dtype not in (VARCHAR, JSON, UUID, NULL) for v in values):
         names = " and ".join(dict.fromkeys(str(v.dtype) for v in values if v.dtype != NULL))
         raise BindError(f"cannot mix values of type {names} in VALUES; an explicit CAST is required")
     return unified(values, "VALUES")

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _versions = itertools.count(1)  # of all catalogs: threads that change one at once get numbers of their own
 
 
+MACRO = "gquery macro"  # with the name of a call, at what it stands for
 CALL = "gquery call"  # the number of the call whose expansion a node is
 ARGUMENT = "gquery argument"  # that of the call among whose arguments a column stands
 

@@ -37,7 +37,6 @@ class ChangeReader(MergeReader):
                 self._delete()
             case "merge":
                 self._merge()
-                return
             case _:
                 self._truncate()
                 return

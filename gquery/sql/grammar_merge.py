@@ -46,8 +46,6 @@ class MergeReader(ConstraintReader):
             clauses.append(self._when())
         if not clauses:
             raise self.unexpected("WHEN")
-        if self.word == "returning":
-            raise self.not_supported("RETURNING of MERGE")
         options["clauses"] = tuple(clauses)
         self.reading.form = Form("merge", name, alias, options=tuple(options.items()))
 

@@ -144,6 +144,8 @@ class StatementReader(DefinitionReader):
         first = self.at
         if self.has_change():
             self.change_with_ctes()
+            if self.reading.form is not None and self.reading.form.kind == "merge":  # nor does DuckDB
+                raise NotSupportedError(f"not supported: PREPARE of MERGE\n{point_at(self.sql, self.starts[first])}")
         else:
             self.query()
         inside = [n for n in range(first, self.at) if self.kinds[n] == PARAMETER]

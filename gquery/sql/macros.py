@@ -14,13 +14,13 @@ from collections.abc import Iterator, Mapping
 
 from sqlglot import exp
 
-from gquery.errors import BindError, NotSupportedError
+from gquery.errors import BindError
 from gquery.sql.catalog import Catalog
 from gquery.sql.check import check
-from gquery.sql.definitions import ARGUMENT, CALL, Macro
+from gquery.sql.definitions import ARGUMENT, CALL, MACRO, Macro
 from gquery.sql.grammar_tokens import Form
 from gquery.sql.named import table_name
-from gquery.sql.names import MACRO, column_name
+from gquery.sql.names import column_name
 from gquery.sql.parse import Parsed, located, nodes_of, parse_one
 from gquery.sql.pieces import parsed_piece
 from gquery.sql.statement import CreateMacro
@@ -163,29 +163,37 @@ class _Expander:
         try:
             if name in used:
                 raise BindError(f"macro {call.name!r} calls itself")
-            if isinstance(call.parent, _AROUND) and call.parent.this is call:
-                raise NotSupportedError(
-                    f"not supported: FILTER, OVER and the like of macro {call.name!r}; its body has them"
-                )
+            is_windowed = _is_windowed(call)
+            if isinstance(call.parent, _AROUND) and call.parent.this is call and not is_windowed:
+                raise BindError(f"FILTER and the like are of aggregates, and {call.name!r} is a macro: its body has them")
             if any(isinstance(a, exp.Distinct | exp.Order | exp.Star) for a in call.expressions):
                 raise BindError(f"DISTINCT, ORDER BY and * are no arguments of a macro: {call.name!r}")
             shown = column_name(call)
             macro, given = _chosen(bodies, call)
-        except (BindError, NotSupportedError) as error:
+            body = macro.body.unnest()
+            if is_windowed and (not isinstance(body, exp.Func | exp.Filter) or isinstance(body, exp.Cast | exp.Case)):
+                raise BindError(f"OVER behind macro {call.name!r}, whose body is no call of an aggregate")
+        except BindError as error:
             raise located(error, self._sql, call) from None
         holder = exp.Tuple(expressions=[*given.values()])  # calls among the arguments are replaced in it
         self.within(holder, used)
         given = dict(zip(given, holder.expressions, strict=True))
         place = {k: v for k, v in (call._meta or {}).items() if k in ("start", "end")}
-        root = (exp.Subquery if is_table else exp.Paren)(this=_placed(macro.body, place))
-        number = next(_calls)
+        made, number = _placed(body if is_windowed else macro.body, place), next(_calls)
+        root: exp.Expr = (exp.Subquery if is_table else exp.Window if is_windowed else exp.Paren)(this=made)
         _substitute(root, given, number, is_table)
         self.within(root, (*used, name))
+        root = root.this.pop() if is_windowed else root
         root._meta = {MACRO: shown, CALL: number, **place}
         for key in ("alias", "joins", "sample") if is_table else ():
             if node.args.get(key):
                 root.set(key, node.args[key])
         return root
+
+
+def _is_windowed(call: exp.Expr) -> bool:
+    """Whether OVER stands behind a call: then it stands behind its body."""
+    return isinstance(call.parent, exp.Window) and call.parent.this is call
 
 
 def _chosen(bodies: list[Macro], call: exp.Expr) -> tuple[Macro, dict[str, exp.Expr]]:

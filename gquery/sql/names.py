@@ -8,6 +8,7 @@ from typing import Any
 from sqlglot import ErrorLevel, exp
 
 from gquery.expression.keywords import KEYWORDS
+from gquery.sql.definitions import MACRO
 from gquery.sql.grammar_tokens import ARRAY, JSON, marked
 from gquery.sql.methods import is_method
 from gquery.sql.window_names import keys_name, window_name
@@ -25,7 +26,6 @@ _BINARY: dict[type[exp.Expr], str] = {
 _INVERSE: dict[type[exp.Expr], str] = {
     exp.EQ: "!=", exp.NEQ: "=", exp.LT: ">=", exp.LTE: ">", exp.GT: "<=", exp.GTE: "<",
 }  # fmt: skip
-MACRO = "gquery macro"  # with the name of a call, at the parentheses around what it stands for
 _FORMS = ("substring", "trim")  # of DuckDB's grammar, whose names have a schema then
 _QUOTED_TYPES = frozenset((
     "DATE", "DOUBLE", "TINYINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "TIMESTAMP WITH TIME ZONE", "BLOB", "JSON",
@@ -38,12 +38,14 @@ def column_name(node: exp.Expr) -> str:
     match node:
         case exp.Alias():
             return str(node.alias)
+        case _ if node._meta is not None and MACRO in node._meta:
+            return str(node._meta[MACRO])
         case exp.Column() if not isinstance(node.this, exp.Star):
             return ".".join(_identifier(p.name) for p in node.parts)
         case exp.Column() | exp.Identifier():
             return node.name
         case exp.Paren():
-            return str((node._meta or {}).get(MACRO) or column_name(node.this))
+            return column_name(node.this)
         case exp.Literal():
             return f"'{node.name}'" if node.is_string else _number(node.name)
         case exp.Null():

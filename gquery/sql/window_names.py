@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
+from gquery.sql.definitions import MACRO
+
 Name = Callable[[exp.Expr], str]
 
 
@@ -47,7 +49,7 @@ def keys_name(order: exp.Expr, name: Name) -> str:
 
 def _call(node: exp.Expr, name: Name) -> str:
     """The call before OVER; DuckDB prints ``count(*)`` as ``count()`` there."""
-    if isinstance(node, exp.Filter):
+    if isinstance(node, exp.Filter) and MACRO not in (node._meta or ()):
         return f"{_call(node.this, name)} FILTER (WHERE {name(node.expression.this)})"
     text = name(node)
     return "count()" if text == "count_star()" else text

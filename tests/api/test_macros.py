@@ -21,6 +21,12 @@ SELECT g, typical(x) FROM q GROUP BY g ORDER BY g
 SELECT g, sum(plus(x)) FROM q GROUP BY g HAVING typical(x) IS NOT NULL ORDER BY typical(x)
 CREATE MACRO before(v) AS lag(v) OVER (ORDER BY v)
 SELECT x, before(x), plus(before(x), b := 1) FROM q ORDER BY x
+CREATE MACRO total(v) AS sum(v)
+CREATE MACRO total_of_many(v) AS (sum(v) FILTER (WHERE v > 1))
+CREATE MACRO whole(v) AS total(v)
+SELECT x, total(x) OVER (ORDER BY x), total_of_many(x) OVER (PARTITION BY g) FROM q ORDER BY x
+SELECT whole(x + 1) OVER w, total(count(*)) OVER () FROM q GROUP BY x WINDOW w AS (ORDER BY x DESC ROWS 1 PRECEDING) ORDER BY x
+SELECT total(total(x)) OVER (), plus(total(v := x) OVER ()) FROM q GROUP BY x ORDER BY ALL
 CREATE MACRO safe(a, b) AS CASE WHEN b = 0 THEN NULL ELSE a / b END
 SELECT safe(x, y), safe(x, 0), typeof(safe(1, 2)) FROM q ORDER BY x
 SELECT safe(x, 2) AS h, count(*) FROM q GROUP BY safe(x, 2) ORDER BY ALL
@@ -110,7 +116,8 @@ FAULTS = [
     ("SELECT m(1, a := 2)", errors.BindError, "does not take these arguments"),
     ("SELECT m(1, z := 2)", errors.BindError, "does not take these arguments"),
     ("SELECT m(DISTINCT 1)", errors.BindError, "no arguments of a macro"),
-    ("SELECT m(1) OVER ()", errors.NotSupportedError, "OVER and the like of macro 'm'"),
+    ("SELECT m(1) OVER ()", errors.BindError, "OVER behind macro 'm', whose body is no call"),
+    ("SELECT m(1) FILTER (WHERE true)", errors.BindError, "'m' is a macro"),
     ("SELECT 1 + m('x')", errors.BindError, r"no function matches \+(.|\n)*\n {21}\^"),
     ("SELECT * FROM m(1)", errors.NotSupportedError, "table function m"),
     ("SELECT g(1)", errors.BindError, "macro 'g' calls itself"),

@@ -80,9 +80,17 @@ FAULTS = [
     ("MERGE INTO t USING nosuch ON true WHEN MATCHED THEN DELETE", errors.CatalogError, "'nosuch' does not exist"),
     ("MERGE INTO nosuch USING u ON true WHEN MATCHED THEN DELETE", errors.CatalogError, "'nosuch' does not exist"),
     ("MERGE INTO t USING u ON true", errors.ParseError, "WHEN is expected"),
-    ("MERGE INTO t USING u ON true WHEN MATCHED THEN UPDATE SET v = ?", errors.NotSupportedError, "in MERGE; write"),
+    ("MERGE INTO t USING u ON true WHEN MATCHED AND v < ? THEN UPDATE SET v = ? + $1", errors.NotSupportedError, "beside"),
+    ("PREPARE p AS MERGE INTO t USING u ON true WHEN MATCHED THEN DELETE", errors.NotSupportedError, "PREPARE of MERGE"),
     ("MERGE INTO t USING u ON true WHEN MATCHED THEN ERROR", errors.NotSupportedError, "THEN ERROR"),
-    ("MERGE INTO t USING u ON true WHEN MATCHED THEN DELETE RETURNING *", errors.NotSupportedError, "RETURNING"),
+    ("MERGE INTO t USING u ON true WHEN MATCHED THEN DELETE RETURNING u.v", errors.BindError, "table 'u'"),
+    ("MERGE INTO t USING u ON true WHEN MATCHED THEN DELETE RETURNING count(*)", errors.BindError, "contain aggregates"),
+    ("MERGE INTO t USING u ON true WHEN MATCHED THEN DELETE RETURNING * EXCLUDE (merge_action)", errors.BindError, "no column"),
+    (
+        "MERGE INTO t USING u ON true WHEN MATCHED THEN DELETE RETURNING COLUMNS(*), merge_action",
+        errors.NotSupportedError,
+        "COLUMNS beside merge_action",
+    ),
     (
         "MERGE INTO t USING u USING (id) WHEN NOT MATCHED THEN INSERT VALUES (1, 1)",
         errors.IntegrityError,
@@ -158,3 +166,32 @@ def test_random_merges() -> None:
         assert ours.sql(sql).fetchall() == theirs.execute(sql).fetchall(), sql
         got, want = (db.sql("FROM t").fetchall() for db in (ours, theirs))
         assert compare(got, want, False, ["INTEGER", "INTEGER", "VARCHAR"]) is None, sql
+
+
+RETURNED = ("*", "merge_action, *", "merge_action AS m, t.id + 1 AS n, upper(merge_action)", "t.merge_action", "v", "COLUMNS(*)")
+
+
+@pytest.mark.parametrize("returning", RETURNED)
+def test_rows_that_are_returned(returning: str) -> None:
+    """Those that are changed, new and gone, with what is done with each; rows that stay are none of them."""
+    merge = (
+        "MERGE INTO t USING (VALUES (1, 11), (2, 22), (3, 33), (5, ?)) u(id, w) ON t.id = u.id AND w > ? WHEN MATCHED AND w > 30 "
+        f"THEN DO NOTHING WHEN MATCHED AND w > ? THEN DELETE WHEN MATCHED THEN UPDATE SET v = w + ? "
+        f"WHEN NOT MATCHED THEN INSERT VALUES (u.id, w, 'n') RETURNING {returning}"
+    )
+    found = []
+    for db in (gquery.connect(device="python"), duckdb.connect()):
+        execute = db.sql if isinstance(db, gquery.Connection) else db.execute
+        execute("CREATE TABLE t(id INTEGER, v INTEGER, s VARCHAR)")
+        execute("INSERT INTO t VALUES (1, 10, 'a'), (2, 20, NULL), (3, 30, 'c'), (NULL, NULL, 'd')")
+        rows = execute(merge, [55, 0, 20, 1000]).fetchall()
+        found.append((sorted(rows, key=repr), sorted(execute("SELECT * FROM t").fetchall(), key=repr)))
+    assert found[0] == found[1]
+    assert len(found[0][0]) == 3
+
+
+def test_an_own_column_hides_what_is_done() -> None:
+    db = gquery.connect(device="python")
+    db.sql("CREATE TABLE t(id INTEGER, merge_action VARCHAR); INSERT INTO t VALUES (1, 'own')")
+    merge = "MERGE INTO t USING (SELECT 1 AS id) u USING (id) WHEN MATCHED THEN UPDATE SET id = 4 RETURNING merge_action, *"
+    assert db.sql(merge).fetchall() == [("own", 4, "own")]

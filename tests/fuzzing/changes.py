@@ -10,14 +10,14 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tests.fuzzing.data import BOOL, COLUMNS, DATE, DBL, DEC, EDGES, INT, STR, TABLES, TIME
+from tests.fuzzing.data import BLOB, BOOL, CLOCK, COLUMNS, DATE, DBL, DEC, EDGES, INT, STR, TABLES, TIME, ZONED
 from tests.fuzzing.names import Name, Names
 
 if TYPE_CHECKING:
     from tests.fuzzing.grammar import Grammar
 
 _ALWAYS = ("i32", "i64", "str")
-_OTHERS = ("i8", "e16", "e64", "dec", "edec", "d18", "f64", "f32", "txt", "day", "ts", "yes", "dur")
+_OTHERS = ("i8", "e16", "e64", "dec", "edec", "d18", "f64", "f32", "txt", "day", "ts", "yes", "dur", "raw", "clk", "moment")
 _CONSTANT = re.compile(r"(?<=[=<>] )-?\d+(?![\d.e%'])|(?<=[=<>] )'[^']*'(?![:|])")
 _WHOLE = re.compile(r"(?<=[=<>] )-?\d+(?![\d.e%'])")
 
@@ -178,7 +178,7 @@ class Changes:
             column = tape.one(self.columns)
             change = tape.one(("DROP DEFAULT", f"SET DEFAULT {self._constant(column)}", "SET NOT NULL", "DROP NOT NULL"))
             return [f"ALTER TABLE z ALTER {column} {change}", *self._insert(), "DESCRIBE z", "SELECT * FROM z"]
-        kind = tape.one((INT, STR, DATE, TIME, BOOL, DEC))
+        kind = tape.one(tuple(_OF_KIND))
         default = f" DEFAULT {g.literal(kind)}" if tape.chance(30) else ""
         out = [f"ALTER TABLE z ADD COLUMN added {_OF_KIND[kind]}{default}", "SELECT * FROM z"]
         if tape.chance(60):
@@ -207,15 +207,16 @@ class Changes:
         if shape == 1:
             return ["TRUNCATE z"]
         if shape == 2:
-            kind = tape.one((INT, STR, DATE, TIME, BOOL, DEC))
+            kind = tape.one(tuple(_OF_KIND))
             made = f"SELECT *, {g.value(kind, self._names(), (), 1, 0)} AS extra FROM z"
             return [f"CREATE OR REPLACE TABLE zz AS {made}", "SELECT * FROM zz", "SELECT count(*), max(extra) FROM zz"]
         return ["DELETE FROM z WHERE NULL", "INSERT INTO z SELECT * FROM z WHERE FALSE"]
 
 
-_OF_KIND = {INT: "BIGINT", STR: "VARCHAR", DATE: "DATE", TIME: "TIMESTAMP", BOOL: "BOOLEAN", DEC: "DECIMAL(9,2)"}
+_OF_KIND = {INT: "BIGINT", STR: "VARCHAR", DATE: "DATE", TIME: "TIMESTAMP", BOOL: "BOOLEAN", DEC: "DECIMAL(9,2)",
+            BLOB: "BLOB", CLOCK: "TIME", ZONED: "TIMESTAMPTZ"}  # fmt: skip
 _TYPES = {
     "i8": "TINYINT", "i32": "INTEGER", "i64": "BIGINT", "e16": "SMALLINT", "e64": "BIGINT", "dec": "DECIMAL(9,2)",
     "edec": "DECIMAL(4,1)", "d18": "DECIMAL(18,4)", "f64": "DOUBLE", "f32": "FLOAT", "str": "VARCHAR", "txt": "VARCHAR",
-    "day": "DATE", "ts": "TIMESTAMP", "yes": "BOOLEAN",
+    "day": "DATE", "ts": "TIMESTAMP", "yes": "BOOLEAN", "raw": "BLOB", "clk": "TIME", "moment": "TIMESTAMPTZ",
 }  # fmt: skip

@@ -15,7 +15,8 @@ from typing import Any
 import pyarrow as pa
 
 BOOL, INT, DEC, DBL, STR, DATE, TIME, SPAN = "bool", "int", "dec", "dbl", "str", "date", "time", "span"
-KINDS = (INT, STR, DEC, DBL, DATE, BOOL, TIME, SPAN)
+BLOB, CLOCK, ZONED = "blob", "clock", "zoned"
+KINDS = (INT, STR, DEC, DBL, DATE, BOOL, TIME, SPAN, INT, STR, BLOB, CLOCK, ZONED)
 EDGES = frozenset(
     {"e8", "e16", "e32", "e64", "eu8", "eu64", "edec", "ed18", "ed38", "u16", "u32"}
 )  # where arithmetic may not fit: unsigned ones too
@@ -47,6 +48,9 @@ COLUMNS: dict[str, tuple[str, pa.DataType]] = {
     "yes": (BOOL, pa.bool_()),
     "span": (SPAN, pa.month_day_nano_interval()),
     "dur": (SPAN, pa.duration("us")),
+    "raw": (BLOB, pa.binary()),
+    "clk": (CLOCK, pa.time64("us")),
+    "moment": (ZONED, pa.timestamp("us", "UTC")),
 }
 TABLES = ("r", "s", "t", "u")
 SETS = 60  # sets of tables that seeds share
@@ -167,6 +171,13 @@ def _value(name: str, rng: random.Random, width: int) -> Any:
                 rng.choice((0, 0, 1, -7200)) * 10**9,
             ]
             return pa.MonthDayNano(parts)
+        case "raw":
+            return rng.choice((b"", b"a", b"ab", b"\x00", b"\xab\x00", "ä".encode(), b"\xff" * 20, b"x" * 20, b"\\", b"'"))
+        case "clk":
+            far__ = (datetime.time(0), datetime.time(23, 59, 59, 999999), datetime.time(12, 30), datetime.time(0, 0, 0, 1))
+            return rng.choice((*far__, datetime.time(rng.randint(0, 1), 30 * rng.randint(0, 1), rng.randint(0, width))))
+        case "moment":
+            return _value("ts", rng, width).replace(tzinfo=datetime.UTC)
         case "dur":
             return datetime.timedelta(0, rng.choice((0, 0, 1, -7200, 86399)), rng.choice((0, 0, 1)))
         case _:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from tests.fuzzing import aggregates as more_aggregates
-from tests.fuzzing import pivots
-from tests.fuzzing.data import BOOL, COLUMNS, DATE, DBL, DEC, EDGES, INT, KINDS, SPAN, STR, TABLES, TIME
+from tests.fuzzing import clocks, pivots
+from tests.fuzzing.data import BLOB, BOOL, CLOCK, COLUMNS, DATE, DBL, DEC, EDGES, INT, KINDS, SPAN, STR, TABLES, TIME, ZONED
 from tests.fuzzing.names import Name, Names
 from tests.fuzzing.places import among_rows, exists_of_groups, first_of, of_rows
 from tests.fuzzing.relations import relation as other_relation
@@ -34,16 +34,22 @@ _CASTS = {
     TIME: ("TIMESTAMP",),
     BOOL: ("BOOLEAN",),
     SPAN: ("INTERVAL",),
+    BLOB: ("BLOB",),
+    CLOCK: ("TIME",),
+    ZONED: ("TIMESTAMPTZ",),
 }
 _CASTABLE = {
     INT: (STR, DEC, DBL, BOOL),
     DEC: (INT, STR, DBL),
     DBL: (INT, DEC, STR),
-    STR: (INT, DEC, DATE, BOOL),
-    DATE: (STR, TIME),
-    TIME: (DATE, STR),
+    STR: (INT, DEC, DATE, BOOL, TIME, BLOB, CLOCK, ZONED),
+    DATE: (STR, TIME, ZONED),
+    TIME: (DATE, STR, CLOCK, ZONED),
     BOOL: (INT, STR),
     SPAN: (),
+    BLOB: (STR,),
+    CLOCK: (STR,),
+    ZONED: (DATE, TIME, STR),
 }
 
 
@@ -427,8 +433,10 @@ class Grammar:
                     "TIMESTAMP '2001-01-01 00:00:00'", "TIMESTAMP '1970-01-01 00:00:00.000001'",
                     "TIMESTAMP '2000-02-29 23:59:59.999999'", "TIMESTAMP '2001-01-31 00:00:00'",
                 ))  # fmt: skip
-            case _:
+            case "bool":
                 return tape.one(("TRUE", "FALSE"))
+            case _:
+                return tape.one(clocks.LITERALS[kind])
 
     def column(self, kind: str, names: Names, outer: Names, small: bool = False) -> str:
         """A column of a kind; ``small`` leaves out those whose values reach to the ends of their type."""
@@ -509,6 +517,8 @@ class Grammar:
                 return self._moment(kind, sub)
             case "span":
                 return self._span(sub, names, outer)
+            case "blob" | "clock" | "zoned":
+                return clocks.operation(self, kind, sub)
             case _:
                 return f"({self.predicate(names, outer, size - 1, 0)})"
 
@@ -534,6 +544,8 @@ class Grammar:
             lambda: f"abs({small()})",
         ]
         match kind:
+            case "int" if tape.chance(15):
+                return clocks.whole(self, sub)
             case "int":
                 exact += [
                     lambda: f"({sub()} % {tape.one((2, 3, 7, 0, -2))})",
@@ -568,6 +580,8 @@ class Grammar:
 
     def _text(self, sub: Callable[..., str]) -> str:
         tape = self.tape
+        if tape.chance(12):
+            return clocks.text(self, sub)
         shapes: list[Callable[[], str]] = [
             lambda: f"({sub()} || {sub()})",
             lambda: f"substring({sub()}, {tape.count(0, 3)}, {tape.count(0, 3)})",
@@ -590,6 +604,8 @@ class Grammar:
 
     def _moment(self, kind: str, sub: Callable[..., str]) -> str:
         tape = self.tape
+        if kind == TIME and tape.chance(15):
+            return clocks.local(self, sub)
         if tape.chance(50):
             self.fails = True
             if kind == DATE:
@@ -625,6 +641,7 @@ class Grammar:
             lambda: f"({sub()} * {tape.one(('2', '-1', '0', '0.5e0', few))})",
             lambda: f"({sub()} / {tape.one(('2', '3', '0'))})",
             lambda: f"({sub(TIME)} - {sub(TIME)})",
+            lambda: f"({sub(ZONED)} - {sub(ZONED)})",
             lambda: f"age({sub(TIME)}, {sub(DATE)})",
             lambda: f"to_{tape.one(('days', 'months', 'hours', 'seconds'))}({few})",
             lambda: f"date_trunc('{tape.one(('month', 'day', 'hour'))}', {self.column(SPAN, names, outer)})",
@@ -695,6 +712,9 @@ class Grammar:
             return self.literal(kind) if tape.chance(50) else self.value(kind, names, outer, size, 0)
 
         match tape.below(11):
+            case 0 if tape.chance(25):
+                one, another = clocks.mixed(self, lambda k: self.value(k, names, outer, size, 0))
+                return f"({one} {tape.one(_COMPARE)} {another})"
             case 0 | 1 | 2 | 3:
                 return f"({a} {tape.one(_COMPARE)} {other()})"
             case 4:
@@ -732,21 +752,21 @@ class Grammar:
             case 0:
                 return f"({tape.one(('', 'NOT '))}EXISTS (SELECT 1 FROM {source}{where}))"
             case 1:
-                kind = tape.one((INT, STR, DEC, DATE, DBL, TIME, SPAN))
+                kind = tape.one((INT, STR, DEC, DATE, DBL, TIME, SPAN, BLOB, CLOCK, ZONED))
                 chosen = f"SELECT {self.column(kind, inner, ())} FROM {source}{where}"
                 return f"({self.column(kind, names, outer)} {tape.one(('', 'NOT '))}IN ({chosen}))"
             case 2:
-                kind = tape.one((INT, STR, DEC, DATE))
+                kind = tape.one((INT, STR, DEC, DATE, BLOB, CLOCK, ZONED))
                 chosen = f"SELECT {self.aggregate(kind, inner)} FROM {source}{where}"
                 return f"({self.column(kind, names, outer)} {tape.one(_COMPARE)} ({chosen}))"
             case 3:
-                kind = tape.one((INT, STR, DEC, DATE, TIME))
+                kind = tape.one((INT, STR, DEC, DATE, TIME, BLOB, CLOCK, ZONED))
                 chosen = first_of(self, kind, source, inner, where)
                 return f"({self.column(kind, names, outer)} {tape.one(_COMPARE)} {chosen})"
             case 4:
                 return exists_of_groups(self, source, inner, where)
             case _:
-                kind = tape.one((INT, DEC, DATE))
+                kind = tape.one((INT, DEC, DATE, CLOCK, ZONED))
                 chosen = f"SELECT {self.column(kind, inner, ())} FROM {source}{where}"
                 return f"({self.column(kind, names, outer)} {tape.one(_COMPARE)} {tape.one(('ANY', 'ALL'))} ({chosen}))"
 

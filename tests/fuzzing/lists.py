@@ -10,14 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tests.fuzzing.data import BOOL, DATE, DEC, INT, STR, TABLES
+from tests.fuzzing.data import BOOL, CLOCK, DATE, DBL, DEC, INT, STR, TABLES, TIME, ZONED
 from tests.fuzzing.items import COMPARE, SETS, Items
 
 if TYPE_CHECKING:
     from tests.fuzzing.grammar import Grammar
 
-_COLUMNS = {INT: ("i32", "i8", "i64"), STR: ("str", "txt"), DEC: ("dec", "d18"), DATE: ("day",), BOOL: ("yes",)}
-_TYPES = {INT: "BIGINT", STR: "VARCHAR", DEC: "DECIMAL(18,4)", DATE: "DATE", BOOL: "BOOLEAN"}
+_COLUMNS = {
+    INT: ("i32", "i8", "i64"), STR: ("str", "txt"), DEC: ("dec", "d18"), DATE: ("day",), BOOL: ("yes",), DBL: ("f64",),
+    TIME: ("ts",), CLOCK: ("clk",), ZONED: ("moment",),
+}  # fmt: skip
+_TYPES = {
+    INT: "BIGINT", STR: "VARCHAR", DEC: "DECIMAL(18,4)", DATE: "DATE", BOOL: "BOOLEAN", DBL: "DOUBLE", TIME: "TIMESTAMP",
+    CLOCK: "TIME", ZONED: "TIMESTAMPTZ",
+}  # fmt: skip
 
 
 class Lists(Items):
@@ -27,7 +33,7 @@ class Lists(Items):
 
     def __init__(self, g: Grammar) -> None:
         self.g, self.tape = g, g.tape
-        self.kind = self.tape.one((INT, STR, INT, DEC, DATE, BOOL))
+        self.kind = self.tape.one((INT, STR, INT, DEC, DATE, BOOL, INT, STR, DBL, TIME, CLOCK, ZONED))
 
     def statement(self) -> str:
         """One of the shapes."""

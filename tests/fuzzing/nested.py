@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tests.fuzzing.data import BOOL, DATE, DBL, DEC, INT, STR, TABLES, TIME
+from tests.fuzzing.data import BOOL, CLOCK, DATE, DBL, DEC, INT, STR, TABLES, TIME, ZONED
 from tests.fuzzing.items import COMPARE, SETS, Items
 
 if TYPE_CHECKING:
@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 
 _COLUMNS = {
     INT: ("i32", "i8", "i64"), STR: ("str", "txt"), DEC: ("dec", "d18"), DATE: ("day",), BOOL: ("yes",), TIME: ("ts",),
-    DBL: ("f64",),
+    DBL: ("f64",), CLOCK: ("clk",), ZONED: ("moment",),
 }  # fmt: skip
 _TYPES = {
     INT: "BIGINT", STR: "VARCHAR", DEC: "DECIMAL(18,4)", DATE: "DATE", BOOL: "BOOLEAN", TIME: "TIMESTAMP", DBL: "DOUBLE",
+    CLOCK: "TIME", ZONED: "TIMESTAMPTZ",
 }  # fmt: skip
 _ALL = "x.k, x.n, x.st, x.su, x.deep, x.mp"
 
@@ -33,8 +34,8 @@ class Nested(Items):
 
     def __init__(self, g: Grammar) -> None:
         self.g, self.tape = g, g.tape
-        self.a = self.tape.one((INT, STR, DEC, DATE, DBL, TIME, BOOL))
-        self.b = self.tape.one((STR, INT, DBL, DATE))
+        self.a = self.tape.one((INT, STR, DEC, DATE, DBL, TIME, BOOL, CLOCK, ZONED))
+        self.b = self.tape.one((STR, INT, DBL, DATE, ZONED))
         self.key = self.tape.one((INT, STR))
 
     def statement(self) -> str:

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.fuzzing.data import BOOL, DATE, DEC, INT, STR, TIME
+from tests.fuzzing.data import BLOB, BOOL, CLOCK, DATE, DEC, INT, STR, TIME, ZONED
 from tests.fuzzing.names import Names
 
 if TYPE_CHECKING:
     from tests.fuzzing.grammar import Grammar
 
-_PLAIN = (INT, STR, DEC, DATE, TIME)
+_PLAIN = (INT, STR, DEC, DATE, TIME, BLOB, CLOCK, ZONED)
 _NOT = ("", "NOT ")
 
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tests.fuzzing.data import COLUMNS, DATE, DBL, DEC, INT, KINDS, STR, TABLES, TIME
+from tests.fuzzing.data import BLOB, CLOCK, COLUMNS, DATE, DBL, DEC, INT, KINDS, STR, TABLES, TIME, ZONED
 from tests.fuzzing.names import Name, Names
 
 if TYPE_CHECKING:
     from tests.fuzzing.grammar import Grammar
 
-_OF_ROWS = (INT, STR, DEC, DBL, DATE, TIME)  # of ON and USING
-_ORDERED = (INT, DATE, DEC, TIME, STR)  # of ASOF
+_OF_ROWS = (INT, STR, DEC, DBL, DATE, TIME, BLOB, CLOCK, ZONED)  # of ON and USING
+_ORDERED = (INT, DATE, DEC, TIME, STR, CLOCK, ZONED)  # of ASOF
 
 
 def relation(g: Grammar) -> tuple[str, Names]:
@@ -112,7 +112,7 @@ def _columns(g: Grammar) -> tuple[str, Names]:
 
 def _values(g: Grammar) -> tuple[str, Names]:
     tape = g.tape
-    kinds = [tape.one((INT, STR, DATE)) for _ in range(tape.count(1, 3))]
+    kinds = [tape.one((INT, STR, DATE, CLOCK, ZONED, BLOB)) for _ in range(tape.count(1, 3))]
     rows = [
         ", ".join("NULL" if n and tape.chance(15) else g.literal(kind) for kind in kinds)
         for n in range(tape.count(1, 4))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from tests.fuzzing.data import BOOL, DATE, DBL, DEC, INT, KINDS, STR, TIME
+from tests.fuzzing.data import BOOL, DATE, DBL, DEC, INT, KINDS, STR, TIME, ZONED
 from tests.fuzzing.names import Names
 from tests.fuzzing.tape import Tape
 
@@ -150,7 +150,7 @@ def _of_peers(write: Writer, names: Names) -> str:
                 order = order.replace(key, f"CASE WHEN isfinite({key}) THEN {key} END", 1)
             return order + frame
         case 5:
-            order = _order(tape, [write.column(TIME, names, (), small=True)])
+            order = _order(tape, [write.column(tape.one((TIME, ZONED)), names, (), small=True)])
             ends = (
                 "UNBOUNDED PRECEDING", "INTERVAL 1 MONTH PRECEDING", "INTERVAL 3 SECOND PRECEDING", "CURRENT ROW",
                 "INTERVAL 10 MINUTE FOLLOWING", "UNBOUNDED FOLLOWING",

@@ -12,13 +12,18 @@ from __future__ import annotations
 import itertools
 import math
 import os
+import sys
 from collections import OrderedDict, deque
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from decimal import Decimal
 from functools import cache
 from operator import eq
+from types import ModuleType
 from typing import Any
+from unittest import mock
 from zlib import crc32
+from zoneinfo import ZoneInfo
 
 import duckdb
 import pyarrow as pa
@@ -92,7 +97,18 @@ def _database() -> duckdb.DuckDBPyConnection:
     # DuckDB 1.5.5 answers wrongly with them: the first drops rows below ORDER BY ... LIMIT, before it picks those with the
     # keys of a join above; the second takes copies of a subplan with a condition like c = c for different things
     database.execute("SET disabled_optimizers = 'join_filter_pushdown, common_subplan'")
+    zones = ModuleType("pytz")  # which DuckDB asks for the zone of a moment, and keeps: Python's zones do here
+    vars(zones)["timezone"] = _Zone
+    with mock.patch.dict(sys.modules, {"pytz": zones}):
+        database.execute("SELECT now()").fetchall()
     return database
+
+
+class _Zone(ZoneInfo):
+    """A zone with the one method of pytz that DuckDB calls."""
+
+    def localize(self, at: datetime) -> datetime:
+        return at.replace(tzinfo=self)
 
 
 def _trim(kept: OrderedDict[Any, tuple[Any, Tables]]) -> None:

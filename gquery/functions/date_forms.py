@@ -131,11 +131,13 @@ def _nanosecond(x: Expr) -> Expr | None:
     return call("multiply", call("microsecond", x), Literal(1000, BIGINT)) if x.dtype.is_temporal else None
 
 
-@resolver("timezone timezone_hour timezone_minute", "$(TIMESTAMP) -> BIGINT",
+@resolver("timezone timezone_hour timezone_minute", "$(TIMESTAMP or TIMESTAMP WITH TIME ZONE) -> BIGINT",
           example=("timezone_hour(TIMESTAMP '1995-01-01')", "0"))  # fmt: skip
 def _timezone(x: Expr) -> Expr | None:
-    """How far the zone of a timestamp is from UTC, which has none: 0."""
-    return call("multiply", call("epoch_us", x), Literal(0, BIGINT)) if x.dtype == TIMESTAMP else None
+    """How far the zone of a timestamp, which has none, or of the session, which is UTC, is from UTC: 0."""
+    if x.dtype.kind not in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
+        return None
+    return call("multiply", call("epoch_us", cast(x, TIMESTAMP)), Literal(0, BIGINT))
 
 
 # ---- dates of numbers --------------------------------------------------------------------------------------------------

@@ -155,7 +155,8 @@ _DATE_PARTS = (
     "year", "month", "day", "quarter", "week", "dayofweek", "isodow", "dayofyear", "decade", "century", "millennium",
 )  # fmt: skip
 _TIME_PARTS = ("hour", "minute", "second", "millisecond", "microsecond", "epoch", "epoch_ms", "epoch_us")
-_PARTS = (*_DATE_PARTS, *_TIME_PARTS)
+_FUNCTIONS = ("isoyear", "yearweek", "era", "julian", "timezone", "timezone_hour", "timezone_minute")  # that are calls
+_PARTS = (*_DATE_PARTS, *_TIME_PARTS, *_FUNCTIONS)
 _PART_ALIASES = {
     "years": "year", "y": "year", "yr": "year", "yrs": "year", "months": "month", "mon": "month", "mons": "month",
     "days": "day", "d": "day", "dayofmonth": "day", "quarters": "quarter", "weeks": "week", "w": "week",
@@ -181,6 +182,8 @@ def _part(part: str, x: Expr) -> Expr | None:
         return interval_parts.part_of(part, x)
     if not (x.dtype.is_temporal or (isinstance(x, Literal) and x.value is None)):
         return None
+    if part in _FUNCTIONS:
+        return call(part, x if x.dtype.is_temporal else cast(x, TIMESTAMP))
     if part in _DATE_PARTS:
         return make(f"_{part}", (cast(x, DATE),), BIGINT)
     if x.dtype == DATE:  # dates reach further than timestamps

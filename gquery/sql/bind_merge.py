@@ -2,7 +2,7 @@
 'DELETE', of rows that go; NULL of those that stay as they are.
 
 Each row of the table meets rows of the source, and what the first clause says whose condition a pair of them fulfils is done
-with it. Of several pairs one is taken, as UPDATE with FROM does. Rows of the source that no row of the table meets
+with it; a clause without a condition is the last one, wherever it stands. Of several pairs one is taken, as UPDATE with FROM does. Rows of the source that no row of the table meets
 are put behind. The source is a materialized CTE, so that both parts read the same rows.
 
     SELECT changed, 'UPDATE'/'DELETE'/NULL FROM table LEFT JOIN LATERAL (source's row and what it does, LIMIT 1)
@@ -71,6 +71,11 @@ class _Merge:
         self.clauses: dict[str, list[_Clause]] = {"matched": [], "target": [], "source": []}
         for n, c in enumerate(said, 1):
             self.clauses[c.of].append(self._clause(n, c))
+        for of, found in self.clauses.items():  # as in DuckDB, what has no condition stands behind what has one
+            found.sort(key=lambda c: c.condition is None)
+            if sum(c.condition is None for c in found) > 1:
+                words = {"matched": "MATCHED", "target": "NOT MATCHED", "source": "NOT MATCHED BY SOURCE"}[of]
+                raise BindError(f"MERGE has several clauses WHEN {words} without a condition")
 
     def query(self) -> Query:
         """The rows, and what is done with them."""

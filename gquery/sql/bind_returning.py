@@ -30,8 +30,8 @@ MERGE_ACTION = "merge_action"
 
 @dataclass(frozen=True)
 class RowsOf:
-    """The rows of a table; of one whose last column says so, those that are changed, or those that are not. Of a MERGE it says what
-    is done with a row: those that are changed have it as ``has_action``, those that are left do not go."""
+    """The rows of a table; of one whose last column says so, those that are changed, or those that are not. Of a MERGE it
+    says what is done with a row: those that are changed have it with ``has_action``, those that are left do not go."""
 
     source: TableSource
     changed: bool | None

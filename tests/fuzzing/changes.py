@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tests.fuzzing.data import BLOB, BOOL, CLOCK, COLUMNS, DATE, DBL, DEC, EDGES, INT, STR, TABLES, TIME, ZONED
+from tests.fuzzing.merges import merge
 from tests.fuzzing.names import Name, Names
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class Changes:
         out += self.asked
         steps: tuple[Callable[[], list[str]], ...] = (
             self._insert, self._update, self._delete, self._insert, self._update, self._again, self._prepare, self._execute,
-            self._rare, self._rare,
+            self._rare, self._rare, self._merge, self._merge,
         )  # fmt: skip
         for _ in range(tape.count(1, 5)):
             out += tape.one(steps)()
@@ -85,10 +86,10 @@ class Changes:
         tape, g = self.tape, self.g
         if tape.chance(30):
             kind = tape.one((INT, STR, DEC))
-            return f"SELECT count(*), min(z.i64), max(z.str) FROM z WHERE {g.column(kind, self._names(), ())} = {g.literal(kind)}"
+            return f"SELECT count(*), min(z.i64), max(z.str) FROM z WHERE {g.column(kind, self.names(), ())} = {g.literal(kind)}"
         return g.select((), 1)[0]
 
-    def _names(self) -> Names:
+    def names(self) -> Names:
         return tuple(Name(f"z.{c}", COLUMNS[c][0], c in EDGES) for c in self.columns)
 
     # ---- steps -------------------------------------------------------------------------------------------------------
@@ -124,7 +125,7 @@ class Changes:
         """Rows; of a key that the table has now and then in place of those. (Of keys with NULL DuckDB takes the first alone.)"""
         text = self._plain_insert()
         if not self.is_primary or self.tape.chance(40):
-            return [text]
+            return [text + self._returning()]
         value = self.tape.one(("excluded.str", "z.str || excluded.str", "DEFAULT"))
         where = self.tape.one(("", "", " WHERE excluded.str <> z.str"))
         return [text + self.tape.one((" ON CONFLICT DO NOTHING", f" ON CONFLICT (i64, i32) DO UPDATE SET str = {value}{where}"))]
@@ -140,7 +141,7 @@ class Changes:
             ]
             return f"INSERT INTO z ({', '.join(some)}) VALUES {', '.join(f'({row})' for row in rows)}"
         if shape == 1:
-            where = f" WHERE {g.predicate(self._names(), (), 1, 1)}"
+            where = f" WHERE {g.predicate(self.names(), (), 1, 1)}"
             return f"INSERT INTO z SELECT * FROM z{where if tape.chance(80) else ''} ORDER BY ALL LIMIT 30"
         table, where = tape.one(TABLES), f" WHERE i8 <= {tape.count(-3, 6)}" if tape.chance(60) else ""
         if shape == 2:
@@ -154,22 +155,40 @@ class Changes:
             return self.tape.one(("2147483647", "-2147483648", "1.4", "'7'", "2.5e0"))
         return str(self.g.literal(kind))
 
-    def _update(self) -> list[str]:
-        tape, g, names = self.tape, self.g, self._names()
-        sets = []
+    def new_value(self, column: str, names: Names) -> str:
+        """An expression that fits a column, as far as that can be told."""
+        tape, kind = self.tape, COLUMNS[column][0]
+        value = "NULL" if tape.chance(10) else self.g.value(kind, names, (), 2, tape.below(2))
+        if kind in (INT, DEC, DBL):  # a value that does not fit is an error, whose rows nothing tells
+            return f"TRY_CAST({value} AS {_TYPES.get(column, COLUMNS[column][1])})"
+        return value
+
+    def sets(self, names: Names) -> str:
+        """What a change puts into some columns."""
+        tape, found = self.tape, []
         for c in dict.fromkeys(tape.one(self.columns) for _ in range(tape.count(1, 3))):
-            kind = COLUMNS[c][0]
-            value = "NULL" if tape.chance(10) else g.value(kind, names, (), 2, tape.below(2))
-            if tape.chance(5):
-                value = "DEFAULT"
-            elif kind in (INT, DEC, DBL):  # a value that does not fit is an error, whose rows nothing tells
-                value = f"TRY_CAST({value} AS {_TYPES.get(c, COLUMNS[c][1])})"
-            sets.append(f"{c} = {value}")
-        where = f" WHERE {g.predicate(names, (), 2, 1)}" if tape.chance(85) else ""
-        return [f"UPDATE z SET {', '.join(sets)}{where}"]
+            value = self.new_value(c, names)
+            found.append(f"{c} = {'DEFAULT' if tape.chance(5) else value}")
+        return ", ".join(found)
+
+    def _update(self) -> list[str]:
+        where = f" WHERE {self.g.predicate(self.names(), (), 2, 1)}" if self.tape.chance(85) else ""
+        return [f"UPDATE z SET {self.sets(self.names())}{where}{self._returning()}"]
 
     def _delete(self) -> list[str]:
-        return [f"DELETE FROM z WHERE {self.g.predicate(self._names(), (), 2, 1)}"]
+        return [f"DELETE FROM z WHERE {self.g.predicate(self.names(), (), 2, 1)}{self._returning()}"]
+
+    def _merge(self) -> list[str]:
+        return [merge(self), "SELECT * FROM z"]
+
+    def _returning(self) -> str:
+        """What a change gives of the rows that it adds, changes or takes away."""
+        tape = self.tape
+        if not tape.chance(25):
+            return ""
+        kinds = [tape.one((INT, STR, DATE, DEC)) for _ in range(tape.count(1, 2))]
+        listed = ", ".join(self.g.value(k, self.names(), (), 1, 0) for k in kinds)
+        return f" RETURNING {tape.one(('*', listed, f'*, {listed}'))}"
 
     def _alter(self) -> list[str]:
         """A column that comes, changes its name or its type, and goes."""
@@ -183,7 +202,7 @@ class Changes:
         out = [f"ALTER TABLE z ADD COLUMN added {_OF_KIND[kind]}{default}", "SELECT * FROM z"]
         if tape.chance(60):
             out += [
-                f"UPDATE z SET added = {g.literal(kind)} WHERE {g.predicate(self._names(), (), 1, 0)}",
+                f"UPDATE z SET added = {g.literal(kind)} WHERE {g.predicate(self.names(), (), 1, 0)}",
                 "SELECT * FROM z",
             ]
         if tape.chance(60):
@@ -202,13 +221,13 @@ class Changes:
             return ["BEGIN", *change, tape.one(("COMMIT", "ROLLBACK", "ROLLBACK")), "SELECT * FROM z"]
         if shape == 0:
             self.asked.append("SELECT * FROM v")
-            keep = g.predicate(self._names(), (), 1, 0)
+            keep = g.predicate(self.names(), (), 1, 0)
             return [f"CREATE OR REPLACE VIEW v AS SELECT i32, str, i64 FROM z WHERE {keep}", "SELECT * FROM v"]
         if shape == 1:
             return ["TRUNCATE z"]
         if shape == 2:
             kind = tape.one(tuple(_OF_KIND))
-            made = f"SELECT *, {g.value(kind, self._names(), (), 1, 0)} AS extra FROM z"
+            made = f"SELECT *, {g.value(kind, self.names(), (), 1, 0)} AS extra FROM z"
             return [f"CREATE OR REPLACE TABLE zz AS {made}", "SELECT * FROM zz", "SELECT count(*), max(extra) FROM zz"]
         return ["DELETE FROM z WHERE NULL", "INSERT INTO z SELECT * FROM z WHERE FALSE"]
 

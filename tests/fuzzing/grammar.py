@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection
 from tests.fuzzing import aggregates as more_aggregates
 from tests.fuzzing import clocks, pivots
 from tests.fuzzing.data import BLOB, BOOL, CLOCK, COLUMNS, DATE, DBL, DEC, EDGES, INT, KINDS, SPAN, STR, TABLES, TIME, ZONED
+from tests.fuzzing.macros import Macro, called
 from tests.fuzzing.names import Name, Names
 from tests.fuzzing.places import among_rows, exists_of_groups, first_of, of_rows
 from tests.fuzzing.relations import relation as other_relation
@@ -65,6 +66,8 @@ class Grammar:
         self.own: tuple[str, tuple[str, ...]] | None = None  # a table that a script has made, and its columns
         self.otherwise: dict[str, str] = {}  # what DuckDB is asked in place of a relation
         self.row_orders: set[str] = set()  # of windows that number rows
+        self.macros: list[Macro] = []  # of values, and of tables with their columns
+        self.table_macros: list[tuple[str, Names]] = []
         self.ties = ""  # asks whether some rows are the same, which two such orders may number in two ways
         self._aliases = 0
 
@@ -342,6 +345,9 @@ class Grammar:
     def _relation(self, alias: str, depth: int, shared: tuple[str, Names, float] | None) -> tuple[str, Names]:
         tape, sizes = self.tape, self.sizes
         sizes.last = TABLE
+        if self.table_macros and tape.chance(40):
+            name, columns = tape.one(self.table_macros)
+            return f"{name}({tape.count(-1, 4)}) AS {alias}", _under(alias, columns)
         if self.own is not None and tape.chance(70):
             return f"{self.own[0]} AS {alias}", self.columns(alias, self.own[1])
         if self.ctes and tape.chance(60):
@@ -457,6 +463,10 @@ class Grammar:
     def value(self, kind: str, names: Names, outer: Names, size: int, depth: int) -> str:
         """An expression of a kind, at most ``size`` high."""
         tape = self.tape
+        if size and self.macros and tape.chance(20):
+            fitting = [m for m in self.macros if m.kind == kind and not m.aggregates]
+            if fitting:
+                return called(self, tape.one(fitting), names, outer, size - 1)
         if size == 0 or tape.chance(35):
             return self.literal(kind) if tape.chance(12) else self.column(kind, names, outer)
 
@@ -660,6 +670,9 @@ class Grammar:
 
     def aggregate(self, kind: str, names: Names) -> str:
         tape = self.tape
+        fitting = [m for m in self.macros if m.kind == kind and m.aggregates]
+        if fitting and tape.chance(50):
+            return called(self, tape.one(fitting), names, (), 1)
         keep = f" FILTER (WHERE {self.predicate(names, (), 0, 0)})" if tape.chance(12) else ""
         if tape.chance(50) and (made := more_aggregates.aggregate(self, kind, names, keep)) is not None:
             return made

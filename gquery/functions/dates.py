@@ -246,6 +246,8 @@ def constant_unit(part: Expr) -> str:
     """The unit of time that a constant names; one that tells where in another a date lies is that one."""
     text = _constant_text(part, "a date part")
     unit = _SAME_UNIT.get(text.lower()) or part_name(text)
+    if unit in _FUNCTIONS:
+        raise NotSupportedError(f"not supported: {unit!r} as a unit of time")
     return _SAME_UNIT.get(unit, unit)
 
 

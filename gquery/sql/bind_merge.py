@@ -2,8 +2,9 @@
 'DELETE', of rows that go; NULL of those that stay as they are.
 
 Each row of the table meets rows of the source, and what the first clause says whose condition a pair of them fulfils is done
-with it; a clause without a condition is the last one, wherever it stands. Of several pairs one is taken, as UPDATE with FROM does. Rows of the source that no row of the table meets
-are put behind. The source is a materialized CTE, so that both parts read the same rows.
+with it; a clause without a condition is the last one, wherever it stands. Of several pairs one is taken, as UPDATE with FROM
+does. Rows of the source that no row of the table meets are put behind. The source is a materialized CTE, so that both parts read
+the same rows.
 
     SELECT changed, 'UPDATE'/'DELETE'/NULL FROM table LEFT JOIN LATERAL (source's row and what it does, LIMIT 1)
     UNION ALL SELECT inserted, 'INSERT' FROM source WHERE NOT EXISTS (...)

@@ -11,7 +11,23 @@ from collections.abc import Callable, Collection
 
 from tests.fuzzing import aggregates as more_aggregates
 from tests.fuzzing import clocks, pivots
-from tests.fuzzing.data import BLOB, BOOL, CLOCK, COLUMNS, DATE, DBL, DEC, EDGES, INT, KINDS, SPAN, STR, TABLES, TIME, ZONED
+from tests.fuzzing.data import (
+    BLOB,
+    BOOL,
+    CLOCK,
+    COLUMNS,
+    DATE,
+    DBL,
+    DEC,
+    EDGES,
+    INT,
+    KINDS,
+    SPAN,
+    STR,
+    TABLES,
+    TIME,
+    ZONED,
+)
 from tests.fuzzing.macros import Macro, called
 from tests.fuzzing.names import Name, Names
 from tests.fuzzing.places import among_rows, exists_of_groups, first_of, of_rows

@@ -1,5 +1,5 @@
-"""MERGE INTO of random scripts. The source has one row for each key, so that no row of the table meets two of them: which of several
-is taken nobody tells."""
+"""MERGE INTO of random scripts. The source has one row for each key, so that no row of the table meets two of them: which of
+several is taken nobody tells."""
 
 from __future__ import annotations
 

@@ -20,6 +20,7 @@ from gquery.columns.arrow_buffers import arrow_buffer
 from gquery.columns.arrow_intervals import AS_DECIMALS, as_decimals, export_interval, is_interval
 from gquery.columns.arrow_names import sql_name
 from gquery.columns.opaque import Opaque
+from gquery.columns.plain_nested import plain_type
 from gquery.columns.table import ColumnData, Dictionary, Table
 from gquery.device.buffer import InPieces
 from gquery.expression.nested_types import from_outside, known_type, list_of, map_of, struct_of
@@ -111,7 +112,7 @@ def _is_blob(type_: pa.DataType) -> bool:
 
 def _nested(type_: pa.DataType) -> DType | None:
     """The type of lists, structs and maps that functions look into; None for any other type."""
-    is_ = pa.types
+    is_, type_ = pa.types, plain_type(type_)
     if is_.is_list(type_) or is_.is_large_list(type_):
         element = _inner(type_.value_type)
         return None if element is None else from_outside(list_of(element), type_)

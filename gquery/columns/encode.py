@@ -27,6 +27,7 @@ from gquery.columns.arrow_buffers import (
 from gquery.columns.arrow_intervals import is_interval, normalised
 from gquery.columns.encode_strings import import_strings, null_strings
 from gquery.columns.opaque import Opaque
+from gquery.columns.plain_nested import plain_array
 from gquery.columns.statistics import Order, all_differ, estimate_distinct, minimum_and_maximum, order_of
 from gquery.columns.table import ColumnData, ColumnStatistics
 from gquery.columns.zones import ValueRange, value_range
@@ -56,7 +57,7 @@ def import_column(array: pa.ChunkedArray | pa.Array, field: Field, narrow: bool 
         array = pa.chunked_array([array])
     dtype = INTERVAL if field.dtype == INTERVAL else dtype_of(array.type)  # of calls they come as decimals
     if dtype.is_opaque:
-        return _import_opaque(array, dtype, narrow)
+        return _import_opaque(_plain(array, dtype, field) if dtype.is_nested else array, dtype, narrow)
     array = _unrolled(array)
     if dtype.is_string:
         return import_strings(array)
@@ -108,6 +109,16 @@ def _import_opaque(array: pa.ChunkedArray, dtype: DType, narrow: bool) -> Column
     )
 
 
+def _plain(array: pa.ChunkedArray, dtype: DType, field: Field) -> pa.ChunkedArray:
+    """Nested values without the encodings of Arrow's that functions do not take."""
+    if dtype.arrow is None or dtype.arrow == array.type:
+        return array
+    try:
+        return pa.chunked_array([plain_array(c, dtype.arrow) for c in array.chunks], dtype.arrow)
+    except pa.ArrowInvalid as error:
+        raise _inexact(array.type, field, error) from None
+
+
 def is_wrapped(type_: pa.DataType) -> bool:
     """Whether values of a type that gquery computes with lie in a layout that is none of theirs."""
     return bool(pa.types.is_run_end_encoded(type_) or isinstance(type_, pa.BaseExtensionType))
@@ -145,10 +156,14 @@ def normalise(array: pa.ChunkedArray, field: Field) -> pa.ChunkedArray:
         if pa.types.is_float16(type_):
             return array.cast(pa.float32())
     except pa.ArrowInvalid as error:
-        raise ConversionError(
-            f'Column "{field.name}" ({type_}) cannot be held exactly: {error}. SELECT * EXCLUDE ({field.name}) leaves it out'
-        ) from None
+        raise _inexact(type_, field, error) from None
     return array
+
+
+def _inexact(type_: pa.DataType, field: Field, error: Exception) -> ConversionError:
+    return ConversionError(
+        f'Column "{field.name}" ({type_}) cannot be held exactly: {error}. SELECT * EXCLUDE ({field.name}) leaves it out'
+    )
 
 
 def _import_floats(array: pa.ChunkedArray, dtype: DType, validity: Any, nulls: int) -> ColumnData:

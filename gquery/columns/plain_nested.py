@@ -1,0 +1,90 @@
+"""Lists, structs and maps whose parts lie in an encoding of Arrow's (dictionaries, runs, views) or in units and widths that are none
+of ours, as functions take them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from gquery.runtime.arrow_compute import pc
+
+
+def plain_type(type_: pa.DataType) -> pa.DataType:
+    """The Arrow type of the same values without encodings; the type itself where there are none. Nanoseconds stay: they need not
+    fit microseconds.
+
+    >>> plain_type(pa.list_view(pa.dictionary(pa.int8(), pa.string())))
+    ListType(list<item: string>)
+    """
+    is_ = pa.types
+    if is_.is_dictionary(type_) or is_.is_run_end_encoded(type_):
+        return plain_type(type_.value_type)
+    if is_.is_map(type_):
+        key, item = _plain_field(type_.key_field), _plain_field(type_.item_field)
+        return type_ if (key, item) == (type_.key_field, type_.item_field) else pa.map_(key, item)
+    if is_.is_list(type_) or is_.is_large_list(type_) or is_.is_list_view(type_) or is_.is_large_list_view(type_):
+        field = _plain_field(type_.value_field)
+        is_large = is_.is_large_list(type_) or is_.is_large_list_view(type_)
+        made = pa.large_list(field) if is_large else pa.list_(field)
+        return type_ if made == type_ else made
+    if is_.is_struct(type_):
+        fields = [_plain_field(f) for f in type_]
+        return type_ if fields == list(type_) else pa.struct(fields)
+    if is_.is_timestamp(type_) and type_.unit in ("s", "ms"):
+        return pa.timestamp("us", type_.tz)
+    if type_ == pa.string_view():
+        return pa.string()
+    if is_.is_date64(type_):
+        return pa.date32()
+    if is_.is_float16(type_):
+        return pa.float32()
+    if is_.is_decimal(type_) and not is_.is_decimal128(type_) and type_.precision <= 38 and type_.scale >= 0:
+        return pa.decimal128(type_.precision, type_.scale)
+    return type_
+
+
+def plain_array(array: pa.Array, type_: pa.DataType) -> pa.Array:
+    """An array in the `plain_type` of its own. pa.ArrowInvalid for a value that it has not."""
+    is_, own = pa.types, array.type
+    if own == type_:
+        return array
+    if is_.is_run_end_encoded(own):
+        return plain_array(pc.run_end_decode(array), type_)
+    if is_.is_dictionary(own):
+        return plain_array(array.dictionary, type_).take(array.indices)
+    if is_.is_list_view(own) or is_.is_large_list_view(own):
+        return _of_views(array, type_)
+    if is_.is_struct(own):
+        fields = [plain_array(array.field(n), f.type) for n, f in enumerate(type_)]
+        return pa.StructArray.from_arrays(fields, fields=list(type_), mask=array.is_null())
+    if is_.is_map(own):
+        parts = [plain_array(array.keys, type_.key_type), plain_array(array.items, type_.item_type)]
+        return _around(array, type_, pa.StructArray.from_arrays(parts, fields=[type_.key_field, type_.item_field]))
+    if is_.is_list(own) or is_.is_large_list(own):
+        return _around(array, type_, plain_array(array.values, type_.value_type))
+    return array.cast(type_)
+
+
+def _of_views(array: Any, type_: pa.DataType) -> pa.Array:
+    """List views as lists. (Arrow 26's own cast gives a NULL a length.)"""
+    ok = array.is_valid().to_numpy(zero_copy_only=False)
+    sizes = np.where(ok, array.sizes.to_numpy(zero_copy_only=False), 0).astype(np.int64)
+    ends = np.cumsum(sizes)
+    starts = np.where(ok, array.offsets.to_numpy(zero_copy_only=False), 0)
+    places = np.repeat(starts - (ends - sizes), sizes) + np.arange(ends[-1] if len(ends) else 0)
+    values = plain_array(array.values, type_.value_type).take(pa.array(places))
+    offsets = np.concatenate([[0], ends]).astype(np.int32 if pa.types.is_list(type_) else np.int64)
+    valid = None if ok.all() else pa.py_buffer(np.packbits(ok, bitorder="little"))
+    return pa.Array.from_buffers(type_, len(array), [valid, pa.py_buffer(offsets)], -1, 0, [values])
+
+
+def _plain_field(field: pa.Field) -> pa.Field:
+    return field.with_type(plain_type(field.type))
+
+
+def _around(array: Any, type_: pa.DataType, inner: pa.Array) -> pa.Array:
+    """Lists or maps of the lengths of others, around other values."""
+    valid, offsets = array.buffers()[:2]
+    return pa.Array.from_buffers(type_, len(array), [valid, offsets], -1, array.offset, [inner])

@@ -1,5 +1,5 @@
-"""Lists, structs and maps whose parts lie in an encoding of Arrow's (dictionaries, runs, views) or in units and widths that are none
-of ours, as functions take them."""
+"""Lists, structs and maps whose parts lie in an encoding of Arrow's (dictionaries, runs, views) or in units and widths that are
+none of ours, as functions take them."""
 
 from __future__ import annotations
 

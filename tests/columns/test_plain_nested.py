@@ -93,5 +93,6 @@ def test_as_plain_parts(name: str) -> None:
 
 def test_other_types_stay() -> None:
     """Nanoseconds too, as they need not fit microseconds."""
-    for type_ in (pa.list_(pa.timestamp("ns")), pa.large_list(pa.int8()), pa.struct([("a", pa.uuid())]), pa.map_(pa.int8(), pa.int8())):
+    record, pairs = pa.struct([("a", pa.uuid())]), pa.map_(pa.int8(), pa.int8())
+    for type_ in (pa.list_(pa.timestamp("ns")), pa.large_list(pa.int8()), record, pairs):
         assert plain_type(type_) is type_

@@ -31,7 +31,6 @@ from gquery.expression.expr import (
 from gquery.expression.interval import Interval
 from gquery.expression.types import DType, Kind, python_value
 from gquery.expression.windows import TO_CURRENT, FrameBound, WindowCall, WindowFrame
-from gquery.functions.texts import text_of
 from gquery.planner.logical.nodes import (
     Aggregate,
     Apply,
@@ -306,6 +305,16 @@ def _all_nodes(plan: Plan) -> Iterator[Plan]:
                 yield from _all_nodes(s.plan)
 
 
+def _moment(value: object, dtype: DType) -> str:
+    try:
+        return str(python_value(dtype, value))
+    except OverflowError:  # a year that Python has not
+        import numpy as np
+
+        number = np.int64(int(str(value)))
+        return str(number.astype("M8[D]" if dtype.kind is Kind.DATE else "M8[us]")).replace("T", " ")
+
+
 def literal(value: object, dtype: DType) -> str:
     """A constant as SQL would write it."""
     if value is None:
@@ -318,7 +327,7 @@ def literal(value: object, dtype: DType) -> str:
         case Kind.VARCHAR:
             return "'" + str(value).replace("'", "''") + "'"
         case Kind.DATE | Kind.TIME | Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
-            return f"{dtype} '{text_of(value, dtype)}'"
+            return f"{dtype} '{_moment(value, dtype)}'"
         case Kind.BOOLEAN:
             return "TRUE" if value else "FALSE"
         case _:

@@ -93,8 +93,8 @@ class _WithAction:
         """See `catalog.Bound`."""
         rows = RowsOf(self.source, None).bound_query()
         action = new_column(MERGE_ACTION, VARCHAR, True)
-        pairs = (*((c, c) for c in rows.outputs), (action, Literal(None, VARCHAR)))
-        return Query(Project(rows.plan, pairs), (*rows.outputs, action), (*rows.names, MERGE_ACTION))
+        pairs: list[tuple[Column, Expr]] = [*((c, c) for c in rows.outputs), (action, Literal(None, VARCHAR))]
+        return Query(Project(rows.plan, tuple(pairs)), (*rows.outputs, action), (*rows.names, MERGE_ACTION))
 
 
 def _names_action(parsed: Parsed) -> bool:

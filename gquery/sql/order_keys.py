@@ -9,7 +9,7 @@ from sqlglot import exp
 from gquery.errors import BindError, NotSupportedError
 from gquery.expression.expr import Expr, SortKey
 from gquery.functions.opaque import refuse_opaque
-from gquery.sql.macro import MACRO
+from gquery.sql.definitions import MACRO
 from gquery.sql.parse import located
 
 

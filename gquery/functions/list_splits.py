@@ -11,7 +11,7 @@ from gquery.expression.types import BIGINT, VARCHAR, Kind
 from gquery.functions.casts import cast
 from gquery.functions.list_arrays import list_array, lists_of
 from gquery.functions.list_function import Typed, list_function
-from gquery.functions.regex import marked_matches
+from gquery.functions.regex import marked_matches, unused_character
 from gquery.functions.vectors import Vector, array_of, by_parameters, flags, from_numpy, null, size_of, text_like
 from gquery.runtime.arrow_compute import pc
 
@@ -35,13 +35,9 @@ def string_split(s: Vector, separator: Vector) -> Vector:
 def _split(texts: pa.Array, separator: str) -> pa.Array:
     if separator:
         return pc.split_pattern(texts, separator)
-    return pc.split_pattern(_spread(texts), "\0")
-
-
-def _spread(texts: pa.Array) -> pa.Array:
-    """Texts with a character that no text holds between their own."""
-    spread = pc.replace_substring_regex(texts, "(?s)(.)", "\\1\0")
-    return pc.utf8_slice_codeunits(spread, 0, -1)
+    mark = unused_character(texts)
+    spread = pc.replace_substring_regex(texts, "(?s)(.)", f"\\1{mark}")
+    return pc.split_pattern(pc.utf8_slice_codeunits(spread, 0, -1), mark)
 
 
 @list_function("string_split_regex str_split_regex regexp_split_to_array", _two_texts, "$(VARCHAR, pattern) -> VARCHAR[]",
@@ -74,8 +70,8 @@ def regexp_extract_all(s: Vector, pattern: Vector, group: Vector, options: Vecto
     def extracted(texts: pa.Array, pattern: str, group: int, options: str) -> pa.Array:
         if group < 0:
             return list_array(texts[:0], np.zeros(len(texts), np.int64), flags(texts.is_valid())).cast(of)
-        marked, may_be_empty = marked_matches(texts, pattern, group, options)
-        parts = lists_of(pc.split_pattern(marked, "\0"), len(texts))
+        marked, mark, may_be_empty = marked_matches(texts, pattern, group, options)
+        parts = lists_of(pc.split_pattern(marked, mark), len(texts))
         found = parts.flat.filter(from_numpy(parts.ordinals % 2 == 1))
         if not may_be_empty:
             found = pc.if_else(pc.equal(found, text_like("", found)), null(found.type), found)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import lru_cache
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -102,9 +103,17 @@ def regexp_extract(s: Vector, pattern: Vector, group: Vector = _MATCH, options: 
     return by_parameters(extracted, s, pattern, group, options)
 
 
-def marked_matches(s: pa.Array, pattern: str, group: int, options: str) -> tuple[pa.Array, bool]:
-    """Texts in which each match, or a group of it, stands between two characters 0, and whether that can be empty where it is
-    there: RE2 has an empty text for a group that takes no part in a match."""
+def unused_character(texts: pa.Array) -> str:
+    """A character that none of some texts has, and that means nothing in a pattern."""
+    for code in chain(range(32), range(0xE000, 0xF900), range(0xF0000, 0x10FFFE)):
+        if not pc.any(pc.match_substring(texts, chr(code))).as_py():
+            return chr(code)
+    raise DataError("texts that have every character for private use cannot be taken apart")
+
+
+def marked_matches(s: pa.Array, pattern: str, group: int, options: str) -> tuple[pa.Array, str, bool]:
+    """Texts in which each match, or a group of it, stands between two characters that no text has, that character, and whether
+    what stands there can be empty: RE2 has an empty text for a group that takes no part in a match."""
     prepared = _prepared(pattern, options)
     groups, _ = _tokens(prepared)
     if group > len(groups) or group > 9:
@@ -113,12 +122,13 @@ def marked_matches(s: pa.Array, pattern: str, group: int, options: str) -> tuple
     if _matches_nothing(prepared):
         raise DataError(f"regexp_extract_all: {pattern!r} matches empty texts, which is not supported")
     count = int(pc.sum(_run(lambda p: pc.count_substring_regex(s, p), prepared)).as_py() or 0)
-    s = fitting(s, text_bytes(s) + _growth(s, prepared, f"\\{group}") + 2 * count)
-    made = _run(lambda p: pc.replace_substring_regex(s, p, f"\0\\{group}\0"), prepared)
+    mark = unused_character(s)
+    s = fitting(s, text_bytes(s) + _growth(s, prepared, f"\\{group}") + 2 * count * len(mark.encode()))
+    made = _run(lambda p: pc.replace_substring_regex(s, p, f"{mark}\\{group}{mark}"), prepared)
     if not group:
-        return made, True
+        return made, mark, True
     inner = prepared[groups[group - 1][1] : _end_of_group(prepared, groups[group - 1][1])]
-    return made, bool(_run(lambda p: pc.match_substring_regex(_PROBE, rf"\A(?:{p})\z"), inner)[0].as_py())
+    return made, mark, bool(_run(lambda p: pc.match_substring_regex(_PROBE, rf"\A(?:{p})\z"), inner)[0].as_py())
 
 
 def _matches_nothing(prepared: str) -> bool:

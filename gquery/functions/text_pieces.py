@@ -121,7 +121,8 @@ def url_decode(s: Vector) -> Vector:
 @host_scalar("regexp_escape", (_S, VARCHAR), example=("regexp_escape('a.b')", "a\\.b"))
 def regexp_escape(s: Vector) -> Vector:
     """A regular expression that matches the string itself."""
-    return each_row(lambda s: re.sub(r"([^A-Za-z0-9_\x80-\U0010ffff])", r"\\\1", s), pa.string(), s)
+    pattern = re.compile(r"([^A-Za-z0-9_\x80-\U0010ffff])")
+    return each_row(lambda s: pattern.sub(r"\\\1", s).replace("\\\0", r"\x00"), pa.string(), s)
 
 
 @host_scalar("strip_accents", (_S, VARCHAR), example=("strip_accents('mühleisen')", "muhleisen"))

@@ -59,8 +59,8 @@ class Changes:
         columns = ", ".join(f"{c} {_TYPES[c]}{self._asked(c)}" for c in self.columns)
         both = ", CHECK (i32 <= i64)" if tape.chance(10) else ""
         if tape.chance(35):
-            keys = ("UNIQUE (i64)", "UNIQUE (str, i32)", "PRIMARY KEY (i32, i64)", "UNIQUE (i32), UNIQUE (i64, str)")
-            key = tape.one(keys)
+            primary = "PRIMARY KEY (i32, i64)"
+            key = tape.one((primary, "UNIQUE (i64)", primary, "UNIQUE (str, i32)", primary, "UNIQUE (i32), UNIQUE (i64, str)"))
             self.is_primary = key.startswith("PRIMARY")
             order = ", ".join(self.columns)  # no other row may be the first in another engine
             both += f", {key}"

@@ -14,6 +14,7 @@ from typing import get_args
 import duckdb
 import pytest
 
+from gquery.errors import NotSupportedError
 from gquery.planner.optimizer import RULES
 from tests.fuzzing import campaign
 from tests.fuzzing.campaign import Campaign
@@ -44,6 +45,7 @@ from tests.support.harness import compare, oracle
 
 COUNT = int(os.environ.get("GQUERY_FUZZ", "100"))
 BATCH = 20
+_REFUSED = re.compile("of lists of both sides in the condition of an outer join|of type BLOB in a recursive query")  # documented
 _READS = ("query", "windows", "groups")
 OPTIONAL = sorted(rule.name for rule in RULES if not rule.required)
 
@@ -53,6 +55,8 @@ def check(seed: int, engine: Engine) -> str:
     try:
         outcome = run(case, engine)
         verdict, said = str(outcome.verdict), outcome.said
+    except NotSupportedError as error:
+        verdict, said = ("refused" if _REFUSED.search(str(error)) else "different"), str(error)
     except Exception as error:
         verdict, said = "different", f"{type(error).__name__}: {error}"
     if verdict == "different":
@@ -103,7 +107,7 @@ def test_the_same_rows_may_be_numbered_in_two_ways() -> None:
 
 
 def test_whether_rows_are_the_same_is_asked_of_windows_with_several_orders() -> None:
-    cases = [case for seed in range(400) if (case := of_seed(seed)).ties]
+    cases = [case for seed in range(3000) if (case := of_seed(seed)).ties]
     answers = {row for case in cases for row in oracle(tables(case.sets)).execute(case.ties).fetchall()}
     assert {case.kind for case in cases} == {"windows"} and answers == {(True,), (False,)}
 

@@ -61,7 +61,7 @@ TERMS = (
         but={
             "columns/": BUILDER,
             "io/": BUILDER,
-            "sql/bind_select": "the last step of a binder",
+            "sql/binding/select": "the last step of a binder",
             "planner/logical/verify": "a plan is finished when its rules have run",
             "planner/optimizer": "a plan is finished when its rules have run",
         },

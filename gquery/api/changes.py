@@ -113,7 +113,7 @@ class Changes(Plans):
 
     def _left(self, marked: TableSource) -> Table:
         """The rows of which the last column does not say that they go, without it."""
-        from gquery.sql.bind_returning import left
+        from gquery.sql.binding.returning import left
 
         return self.run_plan(self._plan(left(marked)))
 
@@ -133,7 +133,7 @@ class Changes(Plans):
     ) -> None:
         """IntegrityError where rows agree on a key of their table, with each other or with some that it has."""
         if constraints.keys:
-            from gquery.sql.bind_constraints import check_keys
+            from gquery.sql.binding.constraints import check_keys
 
             check_keys(name, rows, constraints, self._catalog, existing)
 
@@ -142,13 +142,13 @@ class Changes(Plans):
         from gquery.sql.constraints import NONE
 
         if constraints != NONE:
-            from gquery.sql.bind_constraints import check_rows
+            from gquery.sql.binding.constraints import check_rows
 
             check_rows(name, rows, constraints, self._catalog)
 
     def _returned(self, returning: Returning, rows: TableSource, is_marked: bool = False) -> Returned:
         """What RETURNING gives of rows, made now: they are put in place behind it."""
-        from gquery.sql.bind_returning import returned
+        from gquery.sql.binding.returning import returned
 
         plan = self._plan(returned(returning, self._catalog, rows, is_marked))
         return plan, self.run_plan(plan)
@@ -165,7 +165,7 @@ class Changes(Plans):
             rows = self.run_plan(self._plan(statement.query))
             made = self._stored(statement.name, rows)
             if statement.conflict is not None:
-                from gquery.sql.bind_conflict import added, first_rows
+                from gquery.sql.binding.conflict import added, first_rows
 
                 assert statement.conflict.key is not None
                 key = statement.conflict.key
@@ -188,7 +188,7 @@ class Changes(Plans):
 
     def _merge(self, statement: AppendRows, rows: TableSource) -> int | Returned:
         """Puts new rows behind those of a table, or in place of what some of them have, by its key."""
-        from gquery.sql.bind_conflict import merged
+        from gquery.sql.binding.conflict import merged
         from gquery.sql.statement import ChangeTable
 
         assert statement.conflict is not None
@@ -234,7 +234,7 @@ class Changes(Plans):
     def _unite(self, name: str, tables: Sequence[TableSource]) -> TableSource:
         """One table that has the rows of several, which have the same types."""
         from gquery.io.made_table import MadeTable
-        from gquery.sql.bind_sets import appended
+        from gquery.sql.binding.sets import appended
 
         filled = [t for t in tables if t.rows] or [tables[0]]
         if len(filled) == 1 and (filled[0] is tables[0] or isinstance(filled[0], MadeTable)):

@@ -19,7 +19,7 @@ from gquery.expression.types import VARCHAR
 from gquery.functions import cast
 from gquery.planner.logical.nodes import Project, Query
 from gquery.runtime.records import replace
-from gquery.sql.grammar_tokens import marked
+from gquery.sql.grammar.tokens import marked
 
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 

@@ -13,7 +13,7 @@ from gquery.expression.types import DType, Kind, python_value, type_bounds
 from gquery.runtime.recent import Recent
 
 if TYPE_CHECKING:
-    from gquery.sql.bind_constraints import Conditions
+    from gquery.sql.binding.constraints import Conditions
     from gquery.sql.catalog import Catalog
     from gquery.sql.constraints import Columns, Constraints
     from gquery.sql.statement import AppendRows
@@ -76,7 +76,7 @@ class Inserts:
 
     def keeps(self, statement: AppendRows, rows: Sequence[Sequence[Any]], catalog: Catalog) -> bool:
         """Whether it is known of rows that none is against a condition of their table."""
-        from gquery.sql.bind_constraints import conditions_of
+        from gquery.sql.binding.constraints import conditions_of
 
         asked = statement.constraints
         if not asked.checks:

@@ -89,7 +89,7 @@ class Transactions(Changes):
                     raise CatalogError(f"defaults of table {users[0]!r} draw from sequence {name!r}; ALTER TABLE drops them")
                 self._catalog.drop_sequence(name, if_exists)
             case st.SetVariable(name, query):
-                from gquery.sql.bind_session import variable_of
+                from gquery.sql.binding.session import variable_of
 
                 self._catalog.set_variable(name, None if query is None else variable_of(query, self._answer))
             case _:

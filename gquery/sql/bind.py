@@ -1,6 +1,6 @@
 """Binding: a parsed statement and the catalog give a `Statement` of logical plans.
 
-`bind` is the way from SQL to plans. It resolves names through `scope`, types expressions through `bind_expr` and
+`bind` is the way from SQL to plans. It resolves names through `scope`, types expressions through `binding.expr` and
 `gquery.functions`, and refuses what is not supported with every reason at once. A view or CTE is bound once; each use of
 it, as of a table, has columns of its own, so that no two nodes of a plan make the same column id.
 """
@@ -14,12 +14,12 @@ from sqlglot import exp
 from gquery.errors import BindError, CatalogError, NotSupportedError, ParseError
 from gquery.planner.logical.nodes import Query
 from gquery.runtime.nesting import with_room
-from gquery.sql.bind_forms import formed, result_of, set_option
-from gquery.sql.bind_query import QueryScopes
+from gquery.sql.binding.forms import formed, result_of, set_option
+from gquery.sql.binding.query import QueryScopes
 from gquery.sql.catalog import Catalog
 from gquery.sql.check import check, check_used
 from gquery.sql.cut import TextSlots
-from gquery.sql.grammar_tokens import Reading
+from gquery.sql.grammar.tokens import Reading
 from gquery.sql.named import table_name
 from gquery.sql.names import unique_names
 from gquery.sql.parse import Parsed, located, parse_one
@@ -78,7 +78,7 @@ def _statement(parsed: Parsed, catalog: Catalog, parameters: Parameters, slots: 
         not parsed.read or any(type(n) is exp.Columns for n in parsed.read)
     )
     if isinstance(parsed.reading, Reading) and parsed.reading.form is not None:
-        from gquery.sql.bind_changes import CHANGES, changed
+        from gquery.sql.binding.changes import CHANGES, changed
 
         make = changed if parsed.reading.form.kind in CHANGES else formed
         return make(parsed.reading.form, tree, binder)

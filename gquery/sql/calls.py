@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from gquery.functions import is_aggregate
 from gquery.functions.known import AGGREGATES
-from gquery.sql.grammar_tokens import JSON, marked
+from gquery.sql.grammar.tokens import JSON, marked
 
 Call = tuple[str, list[exp.Expr]]
 # functions that are written without parentheses, where no column has the name
@@ -21,7 +21,7 @@ VALUES = frozenset((
     "current_catalog", "current_date", "current_role", "current_schema", "current_timestamp", "current_user",
     "localtime", "localtimestamp", "session_user", "user",
 ))  # fmt: skip
-SESSION = frozenset(("current_schema", "getvariable", "nextval", "currval"))  # which tell of the session (`sql.bind_session`)
+SESSION = frozenset(("current_schema", "getvariable", "nextval", "currval"))  # which tell of the session (`sql.binding.session`)
 GROUPINGS = ("grouping", "grouping_id")  # which tell of a group which of the keys it has
 
 

@@ -9,7 +9,7 @@ from gquery.errors import BindError, InterfaceError, ParseError
 from gquery.functions.registry import OPERATORS
 from gquery.sql.closed import check_read
 from gquery.sql.covered import check_covered
-from gquery.sql.grammar_tokens import Reading
+from gquery.sql.grammar.tokens import Reading
 from gquery.sql.lexer import PARAMETER
 from gquery.sql.parse import Parsed, located
 from gquery.sql.supported import check_supported

@@ -11,7 +11,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from gquery.errors import NotSupportedError, point_at
-from gquery.sql.grammar_tokens import Reading
+from gquery.sql.grammar.tokens import Reading
 
 _LEAVES = (exp.Identifier, exp.Literal)
 

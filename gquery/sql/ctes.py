@@ -11,8 +11,8 @@ from sqlglot import exp
 from gquery.errors import BindError, Error
 from gquery.planner.logical.nodes import Plan, Query
 from gquery.runtime.records import dataclass
-from gquery.sql.bind_shared import Named
-from gquery.sql.bind_subquery import QueryBinder
+from gquery.sql.binding.shared import Named
+from gquery.sql.binding.subquery import QueryBinder
 from gquery.sql.catalog import Catalog
 from gquery.sql.definitions import View
 from gquery.sql.parse import located
@@ -84,7 +84,7 @@ def reads(node: exp.Expr, name: str) -> bool:
 
 
 class Queries(QueryBinder, Protocol):
-    """What binds the queries of a statement: `bind_query.QueryScopes`."""
+    """What binds the queries of a statement: `binding.query.QueryScopes`."""
 
     catalog: Catalog
     has_columns: bool

@@ -18,7 +18,7 @@ from gquery.expression.expr import Literal
 from gquery.expression.slots import SlotLiteral, Slots, pin
 from gquery.expression.types import VARCHAR, DType, Kind
 from gquery.runtime.records import dataclass
-from gquery.sql.grammar_tokens import mark_of
+from gquery.sql.grammar.tokens import mark_of
 from gquery.sql.lexer import NUMBER, STRING, Lexed
 from gquery.sql.parse import Parsed
 from gquery.sql.types import cut_node, number

@@ -29,7 +29,7 @@ class GqueryDialect(Dialect):
 
     NULL_ORDERING = "nulls_are_last"
     SUPPORTS_USER_DEFINED_TYPES = True
-    INDEX_OFFSET = 0  # no place is moved: `sql.bind_lists` counts as DuckDB does
+    INDEX_OFFSET = 0  # no place is moved: `sql.binding.lists` counts as DuckDB does
     CONCAT_COALESCE = True
     CONCAT_WS_COALESCE = True
     SUPPORTS_ORDER_BY_ALL = True

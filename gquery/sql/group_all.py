@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from gquery.planner.logical.tree import used_columns
-from gquery.sql.bind_columns import column_of
-from gquery.sql.bind_expr import ExprBinder
+from gquery.sql.binding.columns import column_of
+from gquery.sql.binding.expr import ExprBinder
 from gquery.sql.calls import is_aggregate_call
 
 

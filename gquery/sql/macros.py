@@ -3,7 +3,7 @@
 A call becomes the body's tree with the trees of its arguments in place of the names of parameters; a call in FROM becomes a
 subquery. So a body may have aggregates, windows and subqueries, an argument stands as often as its parameter does, and names
 in a body mean what they mean where the call stands. A column of an argument means what it means there as well: in a subquery or
-a lambda function of a body it is marked with the number of the call, whose binder knows it (`bind_expr`). Nodes of a body get
+a lambda function of a body it is marked with the number of the call, whose binder knows it (`binding.expr`). Nodes of a body get
 the place of the call, at which errors point.
 """
 
@@ -18,7 +18,7 @@ from gquery.errors import BindError
 from gquery.sql.catalog import Catalog
 from gquery.sql.check import check
 from gquery.sql.definitions import ARGUMENT, CALL, MACRO, Macro
-from gquery.sql.grammar_tokens import Form
+from gquery.sql.grammar.tokens import Form
 from gquery.sql.named import table_name
 from gquery.sql.names import column_name
 from gquery.sql.parse import Parsed, located, nodes_of, parse_one

@@ -1,6 +1,6 @@
 """Methods: ``s.upper()`` is ``upper(s)``, ``l.list_sort().list_reverse()`` is ``list_reverse(list_sort(l))``.
 
-`sql.grammar_values` has sqlglot read a call of two arguments, the value and the call behind its dot: of a dot it makes fields
+`sql.grammar.values` has sqlglot read a call of two arguments, the value and the call behind its dot: of a dot it makes fields
 of all columns before. The tree is changed before anyone reads it, so that a method is a call as any other.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from gquery.sql.grammar_tokens import METHOD, marked
+from gquery.sql.grammar.tokens import METHOD, marked
 
 _META = "gquery method"
 _NAME = marked(METHOD)

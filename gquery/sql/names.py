@@ -9,7 +9,7 @@ from sqlglot import ErrorLevel, exp
 
 from gquery.expression.keywords import KEYWORDS
 from gquery.sql.definitions import MACRO
-from gquery.sql.grammar_tokens import ARRAY, JSON, marked
+from gquery.sql.grammar.tokens import ARRAY, JSON, marked
 from gquery.sql.methods import is_method
 from gquery.sql.window_names import keys_name, window_name
 

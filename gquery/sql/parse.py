@@ -24,8 +24,8 @@ from gquery.runtime import collector
 from gquery.runtime.nesting import with_room
 from gquery.runtime.records import dataclass
 from gquery.sql.grammar import read
-from gquery.sql.grammar_nodes import Made, name_of, put_in_place
-from gquery.sql.grammar_tokens import Edit, Reading
+from gquery.sql.grammar.nodes import Made, name_of, put_in_place
+from gquery.sql.grammar.tokens import Edit, Reading
 from gquery.sql.lexer import NUMBER, PARAMETER, SYMBOL, WORD, Lexed, lex
 from gquery.sql.methods import call_methods
 from gquery.sql.tokens import tokens_of, with_names
@@ -85,7 +85,7 @@ class Parsed:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the grammar's reader has made all of the tree (`sql.query_nodes`), and sqlglot's parser was not asked."""
+        """Whether the grammar's reader has made all of the tree (`sql.grammar.query_nodes`): sqlglot's parser was not asked."""
         return isinstance(self.reading, Reading) and self.tree is self.reading.tree
 
     @cached_property
@@ -136,7 +136,7 @@ def _parsed(sql: str, text: str, explain: tuple[str, ...] | None, tokens: Lexed)
     for s in statements:
         _restore(s.read)
         if isinstance(s.tree, exp.Command):
-            from gquery.sql.grammar_statements import OWN  # which queries do without
+            from gquery.sql.grammar.statements import OWN  # which queries do without
 
             if isinstance(s.reading, ParseError) and tokens.words[s.first] in OWN:
                 raise s.reading

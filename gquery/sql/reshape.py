@@ -1,6 +1,6 @@
 """What turns rows into columns and columns into rows: PIVOT, UNPIVOT, SUMMARIZE, DESCRIBE and SHOW.
 
-The grammar writes each as a SELECT whose list begins with a marked column (`gquery.sql.grammar_pivot`). `reshaped` takes the
+The grammar writes each as a SELECT whose list begins with a marked column (`gquery.sql.grammar.pivot`). `reshaped` takes the
 rows of its FROM clause, and gives the rows that the form makes of them and what is left of the SELECT: ``*`` of those, ORDER BY
 and LIMIT. No plan has a node of its own for them: PIVOT is an aggregate with a filter for each column, UNPIVOT a join with a
 table of numbers.
@@ -16,10 +16,10 @@ from gquery.expression.expr import FALSE, Expr, Literal, new_column
 from gquery.expression.nested_types import list_of
 from gquery.expression.types import BOOLEAN, VARCHAR
 from gquery.planner.logical.nodes import Plan, Values
-from gquery.sql.bind_expr import ExprBinder
+from gquery.sql.binding.expr import ExprBinder
 from gquery.sql.constraints import NONE, Constraints
 from gquery.sql.ctes import Ctes, Queries
-from gquery.sql.grammar_tokens import mark_of
+from gquery.sql.grammar.tokens import mark_of
 from gquery.sql.named import table_name, table_named
 from gquery.sql.names import unique_names
 from gquery.sql.reshaped_rows import Part, Relation, value_rows
@@ -40,9 +40,9 @@ def reshaped(query: Queries, node: exp.Select, plan: Plan, scope: Scope) -> tupl
     form = form_of(node)
     if not form:
         return plan, scope, node
-    from gquery.sql.bind_pivot import pivot
-    from gquery.sql.bind_summary import described, summary
-    from gquery.sql.bind_unpivot import unpivot
+    from gquery.sql.binding.pivot import pivot
+    from gquery.sql.binding.summary import described, summary
+    from gquery.sql.binding.unpivot import unpivot
 
     made: Relation
     parts = _parts(node.expressions[1:])

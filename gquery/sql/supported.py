@@ -7,7 +7,7 @@ from sqlglot import exp
 
 from gquery.errors import NotSupportedError, point_at
 from gquery.functions import is_aggregate
-from gquery.sql.bind_lambda import LAMBDAS
+from gquery.sql.binding.lambdas import LAMBDAS
 from gquery.sql.calls import function_call, is_call
 from gquery.sql.parse import position
 

@@ -1,6 +1,7 @@
 """The words and symbols of DuckDB's SQL, by what they are to sqlglot.
 
-Apart from the parser's dialect (`gquery.sql.dialect`), as plain statements need the words alone (`gquery.sql.query_nodes`).
+Apart from the parser's dialect (`gquery.sql.dialect`), as plain statements need the words alone
+(`gquery.sql.grammar.query_nodes`).
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from gquery.kernels.targets import cpu
 from gquery.planner import lower, optimizer
 from gquery.runtime.interrupt import Running
 from gquery.runtime.threads import run_all
-from gquery.sql import bind_expr
+from gquery.sql.binding import expr as bind_expr
 
 SQL = "SELECT s, sum(x + 1) AS v FROM t WHERE x > 1 AND s <> 'b' GROUP BY s"
 PHASES = {

@@ -1,4 +1,4 @@
-"""Nodes that are made while the grammar is read are those that sqlglot makes of the same text (`sql.grammar_nodes`)."""
+"""Nodes that are made while the grammar is read are those that sqlglot makes of the same text (`sql.grammar.nodes`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gquery.errors import Error, ParseError
 from gquery.runtime.records import replace
 from gquery.sql.closed import check_read
 from gquery.sql.grammar import read
-from gquery.sql.grammar_tokens import Reading
+from gquery.sql.grammar.tokens import Reading
 from gquery.sql.lexer import Lexed
 from gquery.sql.parse import Parsed, parse, parse_one
 from gquery.sql.supported import check_supported

@@ -9,7 +9,7 @@ import pytest
 from sqlglot import exp
 
 from gquery.errors import NotSupportedError, ParseError
-from gquery.sql.grammar_statements import StatementReader
+from gquery.sql.grammar.statements import StatementReader
 from gquery.sql.lexer import lex
 from gquery.sql.parse import parse, parse_one, position
 

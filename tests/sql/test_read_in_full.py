@@ -14,7 +14,7 @@ from gquery.errors import BindError, Error, NotSupportedError, ParseError
 from gquery.expression import keywords
 from gquery.sql.closed import check_read
 from gquery.sql.covered import check_covered
-from gquery.sql.grammar_tokens import Reading
+from gquery.sql.grammar.tokens import Reading
 from gquery.sql.lexer import lex
 from gquery.sql.parse import nodes_of, parse_one
 from tests.support.harness import assert_same, oracle

@@ -1,0 +1,1 @@
+"""Parts of statements bound, a module each; `gquery.sql.bind` is the way in."""

@@ -1,0 +1,86 @@
+"""SUMMARIZE and DESCRIBE as queries: a row for each column of what they are asked of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from gquery.expression.expr import Case, Expr, Literal, new_column
+from gquery.expression.types import BIGINT, DOUBLE, INTEGER, VARCHAR, DType, Kind, decimal
+from gquery.functions import call, cast
+from gquery.planner.logical.nodes import Aggregate, Plan, Values
+from gquery.sql.binding.columns import column_node
+from gquery.sql.binding.expr import ExprBinder
+from gquery.sql.binding.groups import GroupedScope
+from gquery.sql.constraints import Constraints
+from gquery.sql.ctes import Queries
+from gquery.sql.reshaped_rows import Relation, stacked
+from gquery.sql.scope import Scope
+
+_DESCRIBED = ("column_name", "column_type", "null", "key", "default", "extra")
+_PERCENTAGE = decimal(9, 2)
+_QUARTILES = {"q25": "0.25", "q50": "0.5", "q75": "0.75"}
+_SUMMARIZED = (
+    "column_name", "column_type", "min", "max", "approx_unique", "avg", "std", *_QUARTILES, "count", "null_percentage",
+)  # fmt: skip
+
+
+def described(scope: Scope, constraints: Constraints) -> Relation:
+    """Names and types of the columns of a FROM clause, and what its table asks of them."""
+    columns = tuple(new_column(n, VARCHAR, n in _DESCRIBED[3:]) for n in _DESCRIBED)
+    rows: list[tuple[str | None, ...]] = []
+    for name, e in scope.star():
+        is_nullable = "NO" if name.lower() in constraints.not_null else "YES"
+        rows.append((name, _type(e), is_nullable, constraints.key_of(name), constraints.default(name), None))
+    return Values(columns, tuple(tuple(Literal(v, VARCHAR) for v in row) for row in rows)), _DESCRIBED, columns
+
+
+def summary(query: Queries, plan: Plan, scope: Scope) -> Relation:
+    """Extremes, distinct values, moments and quartiles of each column, as texts."""
+    columns = scope.star()
+    groups = GroupedScope(scope)
+    binder = ExprBinder(query, scope, "SUMMARIZE", groups)
+    entries = [_entry(e, binder.bind) for _, e in columns]
+    result: Plan = Aggregate(plan, (), tuple(groups.aggregates))
+    result, name, values = stacked(result, (), entries, [n for n, _ in columns])
+    return result, _SUMMARIZED, (name, *values)
+
+
+def _type(e: Expr) -> str:
+    return str(INTEGER if e.dtype.kind is Kind.NULL else e.dtype)
+
+
+def _entry(e: Expr, bound: Callable[[exp.Expr], Expr]) -> list[Expr]:
+    """What is said of a column, as expressions over one aggregate of all rows."""
+    dtype, column = e.dtype, column_node("column", e)
+
+    def of(name: str, *more: str) -> Expr:
+        return bound(exp.Anonymous(this=name, expressions=[column.copy(), *map(exp.Literal.number, more)]))
+
+    missing: Expr = Literal(None, VARCHAR)
+    has_order = not dtype.is_opaque and dtype.kind is not Kind.NULL
+    extremes = [cast(of(name), VARCHAR) if has_order else missing for name in ("min", "max")]
+    unique = of("approx_count_distinct") if has_order else Literal(0 if dtype.kind is Kind.NULL else None, BIGINT)
+    mean = _mean(dtype, bound, column)
+    spread = cast(of("stddev"), VARCHAR) if dtype.is_numeric else missing
+    has_quartiles = dtype.is_numeric or dtype.is_temporal
+    quartiles = [
+        cast(cast(of("quantile_cont", q), dtype), VARCHAR) if has_quartiles else missing for q in _QUARTILES.values()
+    ]
+    count = bound(exp.Anonymous(this="count", expressions=[exp.Star()]))
+    known = of("count")
+    share = call("divide", cast(call("subtract", count, known), DOUBLE), cast(count, DOUBLE))
+    nulls = cast(call("multiply", share, Literal(100.0, DOUBLE)), _PERCENTAGE)
+    nulls = Case(((call("eq", count, Literal(0, BIGINT)), Literal(None, _PERCENTAGE)),), nulls)
+    return [Literal(_type(e), VARCHAR), *extremes, unique, mean, spread, *quartiles, count, nulls]
+
+
+def _mean(dtype: DType, bound: Callable[[exp.Expr], Expr], column: exp.Expr) -> Expr:
+    """The mean of numbers and, as a moment, of dates and moments."""
+    if dtype.is_numeric:
+        return cast(cast(bound(exp.Anonymous(this="avg", expressions=[column.copy()])), DOUBLE), VARCHAR)
+    if dtype.kind not in (Kind.DATE, Kind.TIMESTAMP):
+        return Literal(None, VARCHAR)
+    micros = bound(exp.Anonymous(this="avg", expressions=[exp.Anonymous(this="epoch_us", expressions=[column.copy()])]))
+    return cast(call("make_timestamp", cast(micros, BIGINT)), VARCHAR)

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from sqlglot import exp
 
 from gquery.errors import BindError
+from gquery.expression.types import Schema
 from gquery.sql.catalog import Catalog
 from gquery.sql.check import check
 from gquery.sql.definitions import ARGUMENT, CALL, MACRO, Macro
@@ -93,7 +94,8 @@ def _check_names(macro: Macro, sql: str, catalog: Catalog) -> None:
         if first in known and len(node.parts) == 1:
             for table in (t for q in queries for t in q.find_all(exp.Table)):
                 found = None if isinstance(table.this, exp.Anonymous) else catalog.lookup(table_name(table))
-                if found is not None and hasattr(found, "schema") and found.schema.find(first) is not None:
+                columns = getattr(found, "schema", None)  # of a view it is a name
+                if isinstance(columns, Schema) and columns.find(first) is not None:
                     words = f"parameter {first!r} of macro {macro.name!r} has the name of a column of {table.name!r}"
                     raise located(BindError(words), sql, node)
 

@@ -173,7 +173,7 @@ def interval(node: exp.Interval, bound: Callable[[exp.Expr], Any]) -> Expr:
     elif is_cut(amount) and not is_expression:
         return derived(_interval, INTERVAL, (bound(amount),), unit.name if unit is not None else None)
     else:
-        value = bound(amount) if amount is not None else None
+        value = bound(node.this) if amount is not None else None
         if not isinstance(value, Literal) or value.value is None or not value.dtype.is_integer:
             made = None if value is None or unit is None else of_unit(value, unit.name)
             if made is None:

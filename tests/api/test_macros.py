@@ -36,6 +36,17 @@ CREATE MACRO rows_of(a) AS (SELECT count(*) FROM q WHERE q.x = a)
 SELECT x, rows_of(x), rows_of(x + 1), rows_of(4) FROM (VALUES (1), (3)) v(x) ORDER BY x
 SELECT x, rows_of(x) FROM (VALUES (1), (3)) v(x) GROUP BY x ORDER BY x
 SELECT x AS k, rows_of(k) FROM (VALUES (1), (7)) v(x) ORDER BY k
+SELECT x, rows_of(x) IN (1, 2), (rows_of(x)) IN (SELECT 1), rows_of(x) NOT IN (0, x) FROM (VALUES (1), (3)) v(x) ORDER BY x
+SELECT v.x FROM (VALUES (1), (3)) v(x) JOIN (VALUES (1), (3)) w(y) ON v.x = w.y AND rows_of(v.x) IN (v.x, 1) ORDER BY ALL
+CREATE MACRO twins(a) AS EXISTS (SELECT 1 FROM q WHERE q.x = a) AND EXISTS (SELECT 1 FROM q WHERE q.x = a + 1)
+SELECT x, twins(x) AND twins(x - 1) AS c, NOT twins(x) AS d FROM (VALUES (1), (2), (3)) v(x) ORDER BY x
+SELECT INTERVAL (rows_of(x)) DAY AS e FROM (VALUES (1), (5)) v(x) ORDER BY x
+CREATE TABLE kept AS SELECT x FROM q
+UPDATE kept SET x = x + 10 WHERE x = 1 RETURNING plus(x, 1) AS a, x
+DELETE FROM kept WHERE x > 10 RETURNING plus(plus(x), x) AS a
+CREATE VIEW seen AS SELECT x AS z FROM q
+CREATE MACRO of_view(a) AS (SELECT max(z) FROM seen WHERE z <= a)
+SELECT of_view(2), of_view(x) IN (1, 3) FROM (VALUES (1), (9)) v(x) ORDER BY ALL
 CREATE MACRO nested(b) AS CASE WHEN EXISTS (SELECT 1 FROM q WHERE q.x = rows_of(b)) THEN b ELSE plus(b, 0) - 1 END
 SELECT x, nested(x) FROM (VALUES (1), (3), (7)) v(x) ORDER BY x
 CREATE MACRO added(l, n) AS list_transform(l, lambda e: e + n)

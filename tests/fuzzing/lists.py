@@ -16,8 +16,10 @@ from tests.fuzzing.items import COMPARE, SETS, Items
 if TYPE_CHECKING:
     from tests.fuzzing.grammar import Grammar
 
+# NaN is one value, of which DuckDB's list_distinct(['nan'::DOUBLE, 'nan'::DOUBLE]) keeps two
+_NUMBER = "nullif(f64, 'nan'::DOUBLE)"
 _COLUMNS = {
-    INT: ("i32", "i8", "i64"), STR: ("str", "txt"), DEC: ("dec", "d18"), DATE: ("day",), BOOL: ("yes",), DBL: ("f64",),
+    INT: ("i32", "i8", "i64"), STR: ("str", "txt"), DEC: ("dec", "d18"), DATE: ("day",), BOOL: ("yes",), DBL: (_NUMBER,),
     TIME: ("ts",), CLOCK: ("clk",), ZONED: ("moment",),
 }  # fmt: skip
 _TYPES = {
@@ -82,7 +84,8 @@ class Lists(Items):
 
     def constant(self) -> str:
         """A constant of the kind of the elements."""
-        return self.g.literal(self.kind)
+        made = self.g.literal(self.kind)
+        return "0.5e0" if "nan" in made else made
 
     # ---- values ------------------------------------------------------------------------------------------------------
 

@@ -226,6 +226,10 @@ def same(a: Any, b: Any, tolerance: float) -> bool:
         if math.isnan(a) or math.isnan(b) or math.isinf(a) or math.isinf(b):
             return a == b or (math.isnan(a) and math.isnan(b))
         return abs(a - b) <= tolerance * max(abs(a), abs(b), 1e-300)
+    if isinstance(a, list | tuple) and type(a) is type(b):
+        return len(a) == len(b) and all(same(x, y, tolerance) for x, y in zip(a, b, strict=True))
+    if isinstance(a, dict) and isinstance(b, dict):
+        return list(a) == list(b) and all(same(a[k], b[k], tolerance) for k in a)
     return type(a) is type(b) and bool(a == b)
 
 

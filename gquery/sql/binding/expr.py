@@ -298,7 +298,7 @@ class ExprBinder(SubqueryBinder):
             if type(e) is kind:
                 stack += [e.expression, e.this]
             elif isinstance(e, exp.Paren) and type(e.this) is kind:
-                stack.append(e.this)
+                stack.append(self.entered(e).this)
             else:
                 terms.append(self._truth(e))
         return conjunction(tuple(terms)) if kind is exp.And else disjunction(tuple(terms))

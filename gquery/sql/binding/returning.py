@@ -20,6 +20,7 @@ from gquery.sql.binding.query import QueryScopes
 from gquery.sql.calls import function_call, is_call
 from gquery.sql.catalog import Bound, Catalog
 from gquery.sql.check import check
+from gquery.sql.macros import expand
 from gquery.sql.parse import Parsed, located, parse_one
 from gquery.sql.schemas import joined
 from gquery.sql.statement import Returning
@@ -68,6 +69,7 @@ def returned(returning: Returning, catalog: Catalog, rows: TableSource, is_marke
     listed = returning.sql[returning.start + len(_WORD) : returning.behind]
     parsed = replace(parse_one(f"{before}{'SELECT':{len(_WORD)}}{listed}"), sql=returning.sql)
     check(parsed)
+    expand(parsed, catalog)
     check_row(parsed.nodes, returning.sql, "RETURNING")
     tree = parsed.tree
     assert isinstance(tree, exp.Select)

@@ -90,6 +90,10 @@ class SubqueryBinder(ABC):
     scope: Scope
 
     @abstractmethod
+    def entered(self, node: exp.Expr) -> exp.Expr:
+        """See `ExprBinder.entered`."""
+
+    @abstractmethod
     def bind(self, node: exp.Expr) -> Expr:
         """The typed expression of a node."""
 
@@ -103,7 +107,7 @@ class SubqueryBinder(ABC):
         query = node.args.get("query")
         left = node.this
         while isinstance(left, exp.Paren):
-            left = left.this
+            left = self.entered(left).this
         if query is not None:
             nodes = left.expressions if isinstance(left, exp.Tuple) else [left]
             return self._in_query([self.bind(n) for n in nodes], query)

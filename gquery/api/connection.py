@@ -341,8 +341,9 @@ class Connection(Transactions, Frames, Files, Explains, Exceptions):
                 program = self._program(prepared)
             with part("run"):
                 rows = run(program, self._context(), prepared.feedback)
-        for drawn in prepared.bound.drawn:
-            self._catalog.sequences.advance(drawn, rows.rows)
+        if prepared.serves_one_run:  # others draw nothing, and are not made once more for it
+            for drawn in prepared.made().drawn:
+                self._catalog.sequences.advance(drawn, rows.rows)
         return rows
 
     def run_recorded(self, prepared: PreparedPlan) -> Table | None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from gquery import tuning
 from gquery.expression.exact import exact
+from gquery.runtime.nesting import with_room
 from gquery.runtime.records import dataclass
 from gquery.runtime.stopwatch import part
 from gquery.settings import Settings
@@ -59,7 +60,7 @@ class PreparedPlan:
         """The plan as the binder made it, for whoever makes other plans of it: without slots."""
         from gquery.planner.rebind import without_slots
 
-        return self.made() if self.slots is None else without_slots(self.made())
+        return self.made() if self.slots is None else with_room(lambda: without_slots(self.made()))
 
     def recording(self) -> AbstractContextManager[object]:
         """Within it, what is found out about the plan's slots is noted: whoever looks at the plan looks within it."""

@@ -152,7 +152,7 @@ class Relation(Outputs, PythonRows, Verbs):
     def unfetched(self) -> Iterator[tuple[Any, ...]]:
         """The rows that `fetchone` and `fetchmany` have not given yet."""
         if self._rows is None:
-            self._rows = python_rows(self.to_arrow_table(), self.types)
+            self._rows = python_rows(self.to_arrow_table(), self._result_types)
         return self._rows
 
     # ---- display ---------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from gquery.columns.arrow_buffers import bits_of, numpy_name, values_of
 from gquery.runtime.arrow_compute import pc
 
 
@@ -69,10 +70,10 @@ def plain_array(array: pa.Array, type_: pa.DataType) -> pa.Array:
 
 def _of_views(array: Any, type_: pa.DataType) -> pa.Array:
     """List views as lists. (Arrow 26's own cast gives a NULL a length.)"""
-    ok = array.is_valid().to_numpy(zero_copy_only=False)
-    sizes = np.where(ok, array.sizes.to_numpy(zero_copy_only=False), 0).astype(np.int64)
+    ok = bits_of(array, 0).view(np.bool_)
+    sizes = np.where(ok, values_of(array.sizes, numpy_name(array.sizes.type)), 0).astype(np.int64)
     ends = np.cumsum(sizes)
-    starts = np.where(ok, array.offsets.to_numpy(zero_copy_only=False), 0)
+    starts = np.where(ok, values_of(array.offsets, numpy_name(array.offsets.type)), 0)
     places = np.repeat(starts - (ends - sizes), sizes) + np.arange(ends[-1] if len(ends) else 0)
     values = plain_array(array.values, type_.value_type).take(pa.array(places))
     offsets = np.concatenate([[0], ends]).astype(np.int32 if pa.types.is_list(type_) else np.int64)

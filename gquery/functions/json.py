@@ -192,12 +192,12 @@ def as_json(e: Expr) -> Expr | None:
     return make("_json_checked", [e], JSON)
 
 
-def _path(e: Expr | None) -> Expr | None:
+def _path(e: Expr | None, takes_places: bool) -> Expr | None:
     """The path of a call; one that is constant is read now, for its errors."""
     if e is None:
         return Literal("$", VARCHAR)
     if e.dtype.is_integer:
-        return cast(e, BIGINT)
+        return cast(e, BIGINT) if takes_places else None
     if isinstance(e, Literal) and e.dtype.is_string and not e.is_null:
         path_of(str(e.value))
     return cast(e, VARCHAR) if e.dtype.is_string or e.dtype.kind is Kind.NULL else None
@@ -232,12 +232,13 @@ def _reader(
 ) -> None:
     """Declares a function of what a path leads to; without a path that is all of the JSON."""
     inner = f"_json_{names.split()[0].removeprefix('json_')}"
+    takes_places = inner in ("_json_extract", "_json_extract_string", "_json_value")  # of lists
 
     def host(j: Vector, path: Vector) -> Vector:
         return _over(j, path, f, _ARROW[dtype], missing)
 
     def resolve(j: Expr, path: Expr | None = None) -> Expr | None:
-        text, at = as_json(j), _path(path)
+        text, at = as_json(j), _path(path, takes_places)
         return None if text is None or at is None else make(inner, [text, at], dtype)
 
     for made in (host, resolve):

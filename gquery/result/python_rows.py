@@ -32,7 +32,7 @@ class PythonRows(ABC):
         """The result as a PyArrow table."""
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        return python_rows(self.to_arrow_table(), self.types)
+        return python_rows(self.to_arrow_table(), self._result_types)
 
     @property
     @abstractmethod
@@ -43,6 +43,11 @@ class PythonRows(ABC):
     @abstractmethod
     def types(self) -> list[DType]:
         """The types of the columns."""
+
+    @property
+    def _result_types(self) -> list[DType]:
+        """The same of the rows that are there: a plan has to be made once more to tell them."""
+        return [f.dtype for f in self.table().schema]
 
     @property
     def schema(self) -> dict[str, DType]:
@@ -82,7 +87,7 @@ class PythonRows(ABC):
         rows = self.table().rows
         if not -rows <= index < rows:
             raise InterfaceError(f"there is no row {index}: the result has {rows}")
-        (row,) = python_rows(self.to_arrow_table().slice(index % rows, 1), self.types)
+        (row,) = python_rows(self.to_arrow_table().slice(index % rows, 1), self._result_types)
         return dict(zip(distinct_names(self.columns), row, strict=True)) if named else row
 
     @boundary

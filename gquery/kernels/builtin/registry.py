@@ -11,7 +11,7 @@ from gquery.kernels.kernel import Kernel
 MODULES = ("scans", "grouping", "gathers", "define", "order_bits", "counted_order", "partition", "row_partition", "text_keys",
            "text_scan", "parquet_pages", "elements", "prefix_sums",
            "wide_arrays")  # fmt: skip
-ON_CPUS = {"gathers._APPEND", "parquet_pages.READ"}  # they have memory fetched early, and read files
+ON_CPUS = {"gathers._APPEND", "parquet_pages.READ", "parquet_pages.FOOTER"}  # they have memory fetched early, and read files
 
 
 @cache

@@ -267,10 +267,9 @@ class Changes(Plans):
 def _counted(marks: ColumnData) -> Counter[Any]:
     """How many rows have each of the marks that say what is done with them."""
     from gquery.columns.arrow import export_column
+    from gquery.runtime.arrow_compute import value_counts
 
-    counts = export_column(marks).value_counts()
-    chunks = getattr(counts, "chunks", [counts])
-    return Counter({v["values"]: v["counts"] for chunk in chunks for v in chunk.to_pylist() if v["values"]})
+    return Counter({v["values"]: v["counts"] for v in value_counts(export_column(marks)).to_pylist() if v["values"]})
 
 
 def _without_last(rows: Table) -> Table:

@@ -209,9 +209,7 @@ def _in_form(column: ColumnData, field: Field, form: Agreed) -> ColumnData:
     own = column.dictionary
     if form.dictionary is not None:
         if isinstance(own, Dictionary) and own.digest != form.dictionary.digest:
-            codes = np.maximum(
-                codes_among(own, form.dictionary), 0
-            )  # a rank without rows has a value that nobody else has
+            codes = np.maximum(codes_among(own, form.dictionary), 0)  # who has no rows has a value that nobody else has
             column = recoded(column, codes, Bounds(0, len(form.dictionary) - 1), device)
         column = replace(column, dictionary=form.dictionary)
     elif isinstance(own, Dictionary):

@@ -53,9 +53,10 @@ class OwnedValues:
 
 
 def _check(piece: pa.Array) -> None:
-    """Codes within their dictionary need no look at it, which Arrow takes for each piece."""
-    if pa.types.is_dictionary(piece.type) and not piece.null_count:
+    """Codes within their dictionary need no look at it, which Arrow takes for each piece. Under NULL they may be anything."""
+    if pa.types.is_dictionary(piece.type):
         codes: Any = values_of(piece.indices, numpy_name(piece.indices.type))
-        if codes.min() >= 0 and codes.max() < len(piece.dictionary):
+        codes = codes[bits_of(piece.indices, 0).view(np.bool_)] if piece.null_count else codes
+        if not len(codes) or (codes.min() >= 0 and codes.max() < len(piece.dictionary)):
             return
     piece.validate(full=True)

@@ -184,7 +184,8 @@ class ParquetReader:
         told = chunks.text_bytes
         if not len(told) or told.min() < 0:
             return None
-        return np.add.reduceat(told, [0, *itertools.accumulate(map(len, self._runs[:-1]))]).tolist()  # type: ignore[no-any-return]
+        sums: list[int] = np.add.reduceat(told, [0, *itertools.accumulate(map(len, self._runs[:-1]))]).tolist()
+        return sums
 
     def _decode(self, wanted: Wanted, number: int, assembly: Assembly | Selecting, misfits: list[int]) -> None:
         """A run into its assembly, or its number into ``misfits``."""

@@ -14,6 +14,7 @@ import pytest
 
 import gquery
 from gquery import tuning
+from gquery.planner import rebind
 from tests.fuzzing.data import SETS, tables
 from tests.fuzzing.grammar import Grammar
 from tests.fuzzing.tape import Tape
@@ -334,3 +335,18 @@ def test_a_file_that_is_gone_is_an_error_for_who_asks_for_it(tmp_path: Path) -> 
             path.unlink()
             with pytest.raises(gquery.FileError):
                 connection.sql(sql).fetchall()
+
+
+def test_runs_and_fetches_make_no_plan_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For its types or sequences: that walks all of the plan, for whoever asks something new."""
+
+    def never(tree: object) -> object:
+        raise AssertionError("a plan without slots is made")
+
+    monkeypatch.setattr(rebind, "without_slots", never)
+    db = gquery.connect("python")
+    db.sql("CREATE TABLE made_once AS SELECT range AS x FROM range(5)")
+    for n in (1, 2, 3):
+        sql = f"SELECT x * {n} AS y FROM made_once WHERE x > {n}"
+        assert db.sql(sql).fetchall() == db.sql(sql).rows() == [(x * n,) for x in range(n + 1, 5)]
+        assert db.sql(sql).fetchone() == ((n + 1) * n,) and db.sql(sql).to_arrow_table().num_rows == 4 - n

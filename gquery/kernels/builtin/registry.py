@@ -9,9 +9,10 @@ from gquery.kernels.builtin.define import BuiltinKernel
 from gquery.kernels.kernel import Kernel
 
 MODULES = ("scans", "grouping", "gathers", "define", "order_bits", "counted_order", "partition", "row_partition", "text_keys",
-           "text_scan", "parquet_pages", "elements", "prefix_sums",
-           "wide_arrays")  # fmt: skip
-ON_CPUS = {"gathers._APPEND", "parquet_pages.READ", "parquet_pages.FOOTER"}  # they have memory fetched early, and read files
+           "text_scan", "parquet_pages", "elements", "prefix_sums", "wide_arrays", "narrowing", "marking",
+           "text_coding")  # fmt: skip
+ON_CPUS = ("gathers._APPEND", "parquet_pages.READ", "parquet_pages.FOOTER", "narrowing", "marking", "text_coding")
+"""Beginnings of names: these have memory fetched early, read files, or encode what comes from outside."""
 
 
 @cache
@@ -25,4 +26,4 @@ def builtin_kernels(on_gpus: bool = False) -> dict[str, Kernel]:
                 found[f"{module}.{name}"] = value.kernel
             elif isinstance(value, dict):
                 found |= {f"{module}.{name}[{k}]": v.kernel for k, v in value.items() if isinstance(v, BuiltinKernel)}
-    return {name: kernel for name, kernel in found.items() if not (on_gpus and name in ON_CPUS)}
+    return {name: kernel for name, kernel in found.items() if not (on_gpus and name.startswith(ON_CPUS))}

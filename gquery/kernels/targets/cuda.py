@@ -146,7 +146,7 @@ class CudaTarget:
         where there is no cache through which kernels could be compiled meanwhile."""
         device = _device()
         cc = _capability(device)
-        used = [k for k in builtin_kernels().values() if self._key(k, device) in self._compiled]
+        used = [k for k in builtin_kernels(on_gpus=True).values() if self._key(k, device) in self._compiled]
         return not kernel_cache().is_usable or not any(self._is_awaited(k, device, cc) for k in (*kernels, *used))
 
     def _is_awaited(self, kernel: Kernel, device: int, cc: tuple[int, int]) -> bool:
@@ -159,14 +159,14 @@ class CudaTarget:
     def precompile(self) -> None:
         """Where nothing has been compiled yet, begin with the built-in kernels, while files are opened and read."""
         cc = _capability(_device())
-        if self._without_code(list(builtin_kernels().values())[:1], cc):
+        if self._without_code(list(builtin_kernels(on_gpus=True).values())[:1], cc):
             self._compile_builtin(cc)
 
     def _compile_builtin(self, cc: tuple[int, int]) -> None:
         """Once in a process: to look for all of them takes as long as a small query."""
         if cc not in self._begun:
             self._begun.add(cc)
-            self._compile_first(list(builtin_kernels().values()), cc)
+            self._compile_first(list(builtin_kernels(on_gpus=True).values()), cc)
 
     def _compile_first(self, kernels: Sequence[Kernel], cc: tuple[int, int]) -> None:
         """Begin with what first runs would wait for: drafts. Only of those that are used the kernels proper follow."""

@@ -20,6 +20,7 @@ from gquery.expression.expr import Expr, Literal
 from gquery.expression.types import TIMESTAMP, TIMESTAMPTZ, VARCHAR, Kind
 from gquery.functions.cast_to_text import to_text
 from gquery.functions.casts import cast
+from gquery.functions.eras import of_era
 from gquery.functions.registry import call, host_scalar, is_null_literal, make, resolver
 from gquery.functions.text_casts import from_text
 from gquery.functions.vectors import (
@@ -184,8 +185,12 @@ def _of_moments(name: str) -> None:
 
     @resolver(name, "$(TIMESTAMP WITH TIME ZONE)")
     def resolve(*args: Expr) -> Expr | None:
-        if not any(a.dtype.kind is Kind.TIMESTAMPTZ for a in args):
+        moment = next((a for a in args if a.dtype.kind is Kind.TIMESTAMPTZ), None)
+        if moment is None:
             return None
+        by_era = of_era(name, args, moment)
+        if by_era is not None:
+            return by_era
         made = call(name, *(cast(a, TIMESTAMP) if a.dtype.kind is Kind.TIMESTAMPTZ else a for a in args))
         return cast(made, TIMESTAMPTZ) if made.dtype == TIMESTAMP else made
 

@@ -132,7 +132,9 @@ def number(text: str) -> Literal:
         return Literal(float(text), DOUBLE)
     if "." not in text:
         digits = text.lstrip("0") or "0"
-        return integer_literal(int(digits)) if len(digits) <= 38 else Literal(float(digits), DOUBLE)
+        if len(digits) <= 39 and int(digits) < 2**128:  # so a text of digits without end is no integer of Python
+            return integer_literal(int(digits))
+        return Literal(float(digits), DOUBLE)
     whole, fraction = text.split(".")
     width = len(whole) + len(fraction)
     if width > 38:
@@ -148,16 +150,17 @@ def number_at(node: exp.Literal, sql: str) -> Literal:
 
 
 def integer_literal(value: int) -> Literal:
-    """An integer of the least of INTEGER, BIGINT and DECIMAL(n,0) that holds it, else as a DOUBLE; InterfaceError beyond that."""
+    """An integer of the least of INTEGER, BIGINT and DECIMAL(n,0) that holds it; NotSupportedError for those of 39 digits that
+    are DuckDB's HUGEINT and UHUGEINT, InterfaceError beyond these."""
     if -(2**31) < value < 2**31:
         return Literal(value, INTEGER)
     if -(2**63) <= value < 2**63:
         return Literal(value, BIGINT)
     if abs(value) < 10**38:
         return Literal(value, decimal(len(str(abs(value))), 0))
-    if value.bit_length() > 1023:
+    if value.bit_length() > 128:
         raise InterfaceError(f"an integer of {value.bit_length()} bits is too large for any type")
-    return Literal(float(value), DOUBLE)
+    raise NotSupportedError("not supported: integers of 39 digits; DECIMAL has 38, and 1e38 is a DOUBLE")
 
 
 def interval(node: exp.Interval, bound: Callable[[exp.Expr], Any]) -> Expr:

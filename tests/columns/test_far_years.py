@@ -21,6 +21,10 @@ INSERT INTO u VALUES ('20000-01-01', '10000-01-01'), ('20001-01-01', DEFAULT)
 INSERT INTO u VALUES ('20000-01-01', '10000-01-01')
 INSERT INTO u VALUES ('20000-01-01', '10000-01-01') ON CONFLICT (x) DO UPDATE SET d = '10005-01-01'
 SELECT x::VARCHAR, d::VARCHAR FROM u
+CREATE TABLE bc AS SELECT i AS k, TIMESTAMPTZ '0005-06-01 12:00:00+00' - i * INTERVAL 1300 DAY AS z FROM range(0, 600, 3) r(i)
+SELECT k, year(z), date_part('year', z), extract(decade FROM z), decade(z), isoyear(z), century(z), era(z), yearweek(z) FROM bc
+SELECT k, date_trunc('decade', z)::VARCHAR, date_trunc('century', z)::VARCHAR, date_trunc('millennium', z)::VARCHAR FROM bc
+SELECT k, date_trunc('year', z)::VARCHAR, date_trunc('decade', z::TIMESTAMP)::VARCHAR, year(z::DATE), decade(z::TIMESTAMP) FROM bc
 SELECT (x AT TIME ZONE 'Asia/Kolkata')::VARCHAR, (x AT TIME ZONE 'Europe/Berlin')::VARCHAR FROM t
 SELECT ((x::TIMESTAMPTZ) AT TIME ZONE 'America/New_York')::VARCHAR FROM t
 SELECT (z AT TIME ZONE 'CET')::VARCHAR FROM (VALUES (TIMESTAMPTZ '20050-03-27 00:59:59+00'), ('20050-03-27 01:00:00+00')) v(z)

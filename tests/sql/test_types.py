@@ -5,6 +5,8 @@ from __future__ import annotations
 import duckdb
 import pytest
 
+import gquery
+from gquery.errors import InterfaceError, NotSupportedError
 from gquery.sql.bind import bind_query
 from gquery.sql.catalog import Catalog
 from tests.support.catalogs import catalog
@@ -60,3 +62,23 @@ def test_types_are_those_of_duckdb(oracle: duckdb.DuckDBPyConnection) -> None:
 def test_deviation(tables: Catalog, oracle: duckdb.DuckDBPyConnection, expression: str, ours: str, theirs: str) -> None:
     assert bound_type(expression, tables) == ours
     assert oracle.execute(f"SELECT typeof({expression}) FROM t").fetchone() == (theirs,)
+
+
+@pytest.mark.parametrize("digits", ["1" + "0" * 38, str(2**127 - 1), str(2**127), str(2**128 - 1)])
+def test_integers_of_39_digits_are_refused(tables: Catalog, digits: str) -> None:
+    """They are HUGEINT and UHUGEINT in DuckDB: a DOUBLE in their place is another number."""
+    for sql in (f"SELECT {digits}", f"SELECT -{digits} FROM t", f"SELECT i FROM t WHERE i IN (1, {digits}) LIMIT 1"):
+        with pytest.raises(NotSupportedError, match="integers of 39 digits"):
+            bind_query(sql, tables)
+    for value in (int(digits), -int(digits)):
+        with pytest.raises(NotSupportedError, match="integers of 39 digits"):
+            gquery.connect(device="python").sql("SELECT ?", [value])
+
+
+def test_integers_beyond_those_of_duckdb(tables: Catalog, oracle: duckdb.DuckDBPyConnection) -> None:
+    for digits in (str(2**128), "1" + "0" * 60):
+        assert bound_type(digits, tables) == "DOUBLE"
+        assert oracle.execute(f"SELECT typeof({digits})").fetchone() == ("DOUBLE",)
+        with pytest.raises(InterfaceError, match="too large"):
+            gquery.connect(device="python").sql("SELECT ?", [int(digits)])
+    assert bound_type("0" * 50 + "7", tables) == "INTEGER"

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Sequence
+from functools import partial
+from itertools import pairwise
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -32,7 +34,7 @@ from gquery.columns.loops import NarrowingLoop
 from gquery.columns.narrowing import loop_for, word_loop, words_in, words_of
 from gquery.columns.ownership import are_narrow, check_digits
 from gquery.columns.page_values import MisfitError, Placed, PlacedTexts, Room, TextRoom, Words, room_for
-from gquery.columns.statistics import OrderOfParts
+from gquery.columns.statistics import OrderOfParts, SampleOfParts, may_all_differ
 from gquery.columns.table import ColumnData
 from gquery.columns.zones import ZonesOfParts
 from gquery.device.buffer import Buffer
@@ -144,11 +146,13 @@ class Fixed:
         self._starts, self._type, self._field, self._upload = starts, type_, field, upload
         self._dtype = field.dtype
         self._physical_type, self._is_final = self._choose(known, narrow)
-        self._values = upload.empty(starts[-1], self._physical_type.numpy)
-        self._transfer = upload.start(self._values) if self._is_final else Transfer(self._values)
+        dtype = self._physical_type.numpy
+        self._wide = None if self._is_final else upload.empty(starts[-1], dtype)  # until its type is known
+        self._transfer = upload.make(starts[-1], dtype) if self._wide is None else Transfer(starts[-1], dtype, self._wide)
+        self._rows: dict[int, Any] = {}  # where the values of groups go that are being read
         self._limits = np.iinfo(self._physical_type.numpy) if self._dtype.is_exact else None
         self._bounds: list[Bounds] = []
-        self._order = OrderOfParts(self._dtype.is_exact)
+        self._order, self._sample = OrderOfParts(self._dtype.is_exact), SampleOfParts(starts[-1])
         is_integer = self._dtype.is_exact and self._dtype.kind is not Kind.BOOLEAN
         self._zones = ZonesOfParts(starts[-1]) if is_integer else None
         self.is_long = (
@@ -178,53 +182,64 @@ class Fixed:
         if self._type in (pa.float32(), pa.float64()):
             return self.is_long
         is_plain = self._zones is not None and words_of(self._type) is not None
-        return is_plain and self.is_long and word_loop(self._values.itemsize) is not None
+        return is_plain and self.is_long and word_loop(self._transfer.dtype.itemsize) is not None
 
     def room(self, group: int, at: int, is_nullable: bool) -> Room | None:
-        """In the array itself."""
+        """In the array itself, or what is sent into it."""
         rows = slice(self._starts[group] + at, self._starts[group + 1])
-        block = len(self._values) if self._zones is None else self._zones.block
-        return room_for(self._values[rows], block, rows.start % block, self._flags()[rows] if is_nullable else None)
+        block = max(self._starts[-1], 1) if self._zones is None else self._zones.block
+        valid = self._flags()[rows] if is_nullable else None
+        return room_for(self._place(group)[at:], block, rows.start % block, valid)
+
+    def _place(self, group: int) -> Any:
+        """Where the values of a group go."""
+        if group not in self._rows:
+            self._rows[group] = self._transfer.rows(self._starts[group], self._starts[group + 1])
+        return self._rows[group]
 
     def add(self, group: int, pieces: Iterable[Piece]) -> int:
         """Copies the pieces of a group into their rows of the column's array; how many rows they have. MisfitError where
         a value is outside of the bounds that narrowed the array, ValueError where a group has more rows than its footer says or
         a decimal more digits than its type."""
         start, end = self._starts[group], self._starts[group + 1]
-        at, found, loop = start, list[Bounds](), self._loop()
+        made, at, found, loop = self._place(group), 0, list[Bounds](), self._loop()
         for piece in pieces:
             to = at + len(piece)
-            if to > end:
+            if to > end - start:
                 raise ValueError(f"a row group holds more than the {end - start} rows that the footer tells")
             assert not isinstance(piece, PlacedTexts)
             if not len(piece):
                 continue
+            place = made[at:to]
             if isinstance(piece, Placed):
-                found += self._placed(at, piece)
+                found += self._placed(start + at, piece)
             elif isinstance(piece, Words):
-                found.append(self._narrow_words(piece.values, at))
+                found.append(self._narrow_words(piece.values, start + at, place))
             elif loop is not None and not piece.null_count and piece.type == self._type:
-                found.append(self._narrow(loop, piece, at))
+                found.append(self._narrow(loop, piece, start + at, place))
             else:
-                found += self._write(piece, at)
-            seen = min(at - start, tuning.encoding.longest_run)
-            self._order.see(self._values[at - seen : to], seen)
+                found += self._write(piece, start + at, place)
+            seen = min(at, tuning.encoding.longest_run)
+            self._order.see(made[at - seen : to], seen)
+            self._sample.see(start + at, place)
             at = to
+        self._order.end(start, made[:at])
+        self._transfer.send(start, made[:at])
         with self._lock:
             self._bounds += found
-        self._transfer.send(start, at)
-        return at - start
+            del self._rows[group]
+        return at
 
     def _loop(self) -> NarrowingLoop | None:
         """What narrows pieces in one pass, where there are enough rows for it."""
         if self._zones is None or not self.is_long:
             return None
-        return loop_for(self._type, self._values.itemsize)
+        return loop_for(self._type, self._transfer.dtype.itemsize)
 
-    def _narrow(self, loop: NarrowingLoop, piece: pa.Array, at: int) -> Bounds:
-        """Write a piece without NULLs by a loop; its bounds."""
+    def _narrow(self, loop: NarrowingLoop, piece: pa.Array, at: int, made: Any) -> Bounds:
+        """Write a piece without NULLs, from a row on, by a loop; its bounds."""
         assert self._zones is not None
-        made, block = self._values[at : at + len(piece)], self._zones.block
+        block = self._zones.block
         low, high, is_narrow = loop(words_in(piece), made, at % block, block)
         bounds = Bounds(int(low.min()), int(high.max()))
         check_digits(piece, self._field.name, bounds, is_narrow)
@@ -232,11 +247,11 @@ class Fixed:
         self._zones.take(at // block, low, high)
         return bounds
 
-    def _narrow_words(self, words: Any, at: int) -> Bounds:
-        """Write words by a loop; their bounds."""
-        loop = word_loop(self._values.itemsize)
+    def _narrow_words(self, words: Any, at: int, made: Any) -> Bounds:
+        """The same of words."""
+        loop = word_loop(made.itemsize)
         assert loop is not None and self._zones is not None
-        made, block = self._values[at : at + len(words)], self._zones.block
+        block = self._zones.block
         low, high, _ = loop(words, made, at % block, block)
         return self._checked(at, low, high)
 
@@ -263,8 +278,8 @@ class Fixed:
         self._zones.take(at // self._zones.block, low, high)
         return bounds
 
-    def _write(self, piece: pa.Array, at: int) -> list[Bounds]:
-        """Write a piece pass by pass; its bounds, if it has any."""
+    def _write(self, piece: pa.Array, at: int, made: Any) -> list[Bounds]:
+        """Write a piece, from a row on, pass by pass; its bounds, if it has any."""
         values, bounds = decoded(piece, self._field), list[Bounds]()
         if self._limits is not None:
             bounds = [Bounds(int(values.min()), int(values.max()))]
@@ -277,10 +292,9 @@ class Fixed:
                 bounds = [Bounds(int(values.min()), int(values.max()))]
         for found in bounds:
             self._check_fits(found)
-        rows = slice(at, at + len(values))
-        self._values[rows] = values
+        made[:] = values
         if self._zones is not None:
-            self._zones.see(at, self._values[rows], self._validity[rows] if piece.null_count else None)
+            self._zones.see(at, made, self._validity[at : at + len(made)] if piece.null_count else None)
         return bounds
 
     def _check_fits(self, bounds: Bounds) -> None:
@@ -297,7 +311,7 @@ class Fixed:
         """A byte for each row, 1 until it is NULL."""
         with self._lock:
             if self._validity is None:
-                validity = self._upload.empty(len(self._values), np.uint8)
+                validity = self._upload.empty(self._starts[-1], np.uint8)
                 validity.fill(1)
                 self._validity = validity
             return self._validity
@@ -316,35 +330,29 @@ class Fixed:
             yield self._narrow_to(physical_type_for(bounds))
         validity = self._upload.start(self._validity) if self._nulls else None
         if validity is not None:
-            yield [lambda: validity.send(0, len(self._validity))]
+            yield [lambda: validity.send(0, self._validity)]
         made: list[ColumnData] = []
         yield [lambda: made.append(self._column(bounds, None if validity is None else validity.buffer()))]
         return made[0]
 
     def _narrow_to(self, physical_type: PhysicalType) -> list[Task]:
-        wide = self._values
-        if physical_type is not self._physical_type:
-            self._physical_type = physical_type
-            self._values = self._upload.empty(len(wide), physical_type.numpy)
-        self._transfer = transfer = self._upload.start(self._values)
-
-        def task(low: int, high: int) -> Task:
-            def narrow() -> None:
-                if transfer.host is not wide:
-                    transfer.host[low:high] = wide[low:high]
-                transfer.send(low, high)
-
-            return narrow
-
-        return [task(low, high) for low, high in zip(self._starts, self._starts[1:], strict=False)]
+        wide, self._wide = self._wide, None
+        assert wide is not None
+        stays = physical_type is self._physical_type
+        self._physical_type = physical_type
+        transfer = self._transfer = self._upload.start(wide) if stays else self._upload.make(len(wide), physical_type.numpy)
+        bring = transfer.send if stays else transfer.write
+        return [partial(bring, low, wide[low:high]) for low, high in pairwise(self._starts)]
 
     def _column(self, bounds: Bounds, validity: Buffer | None) -> ColumnData:
         data = self._transfer.buffer()
         if self._dtype.is_float:
-            return float_column(data, self._dtype, self._physical_type, validity, self._nulls)
-        order = self._order.order(self._values, self._starts)
+            return float_column(data, self._dtype, self._physical_type, validity, self._nulls, self._sample)
+        order = self._order.order()
         if self._dtype.kind is Kind.BOOLEAN:
             return boolean_column(data, bounds, validity, self._nulls, order)
+        if data.cpu is None and not order.is_sorted and may_all_differ(data.length, bounds):
+            self._upload.wait()  # that the values may be looked at
         found = None if self._zones is None else self._zones.found()
-        integers = Integers(data, self._physical_type, bounds, order, found)
+        integers = Integers(data, self._physical_type, bounds, order, found, self._sample)
         return integer_column(self._dtype, integers, validity, self._nulls)

@@ -76,33 +76,38 @@ class DictionaryPieces:
             return (yield from self._spelled_out())
         if len(union) == 0:
             return null_strings(rows)
-        codes = self._upload.start(self._upload.empty(rows, union.physical_type.numpy))
-        validity = None
+        codes, validity = self._upload.make(rows, union.physical_type.numpy), None
         if union.has_nulls or any(p.ok is not None for p in pieces):
-            validity = self._upload.start(self._upload.empty(rows, np.uint8))
-            validity.host.fill(1)
+            validity = self._upload.make(rows, np.uint8)
             self._order.possible = False
-        yield self._write(union, codes, validity)
-        nulls = 0 if validity is None else rows - int(np.count_nonzero(validity.host))
+        counts: list[int] = []
+        yield self._write(union, codes, validity, counts)
+        nulls = sum(counts)
         ok = validity.buffer() if validity is not None and nulls else None
-        return union.column(codes.buffer(), ok, nulls, self._order.order(codes.host, self._starts))
+        return union.column(codes.buffer(), ok, nulls, self._order.order())
 
-    def _write(self, union: DictionaryUnion, codes: Transfer, validity: Transfer | None) -> list[Task]:
-        def write(first: int, start: int, pieces: list[Codes]) -> None:
-            at = start
+    def _write(self, union: DictionaryUnion, codes: Transfer, validity: Transfer | None, nulls: list[int]) -> list[Task]:
+        """Write the codes of all groups, and note their NULLs."""
+
+        def write(first: int, start: int, end: int, pieces: list[Codes]) -> None:
+            made, valid, at = codes.rows(start, end), None, 0
+            if validity is not None:
+                valid = validity.rows(start, end)
+                valid.fill(1)
             for number, piece in enumerate(pieces, first):
                 to = at + len(piece.raw)
-                ok = None if validity is None else validity.host[at:to]
-                union.write(number, piece, codes.host[at:to], ok)
+                union.write(number, piece, made[at:to], None if valid is None else valid[at:to])
                 at = to
-            codes.send(start, at)
-            if validity is not None:
-                validity.send(start, at)
-            self._order.see(codes.host[start:at])
+            codes.send(start, made)
+            if validity is not None and valid is not None:
+                validity.send(start, valid)
+                nulls.append(end - start - int(np.count_nonzero(valid)))
+            self._order.see(made)
+            self._order.end(start, made)
 
         tasks, first = [], 0
-        for start, pieces in zip(self._starts, self._groups, strict=False):
-            tasks.append(_task(write, first, start, pieces))
+        for start, end, pieces in zip(self._starts, self._starts[1:], self._groups, strict=False):
+            tasks.append(_task(write, first, start, end, pieces))
             first += len(pieces)
         return tasks
 
@@ -189,8 +194,8 @@ class Strings:
         total = sum(part.bytes for part in parts)
         offsets = self._upload.written(rows + 1, np.int32 if total < tuning.encoding.narrow_offsets else np.int64)
         characters = self._upload.written(total, np.uint8)
-        validity = self._upload.start(self._upload.empty(rows, np.uint8)) if nulls else None
-        offsets.write(0, np.zeros(1, offsets.host.dtype))
+        validity = self._upload.make(rows, np.uint8) if nulls else None
+        offsets.write(0, np.zeros(1, offsets.dtype))
         tasks: list[Task] = []
         row = byte = 0
         for part in parts:
@@ -212,12 +217,11 @@ class _Part:
 
     def write(self, row: int, byte: int, offsets: Transfer, characters: Transfer, validity: Transfer | None) -> None:
         """Into the column, from a row and a byte on; then they are freed."""
-        low, last = int(self._offsets[0]), row + self.rows
-        offsets.write(row + 1, np.add(self._offsets[1:], byte - low, dtype=offsets.host.dtype))
+        low = int(self._offsets[0])
+        offsets.write(row + 1, np.add(self._offsets[1:], byte - low, dtype=offsets.dtype))
         characters.write(byte, characters_of(self._array)[low : low + self.bytes])
         if validity is not None:
-            validity.host[row:last] = 1 if self._ok is None else self._ok
-            validity.send(row, last)
+            validity.write(row, np.ones(self.rows, np.uint8) if self._ok is None else self._ok)
         self._array = self._offsets = self._ok = None
 
 

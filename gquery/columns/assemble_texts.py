@@ -21,7 +21,7 @@ from gquery.columns.encode_strings import characters_column, characters_of, clea
 from gquery.columns.page_values import MisfitError, Placed, PlacedTexts, TextRoom, Words
 from gquery.columns.table import ColumnData
 from gquery.device.array import Array
-from gquery.device.transfer import Transfer, Upload
+from gquery.device.transfer import Upload
 from gquery.runtime.threads import Phases
 
 
@@ -103,16 +103,17 @@ class CountedStrings(Strings):
     def _written(self) -> Phases[ColumnData]:
         """The column, which is there."""
         self._groups = []
-        parts: list[tuple[Transfer, Sequence[int]]] = [
-            (self._upload.start(self._offsets), [0, *(row + 1 for row in self._starts[1:])]),
-            (self._upload.start(self._characters), self._bytes),
+        parts: list[tuple[Array, Sequence[int]]] = [
+            (self._offsets, [0, *(row + 1 for row in self._starts[1:])]),
+            (self._characters, self._bytes),
         ]
         if self._validity is not None and self._nulls:
-            parts.append((self._upload.start(self._validity), self._starts))
+            parts.append((self._validity, self._starts))
+        transfers = [self._upload.start(array) for array, _ in parts]
         yield [
-            partial(transfer.send, low, high)
-            for transfer, borders in parts
+            partial(transfer.send, low, array[low:high])
+            for transfer, (array, borders) in zip(transfers, parts, strict=True)
             for low, high in pairwise(borders)
         ]
-        offsets, characters, *validity = (transfer.buffer() for transfer, _ in parts)
+        offsets, characters, *validity = (transfer.buffer() for transfer in transfers)
         return characters_column(offsets, characters, validity[0] if validity else None, self._nulls, self._distinct)

@@ -28,7 +28,15 @@ from gquery.columns.arrow_intervals import is_interval, normalised
 from gquery.columns.encode_strings import import_strings, null_strings
 from gquery.columns.opaque import Opaque
 from gquery.columns.plain_nested import plain_array
-from gquery.columns.statistics import Order, all_differ, estimate_distinct, minimum_and_maximum, order_of
+from gquery.columns.statistics import (
+    Order,
+    SampleOfParts,
+    all_differ,
+    estimate_distinct,
+    may_all_differ,
+    minimum_and_maximum,
+    order_of,
+)
 from gquery.columns.table import ColumnData, ColumnStatistics
 from gquery.columns.zones import ValueRange, value_range
 from gquery.device.buffer import Buffer
@@ -174,10 +182,16 @@ def _import_floats(array: pa.ChunkedArray, dtype: DType, validity: Any, nulls: i
 
 
 def float_column(
-    data: Buffer, dtype: DType, physical_type: PhysicalType, validity: Buffer | None, nulls: int
+    data: Buffer,
+    dtype: DType,
+    physical_type: PhysicalType,
+    validity: Buffer | None,
+    nulls: int,
+    sample: SampleOfParts | None = None,
 ) -> ColumnData:
-    """A column around an array of floats, with an estimate of how many are distinct."""
-    distinct = estimate_distinct(data.host, data.length - nulls)
+    """A column around an array of floats, with an estimate of how many are distinct: by a sample, if there is one."""
+    rows = data.length - nulls
+    distinct = estimate_distinct(data.host, rows) if sample is None else sample.estimate(rows)
     return ColumnData(
         dtype, physical_type, data.length, data, validity, statistics=ColumnStatistics(None, nulls, distinct)
     )
@@ -224,6 +238,7 @@ class Integers:
     bounds: Bounds
     order: Order
     found: ValueRange | None = None  # where it is known already
+    sample: SampleOfParts | None = None  # likewise
 
 
 def integer_column(dtype: DType, integers: Integers, validity: Buffer | None, nulls: int) -> ColumnData:
@@ -233,9 +248,10 @@ def integer_column(dtype: DType, integers: Integers, validity: Buffer | None, nu
     if order.is_sorted:  # equal values lie together
         distinct = order.runs
     else:
-        values = data.host
-        distinct = min(estimate_distinct(values, len(values) - nulls), bounds.width)
-        unique = distinct == len(values) and nulls == 0 and all_differ(values, bounds)
+        rows, sample = data.length, integers.sample
+        estimate = estimate_distinct(data.host, rows - nulls) if sample is None else sample.estimate(rows - nulls)
+        distinct = min(estimate, bounds.width)
+        unique = distinct == rows and nulls == 0 and may_all_differ(rows, bounds) and all_differ(data.host, bounds)
     found = integers.found
     if found is None:
         found = value_range(data.host, validity.host if validity is not None and nulls else None)

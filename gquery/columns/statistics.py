@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -75,6 +75,7 @@ class OrderOfParts:
         self.possible = possible  # once a part is out of order, nobody need look at the others
         self._changes: list[int] = []
         self._longest: list[int | None] = []
+        self._ends: dict[int, tuple[Any, int]] = {}  # of each group, by its first row: its ends, and how many rows it has
 
     def see(self, part: Any, seen: int = 0) -> None:
         """Take a part into account, of which the first ``seen`` values belong to those before it: `tuning.encoding.longest_run`
@@ -97,16 +98,29 @@ class OrderOfParts:
         known = self._longest[-1] if self._longest else 1
         self._longest.append(None if known is None else longest_run(part, known))
 
-    def order(self, values: Any, starts: Sequence[int]) -> Order:
-        """The order of the array whose parts, beginning at the rows ``starts``, were all seen."""
+    def end(self, first: int, values: Any) -> None:
+        """Keep the ends of a group, the rows from row ``first`` on that some parts one behind another had: the next group, which
+        another thread looks at, is compared with them."""
+        if not self.possible or not len(values):
+            return
+        size = tuning.encoding.longest_run
+        ends = values.copy() if len(values) <= 2 * size else np.concatenate((values[:size], values[-size:]))
+        self._ends[first] = ends, len(values)
+
+    def order(self) -> Order:
+        """The order of the array, whose parts were all seen, and whose groups have all ended."""
         if not self.possible:
             return UNORDERED
-        later = np.array(sorted({s for s in starts if 0 < s < len(values)}), np.int64)
+        groups = [self._ends[first] for first in sorted(self._ends)]
+        if not groups:
+            return Order(True, 0, 1)
+        values, rows = np.concatenate([ends for ends, _ in groups]), sum(count for _, count in groups)
+        later = np.cumsum([len(ends) for ends, _ in groups])[:-1]
         across = count_changes(values[later - 1], values[later])
         if across is None:
             return UNORDERED
-        runs = sum(self._changes) + across + min(1, len(values))
-        return Order(True, runs, 1 if runs == len(values) else self._longest_run(values, later))
+        runs = sum(self._changes) + across + 1
+        return Order(True, runs, 1 if runs == rows else self._longest_run(values, later))
 
     def _longest_run(self, values: Any, starts: Any) -> int | None:
         """That of all parts, and of the runs that lie across their starts."""
@@ -124,10 +138,15 @@ class OrderOfParts:
         return None
 
 
+def may_all_differ(rows: int, bounds: Bounds) -> bool:
+    """Whether `all_differ` looks at so many integers."""
+    return rows <= bounds.width <= 8 * rows
+
+
 def all_differ(values: Any, bounds: Bounds) -> bool:
     """Proves integers unique that are dense but in no order; False where they repeat, or are too sparse to look. Each is marked
     in a bitmap of at most `tuning.encoding.marked` bits: values are read once for each so many integers between their bounds."""
-    if not len(values) <= bounds.width <= 8 * len(values):
+    if not may_all_differ(len(values), bounds):
         return len(values) == 0
     known = loops() if len(values) >= tuning.encoding.compiled_rows and values.itemsize >= 4 else None
     differ = _differ_within if known is None else known.all_differ
@@ -148,17 +167,41 @@ def _differ_within(values: Any, low: int, width: int) -> bool:
 
 def estimate_distinct(values: Any, rows: int) -> int:
     """Distinct values, estimated by Chao from how many are seen once and twice in a sample over the whole column."""
-    if rows == 0:
-        return 0
-    sample = values if len(values) <= tuning.encoding.sample else values[_places(len(values))]
-    counts = np.unique(sample, return_counts=True)[1]
-    return chao(len(counts), int((counts == 1).sum()), int((counts == 2).sum()), len(sample), rows)
+    sample = SampleOfParts(len(values))
+    sample.see(0, values)
+    return sample.estimate(rows)
 
 
-def _places(rows: int) -> Any:
+class SampleOfParts:
+    """A sample over the whole of an array of so many rows, which threads look at part by part."""
+
+    def __init__(self, rows: int) -> None:
+        size = tuning.encoding.sample
+        self._places = None if rows <= size else _places(rows, size)
+        self._parts: list[Any] = []
+
+    def see(self, at: int, values: Any) -> None:
+        """Take the rows from ``at`` on into account, which nobody else does."""
+        if self._places is None:
+            self._parts.append(values.copy())
+        else:
+            low, high = np.searchsorted(self._places, (at, at + len(values)))
+            self._parts.append(values[self._places[low:high] - at])
+
+    def estimate(self, rows: int) -> int:
+        """How many distinct values ``rows`` rows have, once all were seen; the others are NULL."""
+        if rows == 0:
+            return 0
+        sample = np.concatenate(self._parts)
+        counts = np.unique(sample, return_counts=True)[1]
+        return chao(len(counts), int((counts == 1).sum()), int((counts == 2).sum()), len(sample), rows)
+
+
+@lru_cache(maxsize=8)  # of tables whose columns are read together
+def _places(rows: int, size: int) -> Any:
     """The rows of a sample (int64): one of each stretch of equal length, anywhere in it. Steps of one length could fall in with
     a period of the data, whose values would then seem to be few, or to differ all. The same rows each time."""
-    step = -(-rows // tuning.encoding.sample)
+    step = -(-rows // size)
     starts = np.arange(0, rows, step, dtype=np.uint64)
     mixed = (starts + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)  # the constants of SplitMix64
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):

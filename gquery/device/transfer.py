@@ -2,8 +2,8 @@
 
 A copy from ordinary memory stops its thread and reaches a fifth of the bus. Here a thread moves a piece into a
 page-locked buffer, tells the GPU to fetch it and turns to its next work; an event says when the buffer is free again.
-`Upload.start` makes the array on the device, `Transfer.send` sends rows of it from any thread, and `Upload.wait` ends
-when all have arrived, so that nobody sees an array that is not whole.
+`Upload.make` makes the array on the device, `Transfer.send` sends rows of it from any thread, and `Upload.wait` ends
+when all have arrived, so that nobody sees an array that is not whole. The host keeps no copy of what a device has room for.
 """
 
 from __future__ import annotations
@@ -20,59 +20,85 @@ from gquery import tuning
 from gquery.device.array import READ_AHEAD, Array, on_gpu
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device
+from gquery.device.kept_memory import KEPT
 from gquery.device.spill import OpenFile
 from gquery.errors import OutOfMemoryError
+from gquery.runtime.tuples import NamedTuple
 
 _READING = "reading columns"
 
 
+class _Target(NamedTuple):
+    """Where a transfer goes: an array on a device. ``seconds`` takes those that threads spend on sending."""
+
+    device: Device
+    array: Any
+    seconds: list[float]
+
+
 class Transfer:
-    """One array on its way; where there is no GPU, the array alone."""
+    """One array of ``size`` values on its way to a device, which rows of it reach from any thread. Where the ``host`` has none of
+    its own, rows are written into memory that is let go of once they are sent; where there is no GPU, the host's array alone."""
 
     def __init__(
         self,
-        host: Any,
-        device: Device | None = None,
-        array: Any = None,
-        seconds: list[float] | None = None,
+        size: int,
+        dtype: Any,
+        host: Any = None,
+        target: _Target | None = None,
         file: OpenFile | None = None,
     ) -> None:
-        self.host = host
+        self.dtype: np.dtype[Any] = np.dtype(dtype)
+        self.size = size
+        self._host = host
         self._file = file  # that it lies in, if it is written there
-        self._device, self._array = device, array
-        self._seconds = seconds
+        self._target = target
+
+    def rows(self, low: int, high: int) -> Array:
+        """Memory for rows ``low`` to ``high``, to be written and sent, or kept and sent: uninitialised. Asked for once for each
+        row."""
+        if self._host is None:
+            return KEPT.empty(high - low, self.dtype)
+        made: Array = self._host[low:high]
+        return made
 
     def write(self, low: int, values: Array) -> None:
         """Values from row ``low`` on, and send them. OutOfMemoryError where a file cannot be written."""
-        high = low + len(values)
-        if self._file is None:
-            self.host[low:high] = values
-        else:
+        if self._host is not None and self._file is None:
+            made = self.rows(low, low + len(values))
+            made[:] = values
+            self.send(low, made)
+            return
+        values = values.astype(self.dtype, copy=False)
+        if self._file is not None:
             try:
-                self._file.write(low * self.host.itemsize, values.astype(self.host.dtype, copy=False))
+                self._file.write(low * self.dtype.itemsize, values)
             except OSError as error:
                 raise OutOfMemoryError(
                     f"Out of memory in {_READING}: a file of spill_directory cannot be written ({error.strerror}). "
                     "Remedies: raise memory_limit, or set another spill_directory."
                 ) from None
-        self.send(low, high)
+        self.send(low, values)
 
-    def send(self, low: int, high: int) -> None:
-        """Rows ``low`` to ``high`` are written: bring them over. Called once for each row, from any thread."""
-        if self._device is None or high <= low:
+    def send(self, low: int, values: Array) -> None:
+        """Bring values over, which are those from row ``low`` on: contiguous, in what `rows` gave."""
+        if self._target is None or not len(values):
             return
         began = time.perf_counter()
-        address = self._array.data.ptr + low * self.host.itemsize
-        staging(self._device).send(address, self.host[low:high].view(np.uint8))
-        if self._seconds is not None:
-            self._seconds.append(time.perf_counter() - began)
+        address = self._target.array.data.ptr + low * self.dtype.itemsize
+        staging(self._target.device).send(address, np.ascontiguousarray(values).view(np.uint8))
+        self._target.seconds.append(time.perf_counter() - began)
 
     def buffer(self) -> Buffer:
-        """The array as a buffer, which holds the device's copy as well; to be used after `Upload.wait`."""
+        """The array as a buffer, wherever it lies; to be used after `Upload.wait`."""
         self._file = None
-        buffer = Buffer(self.host)
-        if self._device is not None:
-            buffer.place(self._device, self._array)
+        target = self._target
+        if self._host is None:
+            assert target is not None
+            return Buffer(target.array, target.device)
+        buffer = Buffer(self._host)
+        if target is not None:
+            buffer.place(target.device, target.array)
         return buffer
 
 
@@ -97,12 +123,21 @@ class Upload:
             return np.empty(size, dtype)
         return self._limited.empty_spillable(size, dtype, _READING)
 
+    def make(self, size: int, dtype: Any) -> Transfer:
+        """A transfer of an array whose rows are to be written (`Transfer.rows`) and sent. A device that has room enough has it
+        alone: the system clears each page of memory that nobody would look at again."""
+        target = self._room(size, dtype)
+        is_alone = target is not None and (
+            target.device.free_bytes >= tuning.transfers.device_alone * target.device.total_bytes
+        )
+        return Transfer(size, dtype, None if is_alone else self.empty(size, dtype), target)
+
     def written(self, size: int, dtype: Any) -> Transfer:
-        """A transfer of an array of the host that `Transfer.write` alone writes."""
+        """A transfer of an array that `Transfer.write` alone writes."""
         if self._limited is None:
-            return self.start(np.empty(size, dtype))
+            return self.make(size, dtype)
         array, file = self._limited.open_spillable(size, dtype, _READING)
-        return self.start(array) if file is None else Transfer(array, file=file)
+        return Transfer(size, dtype, array, file=file)
 
     def keep(self, array: Any) -> Any:
         """An array of the host that is needed until the column is whole: where there is room for it."""
@@ -111,19 +146,24 @@ class Upload:
         return self._limited.copied_spillable(array, _READING)
 
     def start(self, host: Any) -> Transfer:
-        """A transfer of a contiguous array, whose values may be written later. One that would leave the device little
-        room stays on the host, until a kernel asks for it: then what was used least recently gives way."""
-        if self._device is None or host.nbytes < tuning.transfers.kept_on_host:
-            return Transfer(host)
-        if host.nbytes > self._device.free_bytes - self._device.total_bytes // tuning.transfers.headroom:
-            return Transfer(host)
+        """A transfer of a contiguous array of the host, which keeps it, and whose values may be written later."""
+        return Transfer(len(host), host.dtype, host, self._room(len(host), host.dtype))
+
+    def _room(self, size: int, dtype: Any) -> _Target | None:
+        """An array on the device; None for one that stays on the host, until a kernel asks for it: small ones, and what would
+        leave the device little room, where what was used least recently gives way then."""
+        bytes_ = size * np.dtype(dtype).itemsize
+        if self._device is None or bytes_ < tuning.transfers.kept_on_host:
+            return None
+        if bytes_ > self._device.free_bytes - self._device.total_bytes // tuning.transfers.headroom:
+            return None
         try:
-            array = device_array(self._device, host)
+            array = device_array(self._device, size, dtype)
         except OutOfMemoryError:
-            return Transfer(host)
+            return None
         self._started = True
         staging(self._device).drain()
-        return Transfer(host, self._device, array, self.seconds)
+        return _Target(self._device, array, self.seconds)
 
     def wait(self) -> None:
         """Until everything that was sent has arrived."""
@@ -134,7 +174,7 @@ class Upload:
 
 def send_whole(device: Device, host: Array, context: str) -> Array:
     """A copy of a contiguous array on a GPU, moved by several threads."""
-    array = device_array(device, host, context)
+    array = device_array(device, host.size, host.dtype, context)
     stage = staging(device)
     stage.drain()
     raw = host.view(np.uint8)
@@ -148,11 +188,11 @@ def send_whole(device: Device, host: Array, context: str) -> Array:
     return array
 
 
-def device_array(device: Device, host: Array, context: str = _READING) -> Array:
-    """An uninitialised array like ``host``. Bytes get room behind them, since kernels read strings a word at a time."""
-    if host.dtype == np.uint8:
-        return device.empty(host.size + READ_AHEAD, np.uint8, context)[: host.size]
-    return device.empty(host.size, host.dtype, context)
+def device_array(device: Device, size: int, dtype: Any, context: str = _READING) -> Array:
+    """An uninitialised array. Bytes get room behind them, since kernels read strings a word at a time."""
+    if dtype == np.uint8:
+        return device.empty(size + READ_AHEAD, np.uint8, context)[:size]
+    return device.empty(size, dtype, context)
 
 
 class Staging:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from gquery.columns.table import ColumnData, Dictionary, Table, TableSource
-from gquery.device.device import Device
+from gquery.device.device import Device, cpu_device
 from gquery.device.spill import SpillError, is_spilled
 from gquery.errors import OutOfMemoryError
 from gquery.runtime.amounts import format_bytes
@@ -82,9 +82,9 @@ class ColumnCache:
                     del self._columns[key]
 
     def evict_bytes(self, device: Device, wanted: int) -> None:
-        """Let go of copies on a device of about ``wanted`` bytes, least recently used first; the host keeps its own.
-        What a running query holds is freed when it ends. On a CPU under a limit they move into files: SpillError where these
-        have no room."""
+        """Let go of copies on a device of about ``wanted`` bytes, least recently used first; the host has one then, if need be
+        one that is made now. What a running query holds is freed when it ends. On a CPU under a limit they move into files:
+        SpillError where these have no room."""
         if device.streams:
             drop_mirrors(device, wanted)
             return
@@ -93,11 +93,19 @@ class ColumnCache:
             return
         freed = 0
         with self._lock:
-            for _, column in self._by_use():
-                for buffer in column.buffers:
-                    if freed < wanted and len(buffer.devices) > 1 and buffer.is_on(device):
-                        buffer.drop(device)
-                        freed += buffer.nbytes
+            held = [b for _, column in self._by_use() for b in column.buffers if b.is_on(device)]
+            held.sort(key=lambda b: len(b.devices) == 1)  # what others have, too, needs no copy
+            for buffer in held:
+                if freed >= wanted:
+                    return
+                used = buffer.used
+                try:
+                    buffer.on(cpu_device())
+                except MemoryError:  # whoever needs the memory will be told
+                    return
+                buffer.used = used
+                buffer.drop(device)
+                freed += buffer.nbytes
 
     def _spill(self, device: Device, wanted: int) -> None:
         space = device.spill

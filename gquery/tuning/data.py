@@ -19,6 +19,7 @@ _LIMITS = "2026-11-23: a memory limit of 100 MB at SF1 from Parquet"
 _INSERTS = "2026-11-24: 10,000 INSERTs of one row each"
 _KEYS = "2026-11-27: an INSERT of one row into a table with conditions and keys"
 _KEPT = "2026-11-27: memory of large arrays is kept for some seconds"
+_ALONE = "2026-11-28: columns that a GPU has leave the host alone"
 _CODED = "2026-11-28: texts that repeat are coded in one table"
 _UNIQUE = "2026-11-28: first use of a column whose values all differ"
 _CREATED = "2026-11-27: CREATE OR REPLACE TABLE AS keeps its plan"
@@ -171,6 +172,12 @@ class Transfers(Record):
     staged_bytes: int = number(4 << 20, "bytes", "of an array from which on its copy goes through page-locked memory")
     kept_on_host: int = number(
         1 << 20, "bytes", "of an array below which it waits on the host for a kernel that asks for it"
+    )
+    device_alone: float = number(
+        0.5,
+        "share of a GPU's memory",
+        "that is free where columns that are read stay there alone: the host has no copy, which others could let go of",
+        _ALONE,
     )
     bridge_buffers: int = number(8, "buffers", "page-locked, between two GPUs that have no access to each other")
     headroom: int = number(16, "parts of memory", "of which columns that are loaded leave one free")

@@ -229,7 +229,8 @@ def test_order_of_parts(values: list[int], order: Order, starts: list[int]) -> N
     parts = OrderOfParts()
     for low, high in pairwise(starts):
         parts.see(array[low:high])
-    assert parts.order(array, [min(s, len(array)) for s in starts]) == order_of(array, 0) == order
+        parts.end(low, array[low:high])
+    assert parts.order() == order_of(array, 0) == order
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -247,9 +248,11 @@ def test_longest_runs(seed: int, tune: Tune) -> None:
         start = low if low in starts else start
         seen = min(low - start, 8)
         parts.see(values[low - seen : high], seen)
+    for low, high in pairwise(starts):
+        parts.end(low, values[low:high])
     longest = int(lengths.max())
     wanted = None if longest > 8 else 1 << (longest - 1).bit_length()
-    assert parts.order(values, starts) == order_of(values, 0) == Order(True, len(lengths), wanted)
+    assert parts.order() == order_of(values, 0) == Order(True, len(lengths), wanted)
 
 
 # ---- threads -------------------------------------------------------------------------------------------------------

@@ -107,8 +107,8 @@ class _Ranks:
         from distributed import Client
 
         self._client, self._by_stage = Client(address, set_as_default=False), by_stage
-        self._turns = tempfile.NamedTemporaryFile(suffix=".turns")
-        self._client.run(rank_times.note, self._turns.name if in_turns else None)
+        turns = str(Path(tempfile.mkdtemp()) / "turns") if in_turns else None
+        self._client.run(rank_times.note, turns)
         self._notes = rank_times.Notes()  # of this process
         self._of_query: rank_times.Spent | None = None
         self._alone, self._stages = 0.0, dict[str, float]()
@@ -154,10 +154,8 @@ class _Ranks:
 
     def print_all(self) -> None:
         """The sums."""
-        totals = [
-            sum(getattr(s, name) for s, _ in self._all) for name in ("mean", "longest", "clock", "before", "behind")
-        ]
-        print(_told(rank_times.Spent(*totals, {}), sum(alone for _, alone in self._all)))
+        of_all = [s for s, _ in self._all]
+        print(_told(rank_times.sum_of(of_all), sum(alone for _, alone in self._all)))
 
 
 def _told(spent: rank_times.Spent, alone: float) -> str:

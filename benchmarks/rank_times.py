@@ -132,3 +132,15 @@ def spent(runs: Sequence[tuple[float, float, Sequence[RankTimes]]]) -> Spent:
             for stage in runs[0][2][0].stages
         },
     )
+
+
+def sum_of(queries: Sequence[Spent]) -> Spent:
+    """Of several queries, without stages."""
+    return Spent(
+        sum(q.mean for q in queries),
+        sum(q.longest for q in queries),
+        sum(q.clock for q in queries),
+        sum(q.before for q in queries),
+        sum(q.behind for q in queries),
+        {},
+    )

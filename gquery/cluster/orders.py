@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from gquery import tuning
-from gquery.cluster import direct
+from gquery.cluster import direct, direct_comm
 from gquery.cluster.moving import packed
 
 if TYPE_CHECKING:
@@ -27,13 +27,16 @@ class Orders:
         self._client = client
         self._reached: set[str] = set()
         self._tried: dict[str, asyncio.Task[None]] = {}
+        self._names: dict[str, str] = {}  # by worker, at which it listens for processes of its host
 
     async def ran(self, order: direct.Order, workers: Sequence[str]) -> list[Any]:
         """What became of the ranks on each of these workers; an OSError among it where a worker, or the way to it, is gone."""
         new = [w for w in workers if w not in self._tried]
         if new:  # a rank that begins sends to others, which may not have heard of the run
-            await self._client.run(direct.serve, workers=new, on_error="ignore", asynchronous=True)
+            names = await self._client.run(direct.serve, workers=new, on_error="ignore", asynchronous=True)
+            self._names |= {worker: name for worker, name in names.items() if name is not None}
             self._tried |= {worker: asyncio.create_task(self._try(worker)) for worker in new}
+        order = order._replace(names=self._names)
         if self._reached.issuperset(workers):
             return await self._directly(order, workers)
         told = await self._client.run(
@@ -46,7 +49,7 @@ class Orders:
 
     async def _directly(self, order: direct.Order, workers: Sequence[str]) -> list[Any]:
         """See `ran`; nothing but the error where a worker is gone, for whose ranks others may wait."""
-        message = direct.message_of(packed(order, copies=False))
+        message = direct_comm.message_of(packed(order, copies=False))
         asked = [asyncio.create_task(self._asked(worker, message)) for worker in workers]
         try:
             return [await answer for answer in asyncio.as_completed(asked)]
@@ -65,7 +68,7 @@ class Orders:
         except OSError:
             self._forget(worker)
             raise
-        return direct.value_of(answer)
+        return direct_comm.value_of(answer)
 
     def _forget(self, worker: str) -> None:
         self._reached.discard(worker)

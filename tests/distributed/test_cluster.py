@@ -458,15 +458,15 @@ def _die_at(pid: int, exchange: int) -> None:
 
 def _die_at_exchange(pid: int, exchange: int) -> None:
     """Have the worker of this process id die when a rank of it that meets others comes to an exchange."""
-    from gquery.cluster import direct
+    from gquery.cluster import direct_comm
 
     if os.getpid() != pid:
         return
-    meet = direct.DirectComm._meet
+    meet = direct_comm.DirectComm._meet
 
-    def dying(self: direct.DirectComm, call: str, values: Sequence[object]) -> list[Any]:
+    def dying(self: direct_comm.DirectComm, call: str, values: Sequence[object]) -> list[Any]:
         if self.exchanges >= exchange:
             os.kill(pid, signal.SIGKILL)
         return meet(self, call, values)
 
-    pytest.MonkeyPatch().setattr(direct.DirectComm, "_meet", dying)  # the process dies with it
+    pytest.MonkeyPatch().setattr(direct_comm.DirectComm, "_meet", dying)  # the process dies with it

@@ -15,7 +15,7 @@ import pytest
 
 import gquery
 from gquery import tuning
-from gquery.cluster import direct, worker
+from gquery.cluster import direct_comm, worker
 from gquery.cluster.divisions import Divisions
 from gquery.cluster.engine import this_engine
 from gquery.cluster.moving import packed
@@ -289,14 +289,14 @@ def test_small_tables_are_cut_with_the_large_ones_that_they_are_joined_with(
 def handed_over(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Bytes that ranks hand over, one number an exchange and rank."""
     found: list[int] = []
-    meet = direct.DirectComm._meet
+    meet = direct_comm.DirectComm._meet
 
-    def counted(self: direct.DirectComm, call: str, values: Sequence[object]) -> list[Any]:
+    def counted(self: direct_comm.DirectComm, call: str, values: Sequence[object]) -> list[Any]:
         made = packed(values)
         found.append(len(made.head) + sum(b.nbytes for b in made.buffers))
         return meet(self, call, values)
 
-    monkeypatch.setattr(direct.DirectComm, "_meet", counted)
+    monkeypatch.setattr(direct_comm.DirectComm, "_meet", counted)
     return found
 
 

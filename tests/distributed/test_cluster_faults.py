@@ -20,7 +20,7 @@ from tests.support.two_workers import two_workers, with_files
 
 pytest.importorskip("distributed")
 
-from gquery.cluster import direct, worker
+from gquery.cluster import direct, direct_comm, host_sockets, worker
 
 TABLES = {"t": pa.table({"k": np.arange(900) % 7, "v": np.arange(900)})}
 SQL = "SELECT k, count(*), sum(v) FROM t GROUP BY k ORDER BY k"
@@ -34,9 +34,13 @@ def client() -> Iterator[Any]:
         yield made
 
 
-@pytest.fixture
-def db(client: Any, tmp_path: Path, tune: Tune) -> Iterator[gquery.Connection]:
+@pytest.fixture(params=["sockets of the host", "Dask's connections"])
+def db(
+    request: pytest.FixtureRequest, client: Any, tmp_path: Path, tune: Tune, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[gquery.Connection]:
     tune(tuning.cluster, whole_bytes=0)
+    if request.param == "Dask's connections":
+        monkeypatch.setattr(direct, "_listening", lambda: None)
     with gquery.connect(device="python", cluster=client, workers=2, threads=1) as made:
         with_files(made, TABLES, tmp_path, 100)
         yield made
@@ -82,9 +86,14 @@ def _until(holds: Callable[[], bool], seconds: float = 20) -> None:
 
 def _losing(monkeypatch: pytest.MonkeyPatch, operation: str, number: int) -> list[str]:
     """Have a message of an operation go nowhere, as where a connection breaks behind the last byte; those that did."""
-    sent, lost = direct._Sender.send, list[str]()
+    sent, on_line, lost = direct_comm.Sender.send, host_sockets.Line.send, list[str]()
 
-    def send(self: direct._Sender, place: str, name: str, **message: Any) -> Future[Any]:
+    def send_on(self: host_sockets.Line, name: str, *message: Any) -> None:
+        lost.append(name)
+        if name != operation.removeprefix("gquery_") or len(lost) != number:
+            on_line(self, name, *message)
+
+    def send(self: direct_comm.Sender, place: str, name: str, **message: Any) -> Future[Any]:
         if name == operation:
             lost.append(name)
             if len(lost) == number:
@@ -93,7 +102,8 @@ def _losing(monkeypatch: pytest.MonkeyPatch, operation: str, number: int) -> lis
                 return nothing
         return sent(self, place, name, **message)
 
-    monkeypatch.setattr(direct._Sender, "send", send)
+    monkeypatch.setattr(direct_comm.Sender, "send", send)
+    monkeypatch.setattr(host_sockets.Line, "send", send_on)
     return lost
 
 
@@ -109,14 +119,14 @@ def test_a_message_is_lost(number: int, db: gquery.Connection, monkeypatch: pyte
 def test_ranks_do_not_hear_that_one_has_failed(db: gquery.Connection, monkeypatch: pytest.MonkeyPatch, tune: Tune) -> None:
     tune(tuning.cluster, ask_seconds=0.1)
     assert db.sql(SQL).fetchall() == WANT
-    ran, sent = worker.run_rank, direct._Sender.send
+    ran, sent = worker.run_rank, direct_comm.Sender.send
 
     def run_rank(session: Any, request: Any, *others: Any) -> Any:
         if request.rank == 1:
             raise gquery.ConversionError("of rank 1")
         return ran(session, request, *others)
 
-    def send(self: direct._Sender, place: str, name: str, **message: Any) -> Future[Any]:
+    def send(self: direct_comm.Sender, place: str, name: str, **message: Any) -> Future[Any]:
         if name == "gquery_abort":
             lost = Future[Any]()
             lost.set_exception(OSError("no way there"))
@@ -124,7 +134,7 @@ def test_ranks_do_not_hear_that_one_has_failed(db: gquery.Connection, monkeypatc
         return sent(self, place, name, **message)
 
     monkeypatch.setattr(direct, "run_rank", run_rank)
-    monkeypatch.setattr(direct._Sender, "send", send)
+    monkeypatch.setattr(direct_comm.Sender, "send", send)
     with pytest.raises(gquery.ConversionError, match="of rank 1"):
         _InTime(db, SQL).made()
     _until(lambda: not _ranks())
@@ -218,7 +228,7 @@ def test_an_order_that_comes_when_its_connection_has_closed(client: Any, db: gqu
     db.close()
     (order,) = ordered
     assert order.plan is not None
-    late = order._replace(requests=tuple([r._replace(run="late") for r in order.requests]))
+    late = order._replace(requests=tuple([r._replace(run=f"late {cluster.key}") for r in order.requests]))
     found = client.run(direct.run_ranks, late)
     assert all(isinstance(r.error, gquery.OperationalError) for ran in found.values() for r in ran.values()), found
     assert cluster.key not in worker._sessions

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from gquery import tuning
+from gquery.cluster.host_sockets import Line
 from gquery.cluster.inbox import Inboxes
 from gquery.cluster.missing import OutOfReachError
 from gquery.cluster.worker import Request
@@ -21,18 +22,24 @@ from gquery.settings import Settings
 
 pytest.importorskip("distributed")
 
-from gquery.cluster import direct
+from gquery.cluster import direct, direct_comm
 
 T = TypeVar("T")
 LARGE = tuning.cluster.beside_bytes // 8
 
 
 class _Wire:
-    """Sends as a worker's event loop does, on another thread; counts bytes by destination."""
+    """Sends as a worker's event loop does, on another thread; counts bytes by destination. Where workers are of one host, by
+    sockets: each of ``listens``."""
 
-    def __init__(self, own: str, bytes_to: dict[str, int], dead: frozenset[str] = frozenset()) -> None:
-        self._own, self._bytes_to, self._dead = own, bytes_to, dead
+    def __init__(
+        self, own: str, bytes_to: dict[str, int], dead: frozenset[str] = frozenset(), listens: str | None = None
+    ) -> None:
+        self._own, self._bytes_to, self._dead, self._listens = own, bytes_to, dead, listens
         self._pool = ThreadPoolExecutor(1)
+
+    def line(self, place: str) -> Line | None:
+        return None if self._listens is None else direct_comm.lines.to(self._listens)
 
     def is_here(self, place: str) -> bool:
         return place == self._own
@@ -44,19 +51,20 @@ class _Wire:
         if place in self._dead:
             raise OSError("connection refused")
         if operation == "gquery_abort":
-            direct._abort(**message)
+            direct_comm.aborted(**message)
             return
         buffers = [b.data.copy() for b in message.pop("buffers")]
         assert message.pop("reply") == bool(buffers)
         self._bytes_to[place] = self._bytes_to.get(place, 0) + len(message["head"]) + sum(b.nbytes for b in buffers)
-        direct._receive(**message, buffers=buffers)
+        direct_comm.receive(**message, buffers=buffers)
 
 
 def meet(
     run: str,
-    work: Callable[[direct.DirectComm], T],
+    work: Callable[[direct_comm.DirectComm], T],
     places: Sequence[str] = ("a", "b", "c"),
     dead: frozenset[str] = frozenset(),
+    listens: str | None = None,
 ) -> tuple[list[T | BaseException], dict[str, int]]:
     """What each rank has made, or its error, and the bytes that were sent to each place."""
     bytes_to: dict[str, int] = {}
@@ -64,15 +72,15 @@ def meet(
 
     def one(rank: int) -> None:
         request = Request("session", run, rank, "python", Settings(), False, False)
-        inbox = direct._inboxes.of(run, rank)
+        inbox = direct_comm.inboxes.of(run, rank)
         assert inbox is not None
-        comm = direct.DirectComm(request, places, inbox, cast(Any, _Wire(places[rank], bytes_to, dead)))
+        comm = direct_comm.DirectComm(request, places, inbox, cast(Any, _Wire(places[rank], bytes_to, dead, listens)))
         try:
             made[rank] = work(comm)
         except BaseException as error:  # as the worker tells it
             comm.abort(error)
             made[rank] = error
-        direct._inboxes.end(run, rank)
+        direct_comm.inboxes.end(run, rank)
 
     threads = [threading.Thread(target=one, args=(r,)) for r in range(len(places)) if places[r] not in dead]
     for thread in threads:
@@ -85,8 +93,9 @@ def meet(
 
 @pytest.mark.parametrize("places", [("a", "b", "c"), ("a", "a", "b"), ("a", "a", "a")])
 @pytest.mark.parametrize("size", [0, 3, 3 * LARGE])
-def test_collectives(size: int, places: Sequence[str]) -> None:
-    def work(comm: direct.DirectComm) -> list[Any]:
+@pytest.mark.parametrize("by_sockets", [False, True])
+def test_collectives(size: int, by_sockets: bool, places: Sequence[str]) -> None:
+    def work(comm: direct_comm.DirectComm) -> list[Any]:
         own = np.arange(size) + comm.rank
         gathered = comm.all_gather("g", own)
         parts = comm.exchange("e", [own * 10 + to for to in range(3)])
@@ -97,7 +106,9 @@ def test_collectives(size: int, places: Sequence[str]) -> None:
             comm.agree("v", comm.rank < 2),
         ]
 
-    made, _ = meet(f"collectives {size} {places}", work, places)
+    listens = direct._listening() if by_sockets else None
+    made, bytes_to = meet(f"collectives {size} {by_sockets} {places}", work, places, listens=listens)
+    assert bool(bytes_to) == (len(set(places)) > 1 and not by_sockets)
     for rank, found in enumerate(made):
         assert not isinstance(found, BaseException), found
         gathered, parts, sent, all_agree = found
@@ -108,7 +119,7 @@ def test_collectives(size: int, places: Sequence[str]) -> None:
 
 
 def test_each_rank_is_sent_what_is_for_it_alone() -> None:
-    def work(comm: direct.DirectComm) -> int:
+    def work(comm: direct_comm.DirectComm) -> int:
         parts = [np.zeros(LARGE * 100 if to == 2 else 1) for to in range(3)]
         return sum(len(p) for p in comm.exchange("e", parts))
 
@@ -121,7 +132,7 @@ def test_each_rank_is_sent_what_is_for_it_alone() -> None:
 def test_what_was_received_is_not_changed_by_who_sent_it() -> None:
     """A rank goes on with its arrays when those of all have come."""
 
-    def work(comm: direct.DirectComm) -> list[float]:
+    def work(comm: direct_comm.DirectComm) -> list[float]:
         found, own = [], np.full(LARGE * 50, float(comm.rank))
         for _ in range(5):
             own += 1
@@ -133,7 +144,7 @@ def test_what_was_received_is_not_changed_by_who_sent_it() -> None:
 
 
 def test_a_rank_that_fails_ends_the_others() -> None:
-    def work(comm: direct.DirectComm) -> int:
+    def work(comm: direct_comm.DirectComm) -> int:
         comm.agree("before", True)
         if comm.rank == 1:
             raise ZeroDivisionError("as a query's error")
@@ -154,13 +165,13 @@ def test_a_worker_that_is_not_reached() -> None:
     made, _ = meet("out of reach", lambda comm: comm.all_gather("g", np.zeros(2 * LARGE)), dead=frozenset("c"))
     assert isinstance(made[0], OutOfReachError | RankAbortedError)
     assert isinstance(made[1], OutOfReachError | RankAbortedError)
-    direct._inboxes.end_all("out of reach", RankAbortedError("tidy"))
+    direct_comm.inboxes.end_all("out of reach", RankAbortedError("tidy"))
 
 
 def test_an_interrupt_ends_the_wait() -> None:
     token = interrupt.Token()
 
-    def work(comm: direct.DirectComm) -> int:
+    def work(comm: direct_comm.DirectComm) -> int:
         if comm.rank > 0:
             return 0
         threading.Timer(0.1, setattr, (token, "stopped", True)).start()

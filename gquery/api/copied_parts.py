@@ -12,6 +12,7 @@ from urllib.parse import quote
 import numpy as np
 import pyarrow as pa
 
+from gquery.columns.arrow import code_array
 from gquery.columns.arrow_buffers import values_of
 from gquery.errors import BindError, FileError, NotSupportedError
 from gquery.expression.expr import new_column
@@ -77,7 +78,7 @@ def parts(table: pa.Table, names: Sequence[str]) -> Iterator[tuple[str, pa.Table
         rows = order[start:end]
         shown = [key[int(rows[0])].as_py() for key in keys]
         folder = "/".join(f"{_quoted(n)}={_NULL if v is None else _quoted(v)}" for n, v in zip(names, shown, strict=True))
-        yield folder, content.take(pa.array(rows))
+        yield folder, content.take(code_array(rows, None))
         start = end
 
 

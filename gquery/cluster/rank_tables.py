@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from gquery.cluster.tables import Agreed, Described, FileTable
+from gquery.columns.arrow import code_array
 from gquery.columns.dictionary_codes import codes_among
 from gquery.columns.table import ColumnData, ColumnStatistics, Dictionary, Table
 from gquery.columns.zones import value_range
@@ -227,8 +228,8 @@ def _in_form(column: ColumnData, field: Field, form: Agreed) -> ColumnData:
 def _as_text(column: ColumnData, dictionary: Dictionary) -> ColumnData:
     """Codes as the text that they stand for."""
     codes = column.data.host.astype(np.int64)
-    nulls = None if column.validity is None else column.validity.host == 0
-    text = cast(take(dictionary.values, pa.array(codes, mask=nulls)), pa.large_string())
+    ok = None if column.validity is None else column.validity.host != 0
+    text = cast(take(dictionary.values, code_array(codes, ok)), pa.large_string())
     text = text.combine_chunks() if isinstance(text, pa.ChunkedArray) else text
     _, offsets, characters = text.buffers()
     made = np.frombuffer(offsets, np.int64)[: column.length + 1] if column.length else np.zeros(1, np.int64)

@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import pyarrow as pa
 
+from gquery.columns.arrow import string_array
 from gquery.columns.arrow_buffers import bits_of, values_of
 from gquery.columns.table import Dictionary
 from gquery.device.array import Array
@@ -35,7 +36,7 @@ def union_dictionary(dictionaries: Sequence[Dictionary]) -> Dictionary:
     values = pa.concat_arrays(_of_one_type([d.values for d in dictionaries]))
     once = dictionary_encode(values).dictionary
     if not len(once):
-        return Dictionary(pa.array([""], values.type))
+        return Dictionary(cast(string_array([""]), values.type))
     return Dictionary(take(once, sorted_places(once)))  # Arrow compares texts by their bytes
 
 

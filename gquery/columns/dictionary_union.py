@@ -14,14 +14,14 @@ import numpy as np
 import pyarrow as pa
 
 from gquery import tuning
-from gquery.columns.arrow import code_array
+from gquery.columns.arrow import code_array, integer_array
 from gquery.columns.arrow_buffers import bits_of, numpy_name, values_of
 from gquery.columns.page_values import Placed, Words
 from gquery.columns.statistics import Order
 from gquery.columns.table import ColumnData, ColumnStatistics, Dictionary
 from gquery.device.buffer import Buffer
 from gquery.expression.types import VARCHAR, Bounds, physical_type_for
-from gquery.runtime.arrow_compute import cast, dictionary_encode, pc, sorted_places, take
+from gquery.runtime.arrow_compute import at_least, cast, dictionary_encode, different, sorted_places, take
 from gquery.runtime.records import dataclass
 from gquery.runtime.threads import Phases
 
@@ -160,9 +160,10 @@ def _bounds(dictionaries: Sequence[pa.Array], ranges: int) -> pa.Array:
     if ranges <= 1:
         return dictionaries[0][:0]
     step = max(sum(map(len, dictionaries)) // (tuning.encoding.union_sample * ranges), 1)
-    sample = pa.concat_arrays([d.take(pa.array(np.arange(0, len(d), step))) for d in dictionaries]).drop_null().unique()
-    places = np.arange(1, ranges) * len(sample) // ranges
-    return sample.take(pc.sort_indices(sample)).take(pa.array(np.unique(places[places > 0])))
+    some = [take(d, code_array(np.arange(0, len(d), step), None)) for d in dictionaries]
+    sample = different(pa.concat_arrays(some))
+    places = sorted({number * len(sample) // ranges for number in range(1, ranges)} - {0})
+    return take(take(sample, sorted_places(sample)), integer_array(places))
 
 
 class _CutDictionary:
@@ -176,9 +177,9 @@ class _CutDictionary:
     def cut(self, bounds: pa.Array) -> None:
         numbers = np.zeros(len(self._values), np.min_scalar_type(len(bounds)))
         for bound in bounds:
-            numbers += bits_of(pc.fill_null(pc.greater_equal(self._values, bound), False), 1)
+            numbers += bits_of(at_least(self._values, bound), 1)  # NULL falls into any range
         self._order = np.argsort(numbers, kind="stable")
-        self._values = self._values.take(pa.array(self._order))
+        self._values = take(self._values, code_array(self._order, None))
         self._ends = np.cumsum(np.bincount(numbers, minlength=len(bounds) + 1))
 
     def part(self, number: int) -> tuple[pa.Array, Any]:

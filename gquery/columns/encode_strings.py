@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from gquery import tuning
-from gquery.columns.arrow import string_array
+from gquery.columns.arrow import code_array, string_array
 from gquery.columns.arrow_buffers import bits_of, buffer_of, offsets_of, values_of
 from gquery.columns.dictionary_union import Codes, DictionaryUnion, codes_of, union_in_phases
 from gquery.columns.loops import Loops, TextSlots, loops
@@ -156,10 +156,23 @@ def _coded_in_phases(array: pa.Array, known: Loops, distinct: int, limit: int) -
     coded = found[-1]
     if coded is None:
         return None
-    union = yield from union_in_phases([Codes(take(array, pa.array(coded.first)), np.empty(0, np.uint8), None)])
-    parts = [slice(at, at + tuning.encoding.piece) for at in range(0, len(array), tuning.encoding.piece)]
+    union = yield from _united(array, coded.first)
+    size = -(-len(array) // max(core_count(), -(-len(array) // tuning.encoding.piece)))
+    parts = [slice(at, at + size) for at in range(0, len(array), size)]
     pieces = [Codes(union.values, coded.slots[part], None if valid is None else valid[part]) for part in parts]
     return (yield from _written(union.of_slots(coded.used, coded.size, len(pieces)), pieces))
+
+
+def _united(array: pa.Array, rows: Any) -> Phases[DictionaryUnion]:
+    """The sorted dictionary of the texts in these rows (int64), which all differ: taken, cut and sorted by all cores."""
+    size = max(-(-len(rows) // core_count()), tuning.encoding.union_part)
+    texts: list[pa.Array] = [None] * -(-len(rows) // size)
+
+    def take_some(number: int) -> None:
+        texts[number] = take(array, code_array(rows[number * size : (number + 1) * size], None))
+
+    yield [partial(take_some, number) for number in range(len(texts))]
+    return (yield from union_in_phases([Codes(some, np.empty(0, np.uint8), None) for some in texts]))
 
 
 def _written(union: DictionaryUnion, pieces: Sequence[Codes]) -> Phases[ColumnData]:

@@ -75,7 +75,7 @@ def _import(
         found: list[Bounds] = []
         yield [_task(_look, part, field, found) for part in pieces]
         known = Bounds(min(b.low for b in found), max(b.high for b in found))
-        if not known.within(INT64) or _fits_as_it_is(array, known):
+        if not known.within(INT64) or (origin is None and _fits_as_it_is(array, known)):
             return (yield from _whole((yield from _taken(array, field, origin)), field, narrow))
     assembly = assembly_for(array.type, field, starts, known, narrow, Upload(None))
     misfits: list[int] = []

@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from gquery.columns.arrow import code_array
 from gquery.columns.arrow_buffers import numpy_name
+from gquery.runtime.arrow_compute import take
 
 _TEXT = {pa.string(): np.int32, pa.large_string(): np.int64}
 
@@ -69,7 +71,7 @@ class Picker:
             return taken[0]
         back = np.empty(at.count, np.int64)
         back[np.concatenate([here for _, here, _ in at.parts])] = np.arange(at.count)
-        return pa.concat_arrays(taken).take(pa.array(back))
+        return take(pa.concat_arrays(taken), code_array(back, None))
 
     def numbers(self, at: Places) -> tuple[Any, Any]:
         """The same as NumPy's numbers of what `is_number`, 0 for NULL; with 1 or 0 by row for value or NULL, or None."""
@@ -127,7 +129,8 @@ class _Chunk:
         return self._bitmap is not None
 
     def rows(self, rows: Any) -> pa.Array:
-        return self._array.take(pa.array(rows))  # no further than there are rows, for which a valid structure has room
+        # no further than there are rows, for which a valid structure has room
+        return take(self._array, code_array(rows, None))
 
     def numbers(self, rows: Any) -> Any:
         return self._data[rows + self._offset if self._offset else rows]

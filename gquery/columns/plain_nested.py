@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from gquery.columns.arrow_buffers import bits_of, numpy_name, values_of
-from gquery.runtime.arrow_compute import pc
+from gquery.columns.arrow_buffers import arrow_buffer, bits_of, numpy_name, values_of
+from gquery.runtime.arrow_compute import pc, take
 
 
 def plain_type(type_: pa.DataType) -> pa.DataType:
@@ -75,7 +75,8 @@ def _of_views(array: Any, type_: pa.DataType) -> pa.Array:
     ends = np.cumsum(sizes)
     starts = np.where(ok, values_of(array.offsets, numpy_name(array.offsets.type)), 0)
     places = np.repeat(starts - (ends - sizes), sizes) + np.arange(ends[-1] if len(ends) else 0)
-    values = plain_array(array.values, type_.value_type).take(pa.array(places))
+    rows = pa.Array.from_buffers(pa.int64(), len(places), [None, arrow_buffer(places.astype(np.int64))], 0)
+    values = take(plain_array(array.values, type_.value_type), rows)
     offsets = np.concatenate([[0], ends]).astype(np.int32 if pa.types.is_list(type_) else np.int64)
     valid = None if ok.all() else pa.py_buffer(np.packbits(ok, bitorder="little"))
     return pa.Array.from_buffers(type_, len(array), [valid, pa.py_buffer(offsets)], -1, 0, [values])

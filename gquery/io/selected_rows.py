@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from gquery import tuning
+from gquery.columns.arrow_buffers import arrow_buffer
 from gquery.columns.assemble import Piece
 from gquery.columns.domain import Domain, at_most
 from gquery.columns.page_values import MisfitError, Room, Words, page_kernels
@@ -48,10 +49,8 @@ class SelectedRows:
             if isinstance(piece, Words):
                 yield Words(_picked(piece.values, self.bits, start), piece.dictionary)
             else:
-                wanted = np.unpackbits(self.bits[start // 8 : -(-to // 8)], bitorder="little")[start % 8 :][
-                    : to - start
-                ]
-                yield where(piece, pa.array(wanted.view(np.bool_)))
+                mask = [None, arrow_buffer(self.bits[start // 8 : -(-to // 8)])]
+                yield where(piece, pa.Array.from_buffers(pa.bool_(), to - start, mask, 0, start % 8))
         else:
             to = at
         if to != self.rows:

@@ -68,12 +68,22 @@ def matches(function: str, array: pa.Array, text: str) -> pa.BooleanArray:
     return _call(function, array, options=MatchSubstringOptions(text))
 
 
+def different(array: pa.Array) -> pa.Array:
+    """Each value once, NULL left out."""
+    return _call("drop_null", _call("unique", array))
+
+
+def at_least(array: pa.Array, least: pa.Scalar) -> pa.BooleanArray:
+    """Where values are no less than one, which is not NULL; NULL where they are."""
+    return _call("greater_equal", array, least)
+
+
 def sorted_places(array: pa.Array) -> pa.Array:
     """Where the values of an array lie, the least first, NULLs last (uint64)."""
     return _call("array_sort_indices", array)
 
 
-def _call(function: str, *arguments: pa.Array | pa.ChunkedArray, options: Any = None) -> Any:
+def _call(function: str, *arguments: pa.Array | pa.ChunkedArray | pa.Scalar, options: Any = None) -> Any:
     from pyarrow._compute import call_function
 
     return call_function(function, list(arguments), options)

@@ -23,6 +23,7 @@ _ALONE = "2026-11-28: columns that a GPU has leave the host alone"
 _CODED = "2026-11-28: texts that repeat are coded in one table"
 _UNIQUE = "2026-11-28: first use of a column whose values all differ"
 _CREATED = "2026-11-27: CREATE OR REPLACE TABLE AS keeps its plan"
+_SHARED = "2026-11-28: first runs of ClickBench: what of reading one core does"
 _BEING_RIGHT = "2026-11-22: what being right costs"
 
 
@@ -69,7 +70,7 @@ class Encoding(Record):
         _UNITED,
     )
     union_part: int = number(
-        1 << 16, "entries", "of many dictionaries that are joined as one range, at least", _FIRST_RUNS
+        1 << 14, "entries", "of dictionaries that are joined as one range, or taken by one task, at least", _SHARED
     )
     union_ranges: int = number(
         16,
@@ -98,7 +99,7 @@ class Ownership(Record):
     block: int = number(1 << 16, "rows", "copied at a time where they are narrowed next: they stay in a core's cache")
     long_column: int = number(200_000, "rows", "of a column from which on threads copy it together", _BEING_RIGHT)
     piece_rows: int = number(1 << 20, "rows", "that one task validates, or whose offsets it copies")
-    piece_bytes: int = number(1 << 24, "bytes", "that one task copies")
+    piece_bytes: int = number(1 << 22, "bytes", "that one task copies", _SHARED)
     reduced_rows: int = number(1 << 30, "rows", "of one reduction, so that no library counts beyond 32 bits")
 
 

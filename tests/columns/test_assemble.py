@@ -58,9 +58,11 @@ def table_of_everything() -> pa.Table:
         "huge": pa.array([Decimal(n) * 10**24 for n in numbers], pa.decimal128(38, 2)),
         "flag": pa.array([i % 3 == 0 for i in range(ROWS)]),
         "flag_null": pa.array(holes([i % 3 == 0 for i in range(ROWS)])),
+        "hash": pa.array(np.random.default_rng(5).integers(-(2**63), 2**63 - 1, ROWS)),
         "real": pa.array(np.arange(ROWS, dtype=np.float32)),
         "double_null": pa.array(holes([i / 3 for i in range(ROWS)])),
         "day": pa.array([DAY + datetime.timedelta(i % 900) for i in range(ROWS)]),
+        "second": pa.array([MOMENT + datetime.timedelta(0, i * 7919 % ROWS) for i in range(ROWS)], pa.timestamp("s")),
         "moment": pa.array([MOMENT + datetime.timedelta(0, i) for i in range(ROWS)], pa.timestamp("ms")),
         "nothing": pa.nulls(ROWS, pa.int64()),
         "no_text": pa.nulls(ROWS, pa.string()),
@@ -134,7 +136,10 @@ def test_cores_take_pieces_of_what_others_hold(tune: Tune, workers: int) -> None
     tune(tuning.encoding, one_thread=0, piece=5_000, least_piece=200, compiled_rows=ROWS)
     columns = import_columns(arrays, fields, workers=workers, origin=caller_origin("t"))
     assert export_table(Table(whole.schema, tuple(columns), ROWS)).to_pydict() == table.to_pydict()
-    for field, column, other in zip(fields, columns, whole.columns, strict=True):
+    for field, array, column, other in zip(fields, arrays, columns, whole.columns, strict=True):
+        given = array.chunk(0).buffers()[1]
+        if given is not None and not column.dtype.is_opaque:
+            assert not np.shares_memory(np.frombuffer(given, np.uint8), column.data.host), field.name
         assert facts(column) == facts(other), field.name
         zones, others = column.statistics.zones, other.statistics.zones
         assert (zones is None) == (others is None), field.name

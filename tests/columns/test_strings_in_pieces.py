@@ -62,13 +62,16 @@ def _texts(kind: str) -> pa.Array:
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("is_coded", [False, True], ids=["by Arrow", "in one table"])
-def test_pieces_give_what_the_whole_gives(kind: str, type_: pa.DataType, is_coded: bool, tune: Tune) -> None:
+def test_pieces_give_what_the_whole_gives(
+    kind: str, type_: pa.DataType, is_coded: bool, tune: Tune, monkeypatch: pytest.MonkeyPatch
+) -> None:
     load_engine()
     array = pa.chunked_array([_texts(kind)]).cast(type_)
     whole = import_strings(array)
     tune(tuning.encoding, least_piece=100, largest_piece=100, piece_rows_an_entry=0)
     if is_coded:
-        tune(tuning.encoding, coded_rows=1, coded_texts=1, coded_slots=1, coded_block=64, piece=700)
+        tune(tuning.encoding, coded_rows=1, coded_texts=1, coded_slots=1, coded_block=64, piece=700, union_part=3)
+        monkeypatch.setattr(encode_strings, "core_count", lambda: 5)
     made = run_phases([import_strings_in_phases(array)], 3)[0]
     assert export_column(made).equals(export_column(whole))
     assert made.statistics == whole.statistics and made.physical_type is whole.physical_type

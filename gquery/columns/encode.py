@@ -54,7 +54,7 @@ from gquery.expression.types import (
     physical_type_for,
     type_bounds,
 )
-from gquery.runtime.arrow_compute import pc
+from gquery.runtime.arrow_compute import cast, pc
 from gquery.runtime.records import dataclass
 
 
@@ -70,7 +70,7 @@ def import_column(array: pa.ChunkedArray | pa.Array, field: Field, narrow: bool 
     if dtype.is_string:
         return import_strings(array)
     if pa.types.is_dictionary(array.type):
-        array = array.cast(array.type.value_type)
+        array = cast(array, array.type.value_type)
     if dtype.kind is Kind.NULL:
         return null_column(len(array))
     array = normalise(array, field)
@@ -152,17 +152,17 @@ def normalise(array: pa.ChunkedArray, field: Field) -> pa.ChunkedArray:
     type_ = array.type
     try:
         if pa.types.is_timestamp(type_) and type_.unit != "us":
-            return array.cast(pa.timestamp("us", type_.tz))
+            return cast(array, pa.timestamp("us", type_.tz))
         if pa.types.is_time(type_) and type_.unit != "us":
-            return array.cast(pa.time64("us"))
+            return cast(array, pa.time64("us"))
         if is_interval(type_):
             return normalised(array)
         if pa.types.is_date64(type_):
-            return array.cast(pa.date32())
+            return cast(array, pa.date32())
         if pa.types.is_decimal256(type_):
-            return array.cast(pa.decimal128(type_.precision, type_.scale))
+            return cast(array, pa.decimal128(type_.precision, type_.scale))
         if pa.types.is_float16(type_):
-            return array.cast(pa.float32())
+            return cast(array, pa.float32())
     except pa.ArrowInvalid as error:
         raise _inexact(type_, field, error) from None
     return array

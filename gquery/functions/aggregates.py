@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from gquery.errors import BindError, did_you_mean
+from gquery.errors import BindError, NotSupportedError, did_you_mean
 from gquery.expression.expr import AggregateCall, Expr, SortKey
 from gquery.expression.types import BIGINT, BOOLEAN, DOUBLE, VARCHAR, DType, Kind, decimal
-from gquery.functions import list_counts, moments, wide_bits
+from gquery.functions import json_groups, list_counts, moments, wide_bits
 from gquery.functions import ordered_aggregates as ordered
 from gquery.functions.aggregate_record import (
     Accumulated,
@@ -232,6 +232,13 @@ _ROWS = (
                       null_type=VARCHAR),
     AggregateFunction("list", ordered.list_type, ("list(any)",), "The values of all rows, NULLs among them, as a list.",
                       ("list(x)", "[1, 2, 3]"), Listed(), ("array_agg",), takes_order=True, skips_null=False),
+    AggregateFunction("json_group_array", json_groups.texts, ("json_group_array(any) -> JSON",),
+                      "The values of all rows as a list of JSON.", ("json_group_array(x)", "[1,2,3]"),
+                      Made(json_groups.array), takes_order=True, checked=json_groups.values),
+    AggregateFunction("json_group_object", json_groups.texts, ("json_group_object(name, any) -> JSON",),
+                      "An object of JSON, of a name and a value in each row.",
+                      ("json_group_object(x, 2 * x)", '{"1":2,"2":4,"3":6}'), Made(json_groups.object_), takes_order=True,
+                      checked=json_groups.pairs),
     AggregateFunction("histogram", list_counts.histogram_type, ("histogram(any[, bins]) -> MAP",),
                       "How often each value comes, or the values up to the end of each bin.",
                       ("histogram(x // 2)", "{0: 1, 1: 2}"), Made(list_counts.histogram), checked=list_counts.checked_bins),
@@ -359,6 +366,8 @@ def aggregate(
         raise no_match(name, args, tuple(f"{name}{s[s.index('(') :]}" for s in function.signatures))
     types, dtype = resolved
     casted = tuple(cast(a, t) for a, t in zip(kept, types, strict=True))
+    if distinct and function.takes_order and any(k.expr not in casted for k in keys):  # of a cast, or what stands for it
+        raise NotSupportedError(f"not supported: {name}(DISTINCT ...) in another order than that of its values, {dtype}")
     return AggregateCall(
         function.by.function if isinstance(function.by, StandsFor) else function.name,
         (*casted, *constants),

@@ -9,29 +9,24 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Callable
 from decimal import Decimal
-from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
 
-from gquery.errors import BindError, ConversionError, NotSupportedError
-from gquery.expression.expr import Expr, Literal
+from gquery.errors import BindError, ConversionError
+from gquery.expression.expr import Case, Expr, IsNull, Literal, Not
 from gquery.expression.nested_types import list_of
 from gquery.expression.types import BIGINT, BOOLEAN, DOUBLE, JSON, UBIGINT, VARCHAR, DType, Kind
 from gquery.functions.casts import cast
-from gquery.functions.registry import host_scalar, make, resolver
+from gquery.functions.json_paths import MISSING, Path, constant_paths, has_wildcard, part_of, parts_of, path_of
+from gquery.functions.registry import LIST_RESOLVERS, RESOLVERS, call, host_scalar, make, resolver
 from gquery.functions.vectors import Vector, array_of, each_row, each_value, size_of
 
 _MALFORMED = (ConversionError, "malformed JSON")
 _ESCAPED = {ord('"'): '\\"', ord("\\"): "\\\\", 8: "\\b", 9: "\\t", 10: "\\n", 12: "\\f", 13: "\\r"}
 _ESCAPES = {n: f"\\u{n:04X}" for n in range(32)} | _ESCAPED
-_STEP = re.compile(r'\.(?:"((?:[^"\\]|\\.)*)"|([^.\["*]+))|\[(#-|-)?(\d{1,18})\]|(\[#\])')
-
-Path = tuple[str | int | None, ...]
-"""Names and places, from the end where they are negative; None for none that there is."""
 
 
 class _Object(dict[str, Any]):
@@ -118,63 +113,12 @@ def plain(value: Any) -> str | None:
     return value if value is None or isinstance(value, str) else written(value)
 
 
-# ---- paths -----------------------------------------------------------------------------------------------------------
-
-
-@lru_cache(256)
-def path_of(text: str) -> Path:
-    """``$.a[1]``, ``/a/1`` or the name of a field. BindError for a path that is none."""
-    if text[:1] == "/":
-        return tuple(_of_pointer(p.replace("~1", "/").replace("~0", "~")) for p in text[1:].split("/"))
-    if text[:1] != "$":
-        return (text,) if text else ()
-    steps: list[str | int | None] = []
-    at = 1
-    while at < len(text):
-        if "*" in text[at : at + 3] or text[at : at + 2] == "..":
-            raise NotSupportedError(f"not supported: {text!r}, a path of JSON to several values")
-        step = _STEP.match(text, at)
-        if step is None:
-            raise BindError(f"{text!r} is no path of JSON; there is an error near {text[at:]!r}")
-        name, plain_name, back, place, behind = step.groups()
-        if place is not None:
-            steps.append(-int(place) if back else int(place))
-        else:
-            steps.append(None if behind else plain_name if name is None else re.sub(r"\\(.)", r"\1", name))
-        at = step.end()
-    return tuple(steps)
-
-
-class _Either(str):
-    """A part of a pointer, which is a name in objects and a place in lists."""
-
-
-def _of_pointer(part: str) -> str:
-    return _Either(part)
-
-
-_MISSING = object()
-
-
-def part_of(value: Any, path: Path) -> Any:
-    """What a path leads to, `_MISSING` where there is nothing."""
-    for step in path:
-        if isinstance(step, str) and isinstance(value, dict):
-            value = value.get(step, _MISSING)
-            continue
-        place = int(step) if isinstance(step, _Either) and step.isdecimal() else step
-        if not isinstance(place, int) or not isinstance(value, list) or not -len(value) <= place < len(value):
-            return _MISSING
-        value = value[place]
-    return value
+# ---- arguments -------------------------------------------------------------------------------------------------------
 
 
 def _at(path: Any) -> Path:
     """The path that an argument is: a text, or a place in a list."""
     return path_of(path) if isinstance(path, str) else (path,)
-
-
-# ---- arguments -------------------------------------------------------------------------------------------------------
 
 
 def as_json(e: Expr) -> Expr | None:
@@ -199,7 +143,7 @@ def _path(e: Expr | None, takes_places: bool) -> Expr | None:
     if e.dtype.is_integer:
         return cast(e, BIGINT) if takes_places else None
     if isinstance(e, Literal) and e.dtype.is_string and not e.is_null:
-        path_of(str(e.value))
+        path_of(str(e.value), True)
     return cast(e, VARCHAR) if e.dtype.is_string or e.dtype.kind is Kind.NULL else None
 
 
@@ -208,7 +152,7 @@ def _over(j: Vector, path: Vector, f: Callable[[Any], Any], type_: pa.DataType, 
 
     def found(text: str, steps: Path) -> Any:
         value = part_of(value_of(text), steps)
-        return missing if value is _MISSING else f(value)
+        return missing if value is MISSING else f(value)
 
     rows = size_of(j, path)
     if not isinstance(path, pa.Array) and path.is_valid:
@@ -237,17 +181,39 @@ def _reader(
     def host(j: Vector, path: Vector) -> Vector:
         return _over(j, path, f, _ARROW[dtype], missing)
 
-    def resolve(j: Expr, path: Expr | None = None) -> Expr | None:
-        text, at = as_json(j), _path(path, takes_places)
-        return None if text is None or at is None else make(inner, [text, at], dtype)
+    def host_of_each(j: Vector, path: Vector) -> Vector:
+        steps = path_of(path.as_py(), True) if path.is_valid else ()
+        return each_value(array_of(j, size_of(j)), lambda text: [f(v) for v in parts_of(value_of(text), steps)],
+                          pa.list_(_ARROW[dtype]))  # fmt: skip
 
-    for made in (host, resolve):
+    def resolve(j: Expr, path: Expr | None = None) -> Expr | None:
+        text = as_json(j)
+        if text is not None and path is not None and path.dtype.is_list:
+            return by_each_path(text, path)
+        at = _path(path, takes_places)
+        if text is None or at is None:
+            return None
+        if isinstance(at, Literal) and at.dtype.is_string and not at.is_null and has_wildcard(str(at.value)):
+            return make(f"{inner}_each", [text, at], list_of(dtype))
+        return make(inner, [text, at], dtype)
+
+    def by_each_path(text: Expr, paths: Expr) -> Expr:
+        given = constant_paths(paths, names.split()[0])
+        if any(map(has_wildcard, given)):
+            raise BindError(f"{names.split()[0]}: of several paths none leads to several values")
+        found = call("list_value", *(make(inner, [text, Literal(p, VARCHAR)], dtype) for p in given))
+        return Case(((Not(IsNull(text)), found),), Literal(None, found.dtype))
+
+    for made in (host, host_of_each, resolve):
         made.__doc__ = doc
     host_scalar(inner, ((VARCHAR, VARCHAR), dtype), nullable=True)(host)
+    host_scalar(f"{inner}_each", ((VARCHAR, VARCHAR), list_of(dtype)), nullable=True)(host_of_each)
     resolver(names, f"$(JSON, path) -> {dtype}", example=example)(resolve)
+    for name in names.split():
+        LIST_RESOLVERS[name] = RESOLVERS[name]
 
 
-def _type(value: Any) -> str:
+def type_name(value: Any) -> str:
     if isinstance(value, _Digits | float):
         return "DOUBLE"
     if value is None or isinstance(value, bool):
@@ -267,7 +233,7 @@ _reader("json_extract_string json_extract_path_text", VARCHAR, plain,
 _reader("json_value", VARCHAR,
         lambda v: None if v is None or isinstance(v, dict | list) else written(v),
         "As `json_extract`, NULL for lists, objects and ``null``.", (f"json_value({_A}, '/a/0')", "1"))  # fmt: skip
-_reader("json_type", VARCHAR, _type,
+_reader("json_type", VARCHAR, type_name,
         "What a value is: OBJECT, ARRAY, VARCHAR, BOOLEAN, BIGINT, UBIGINT, DOUBLE or NULL.",
         (f"json_type({_A}, '$.a')", "ARRAY"))  # fmt: skip
 _reader("json_array_length", UBIGINT, lambda v: len(v) if isinstance(v, list) else 0,

@@ -32,7 +32,7 @@ from gquery.functions.list_arrays import list_array
 from gquery.functions.nested_arrays import as_type, struct_array
 from gquery.functions.nested_casts import cast_elements
 from gquery.functions.registry import LIST_RESOLVERS, RESOLVERS, call, host_scalar, make, resolver
-from gquery.functions.vectors import Vector, array_of, size_of
+from gquery.functions.vectors import Vector, array_of, each_value, size_of
 
 _TOO_WIDE = 15  # digits of a decimal beyond which it is written digit by digit, as no double may have them
 
@@ -195,7 +195,20 @@ def _from_json(e: Expr, dtype: DType, try_: bool) -> Expr:
         return Literal(e.value, VARCHAR) if isinstance(e, Literal) else Cast(e, VARCHAR)
     if dtype.is_nested and dtype.kind is not Kind.BLOB:
         return Cast(e, dtype, try_)
+    if dtype.is_numeric:
+        return cast(make("_tojson_digits", [e], VARCHAR), dtype, try_)
     return cast(make("_json_extract_string", [e, Literal("$", VARCHAR)], VARCHAR), dtype, try_)
+
+
+@host_scalar("_tojson_digits", ((JSON,), VARCHAR), nullable=True)
+def _digits(j: Vector) -> Vector:
+    """JSON as text from which numbers are made."""
+    return each_value(array_of(j, size_of(j)), lambda t: _as_number(value_of(t)), pa.large_string())
+
+
+def _as_number(value: Any) -> str | None:
+    """A value as the text of a number: true is 1."""
+    return str(int(value)) if isinstance(value, bool) else plain(value)
 
 
 def from_json(array: pa.Array, target: DType, to: pa.DataType, is_tried: bool) -> pa.Array:
@@ -209,7 +222,8 @@ def _shaped(values: list[Any], target: DType, to: pa.DataType, is_tried: bool) -
     if target == JSON:
         return pa.array([None if v is None else written(v) for v in values], pa.string()).cast(to)
     if not target.is_nested or target.kind is Kind.BLOB:
-        texts = pa.array([plain(v) for v in values], pa.string())
+        shown = _as_number if target.is_numeric else plain
+        texts = pa.array([shown(v) for v in values], pa.string())
         return as_type(cast_elements(texts, VARCHAR, target, to, is_tried), to)
     is_list = target.kind is Kind.LIST
     kept = [_checked(v, target, is_tried) for v in values]
@@ -239,4 +253,4 @@ def _checked(value: Any, target: DType, is_tried: bool) -> Any:
         return value
     if not is_tried:
         raise ConversionError(f"JSON {written(value)} is no {target}")
-    return None
+    return {} if target.is_struct else None  # a struct of another shape has fields that are NULL, as in DuckDB

@@ -55,6 +55,8 @@ SURFACE: dict[str, tuple[Construct, ...]] = {
         Construct("VALUES", "SELECT * FROM (VALUES (1, 'one'), (2, 'two')) v(n, name)"),
         Construct("Ranges", "SELECT * FROM range(1, 10, 3)"),
         Construct("Ranges of values of a row", "SELECT t.a, r.k FROM t, range(t.a) r(k)"),
+        Construct("json_each(), json_tree()", "SELECT a, r.key, r.value FROM t, json_each(json_object('n', a, 's', s)) r"),
+        Construct("json_transform()", """SELECT json_transform('{"x": [1, 2]}', '{"x": ["INTEGER"]}')"""),
         Construct("rowid", "SELECT rowid, a FROM t WHERE rowid IN (SELECT min(rowid) FROM t GROUP BY s)"),
         Construct("Ranges of moments", "SELECT * FROM range(DATE '2024-01-01', DATE '2024-01-04', INTERVAL 12 HOUR)"),
     ),

@@ -54,6 +54,10 @@ def test_random_values_as_in_duckdb() -> None:
     whole += ["j->>p", "json_valid(p)"]
     whole += [ "to_json(j)", "json_array(j, p, j::JSON)", "j::JSON::VARCHAR", "j->0", "j->>-1", "json_value(j, p)"]
     whole += ["json_object('k', j::JSON, 'p', p)", "to_json([j, p])", "TRY_CAST(p AS JSON)", "json_contains(j, '5')"]
+    each = ("json_extract", "json_extract_string", "json_value", "json_type", "json_keys", "json_array_length", "json_exists")
+    whole += [f"{f}(j, '{p}')" for f in each for p in ("$[*]", "$.*", "$[*].a", "$.*[0]", '$."a b"[*][*]')]
+    whole += ["json_extract(j, ['$.a', '/0', 'b'])", "j->>['$[0]']", "json_structure(j)"]
+    whole += ["from_json(j, '[\"JSON\"]')", """json_transform(j, '{"a": "BIGINT", "b": ["VARCHAR"], "é": {"a": "DOUBLE"}}')"""]
     for sql in (*one, *whole):
         text = f"SELECT {sql} AS x FROM t"
         want = theirs.sql(text)
@@ -81,6 +85,19 @@ SELECT to_json({'id': id, 's': s}) FROM e ORDER BY id
 SELECT unnest((p->'k')::JSON::VARCHAR[]) FROM e WHERE id = 3
 SELECT id, x->'z' FROM e, unnest((p->'k')::JSON[]) u(x) ORDER BY ALL
 SELECT p::STRUCT(k JSON[], n JSON) FROM e WHERE id = 1
+SELECT e.id, r.* FROM e, json_each(p) r ORDER BY ALL
+SELECT e.id, r.* FROM e, json_tree(p) r ORDER BY ALL
+SELECT e.id, r.key, t.fullkey FROM e LEFT JOIN json_each(p, '$.k') r ON true, json_tree(r.value, '$.z') t ORDER BY ALL
+SELECT key, value, type, id FROM json_each({'a': 1, 'b': [true, NULL]})
+SELECT * FROM json_tree('[[5, 5], {"a": {"b": 5}}]', '$[1].a')
+SELECT * FROM json_each('{"a": [7]}', 'a')
+SELECT * FROM json_each('{"a": 5}', '$.a')
+SELECT * FROM json_each('5') r(k)
+SELECT p->>'n' AS n, json_group_array(id), json_group_object('k' || id, p) FROM (FROM e ORDER BY id) GROUP BY n ORDER BY n
+SELECT json_group_array(s) FROM (FROM e ORDER BY id)
+SELECT json_group_array(id), json_group_object(id, s) FROM e WHERE id > 9
+SELECT json_group_array({'id': id, 'at': DATE '2024-01-01' + id}) FROM (FROM e ORDER BY id)
+SELECT 'true'::JSON::INTEGER, 'false'::JSON::DOUBLE, '[true, 2]'::JSON::DECIMAL(4,1)[], TRY_CAST('[1]'::JSON AS STRUCT(a INTEGER))
 UPDATE e SET p = json_merge_patch(p, '{"n": "c"}') WHERE id = 1
 SELECT p->>'n' FROM e ORDER BY id
 CREATE TABLE f AS SELECT id, p FROM e UNION ALL SELECT 9, json_object('n', 'z', 'at', DATE '2024-01-01')
@@ -114,7 +131,24 @@ FAULTS = [
     ("UPDATE t SET j = s", errors.ConversionError, "malformed JSON"),
     ("SELECT j->'$a' FROM t", errors.BindError, "no path of JSON; there is an error near 'a'"),
     ("SELECT j->'$.' FROM t", errors.BindError, "no path of JSON"),
-    ("SELECT j->'$.a[*]' FROM t", errors.NotSupportedError, "path of JSON to several values"),
+    ("SELECT j->(s || '$.a[*]')[2:] FROM t", errors.NotSupportedError, "path of JSON to several values"),
+    ("SELECT j->'$..a' FROM t", errors.NotSupportedError, "'..' in a path of JSON"),
+    ("SELECT j->['$.a', '$[*]'] FROM t", errors.BindError, "none leads to several values"),
+    ("SELECT j->[s] FROM t", errors.NotSupportedError, "a list of paths that is no list of constant texts"),
+    ("FROM json_each('[1]', '$[*]')", errors.BindError, "a path to one value"),
+    ("FROM json_each('[1]', '/0')", errors.BindError, "which begins with"),
+    ("FROM t, json_each(s)", errors.ConversionError, "malformed JSON"),
+    ("FROM json_tree()", errors.BindError, "takes JSON and a path"),
+    ("SELECT json_transform(j, '{\"a\": \"NOPE\"}') FROM t", errors.NotSupportedError, "type NOPE"),
+    ("SELECT json_transform(j, '[]') FROM t", errors.BindError, "lists of one structure"),
+    ("SELECT json_transform(j, '{') FROM t", errors.ConversionError, "malformed JSON"),
+    ("SELECT json_transform(j, s) FROM t", errors.NotSupportedError, "no constant text"),
+    ("SELECT json_transform(j) FROM t", errors.BindError, "takes JSON and its structure"),
+    ("SELECT json_transform_strict(j, '[\"JSON\"]') FROM t", errors.NotSupportedError, "json_transform_strict"),
+    ("SELECT json_group_array(1, 2) FROM t", errors.BindError, "takes one value"),
+    ("SELECT json_group_object(1) FROM t", errors.BindError, "a name and a value"),
+    ("SELECT json_group_array(DISTINCT i ORDER BY i) FROM t", errors.NotSupportedError, "in another order"),
+    ("SELECT string_agg(DISTINCT i ORDER BY i) FROM t", errors.NotSupportedError, "in another order"),
     ("SELECT j->1.5 FROM t", errors.BindError, "no function matches json_extract"),
     ("SELECT i->'a' FROM t", errors.BindError, "no function matches json_extract"),
     ("SELECT json_object('a') FROM t", errors.BindError, "an even number"),

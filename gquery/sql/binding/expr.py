@@ -35,9 +35,9 @@ from gquery.sql.binding.columns import column_of
 from gquery.sql.binding.lambdas import LAMBDAS, over_elements
 from gquery.sql.binding.lists import of_list
 from gquery.sql.binding.quantiles import at_fractions
-from gquery.sql.binding.structs import CALLS as NAMED
-from gquery.sql.binding.structs import of_column, of_struct, with_names
+from gquery.sql.binding.structs import of_column, of_struct
 from gquery.sql.binding.subquery import QUANTIFIED, ROWS, QueryBinder, SubqueryBinder, list_value, listed
+from gquery.sql.binding.trees import OF_TREES
 from gquery.sql.binding.unnest import CALLS, list_to_unnest
 from gquery.sql.call_parts import call_parts
 from gquery.sql.calls import GROUPINGS, SESSION, VALUES, function_call, is_call, names_aggregate
@@ -190,8 +190,8 @@ class ExprBinder(SubqueryBinder):
                 return self._unnest(name, args, node)
             if name in SESSION:
                 return self._of_session(name, args)
-            if name in NAMED:
-                return with_names(name, args, self.bind)
+            if name in OF_TREES:
+                return OF_TREES[name](name, args, self.bind)
             if name in LAMBDAS and len(args) == 2 and isinstance(args[1], exp.Lambda):
                 return over_elements(name, self.bind(args[0]), args[1], self._body)
             if is_aggregate(name):

@@ -20,7 +20,7 @@ from gquery.sql.binding.files import WHOLE, by_names, is_by_name, read, reader_a
 from gquery.sql.binding.limits import ROWID, numbered, with_rowid
 from gquery.sql.binding.range import range_plan
 from gquery.sql.binding.shared import relation_use
-from gquery.sql.binding.unnest import list_to_unnest, unnest_table
+from gquery.sql.binding.unnest import json_table, list_to_unnest, unnest_table
 from gquery.sql.catalog import Bound
 from gquery.sql.check import check
 from gquery.sql.ctes import Ctes, Queries
@@ -186,14 +186,16 @@ class FromBinder:
         kind = reader_of(node)
         if kind is not None:
             return self._read(node, kind, alias, columns)
-        name = node.name.lower()
-        if name in FUNCTIONS:
+        if (name := node.name.lower()) in FUNCTIONS:
             given = [ExprBinder(self.query, Scope(), "a table function").bind(a) for a in node.expressions]
             found = table_function(self.query, name, [a for a in given if isinstance(a, Literal)])
             return self._named(found, alias or name, columns)
         if name in WHOLE:
             source = whole_files(name, node, ExprBinder(self.query, Scope(), "a table function").bind, self.query.catalog)
             return self._scan(source, alias or name, columns)
+        if name in ("json_each", "json_tree"):
+            found = json_table(name, map(ExprBinder(self.query, Scope(around), "a table function").bind, node.expressions))
+            return self._named(found, alias or name, columns)
         if name not in ("range", "generate_series"):
             raise NotSupportedError(f"not supported: table function {node.name}")
         is_lateral = around is not None and any(a.find(exp.Column) is not None for a in node.expressions)

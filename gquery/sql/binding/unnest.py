@@ -7,13 +7,14 @@ windows: lists that stand side by side are taken apart together, and NULLs stand
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from gquery.errors import BindError
 from gquery.expression.expr import Column, Expr, Literal, new_column
 from gquery.expression.types import BIGINT, INTEGER, NULL, DType, Kind
 from gquery.functions import call
-from gquery.planner.logical.nodes import Plan, Unnest, Values
+from gquery.functions.structs import field_number
+from gquery.planner.logical.nodes import Plan, Project, Query, Unnest, Values
 from gquery.planner.logical.tree import has_subquery
 
 CALLS = ("unnest", "generate_subscripts")
@@ -39,6 +40,16 @@ def unnest_table(e: Expr, has_ordinal: bool) -> Unnest:
     """The elements of a list as a table: their column, and one that numbers them if it is asked for."""
     ordinal = new_column("ordinality", BIGINT) if has_ordinal else None
     return Unnest(Values((), ((),)), ((new_column("unnest", _element(e.dtype)), e),), ordinal)
+
+
+def json_table(name: str, args: Iterable[Expr]) -> Query:
+    """The rows of `json_each` or `json_tree`."""
+    from gquery.functions.jsonrows import json_rows
+
+    rows = unnest_table(json_rows(name, [*args]), False)
+    (of,) = rows.made
+    made = tuple((new_column(name, dtype), field_number(of, n)) for n, (name, dtype) in enumerate(of.dtype.fields))
+    return Query(Project(rows, made), tuple(c for c, _ in made), tuple(c.name for c, _ in made))
 
 
 def _element(dtype: DType) -> DType:

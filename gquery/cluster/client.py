@@ -44,7 +44,7 @@ class Cluster:
     def __init__(self, address: Address, workers: int | None) -> None:
         self._link = Link.to(address, workers)
         self.client = self._link.client
-        self._orders = Orders(self.client)
+        self._orders = Orders(self._link)
         self.key = uuid.uuid4().hex
         self._plans: Recent[int, _Sent] = Recent(tuning.memory.plans)
         self._tables: WeakKeyDictionary[TableSource, str] = WeakKeyDictionary()
@@ -229,6 +229,9 @@ class Cluster:
         memory = {k: f.key for k, f in sent.memory.items()}
         order = direct.Order(tuple(asked), places, sent.plan.key, plan, memory)
         workers = list(dict.fromkeys(places))
+        near = self._orders.ran_near(order, workers)
+        if near is not None:
+            return [near[r] for r in range(self.size)]
         ran: dict[int, direct.Ran] = {}
         for answer in self._link.waited(self._orders.ran(order, workers), workers):
             if isinstance(answer, OSError):  # of Dask's: the way to the worker, or the worker, is gone

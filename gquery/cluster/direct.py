@@ -16,11 +16,22 @@ from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
-from gquery.cluster.direct_comm import DirectComm, Sender, aborted, inboxes, message_of, receive, value_of, waited
-from gquery.cluster.host_sockets import Listener
+from gquery.cluster.direct_comm import (
+    DirectComm,
+    Sender,
+    aborted,
+    inboxes,
+    lines,
+    message_of,
+    receive,
+    value_of,
+    waited,
+)
+from gquery.cluster.host_sockets import Handler, Listener
 from gquery.cluster.missing import OutOfReachError, Stands
-from gquery.cluster.moving import Packed, packed
+from gquery.cluster.moving import Packed, packed, unpacked
 from gquery.cluster.worker import Plan, Request, end_run, forget_session, known_session, run_rank, session_of
 from gquery.distributed.transport import RankAbortedError
 from gquery.errors import InternalError
@@ -47,6 +58,10 @@ class Order(NamedTuple):
     memory: Mapping[str, str]
     names: Mapping[str, str] = {}
 
+    def of(self, place: str) -> list[Request]:
+        """What is asked of a worker."""
+        return [r for r, at in zip(self.requests, self.places, strict=True) if at == place]
+
 
 class Ran(NamedTuple):
     """What became of a rank: what it has made, packed; or its error; or neither, where it followed another that failed,
@@ -66,21 +81,29 @@ def serve(dask_worker: Worker) -> str | None:
             gquery_run=_runs(dask_worker), gquery_is_here=_is_here, gquery_hand_over=receive, gquery_abort=aborted,
             gquery_stands=_stands,
         )  # fmt: skip
-    return _listening()
+        _served[dask_worker.address] = dask_worker
+    return listening()
 
 
 async def run_ranks(order: Order, dask_worker: Worker) -> dict[int, Ran]:
     """Run the ranks that are placed on this worker; what became of each."""
     serve(dask_worker)
-    sender = Sender(dask_worker, asyncio.get_running_loop(), order.names)
-    ranks = [
-        _Rank(request, order, sender)
-        for request, place in zip(order.requests, order.places, strict=True)
-        if place == dask_worker.address
-    ]
-    for rank in ranks:
-        rank.start()
-    return {rank.request.rank: await rank.made for rank in ranks}
+    loop = asyncio.get_running_loop()
+    made: dict[int, asyncio.Future[Ran]] = {}
+
+    def tell(rank: int, ran: Ran) -> None:
+        with suppress(RuntimeError):  # the worker's loop has ended, and with it all that waits
+            loop.call_soon_threadsafe(_set, made[rank], ran)
+
+    for request in order.of(dask_worker.address):
+        made[request.rank] = loop.create_future()
+        _Rank(request, order, dask_worker, partial(tell, request.rank)).start()
+    return {rank: await ran for rank, ran in made.items()}
+
+
+def _set(made: asyncio.Future[Ran], ran: Ran) -> None:
+    if not made.done():
+        made.set_result(ran)
 
 
 def end(key: str, run: str) -> None:
@@ -103,11 +126,11 @@ def end_session(key: str) -> None:
 
 
 class _Rank:
-    """A rank on a thread of its own. ``made`` is for the worker's event loop to await."""
+    """A rank on a thread of its own, which in the end is to ``tell`` what became of it."""
 
-    def __init__(self, request: Request, order: Order, sender: Sender) -> None:
-        self.request, self._order, self._sender = request, order, sender
-        self.made: asyncio.Future[Ran] = sender.loop.create_future()
+    def __init__(self, request: Request, order: Order, worker: Worker, tell: Callable[[Ran], None]) -> None:
+        self.request, self._order, self._tell = request, order, tell
+        self._sender = Sender(worker, worker.loop.asyncio_loop, order.names)
         self.token = interrupt.Token()
         self.comm: DirectComm | None = None
 
@@ -130,8 +153,7 @@ class _Rank:
             with _lock:
                 del _running[at]
             inboxes.end(*at)
-        with suppress(RuntimeError):  # the worker's loop has ended, and with it all that waits
-            self._sender.loop.call_soon_threadsafe(self._set, made)
+        self._tell(made)
 
     def _ran(self, comm: DirectComm) -> Ran:
         """Run its stages. Where it fails, the others are told."""
@@ -162,10 +184,6 @@ class _Rank:
             raise _NoPlanError
         data = waited(self._sender.fetched(list(order.memory.values()))) if order.memory else {}
         return order.plan, {name: data[key] for name, key in order.memory.items()}
-
-    def _set(self, made: Ran) -> None:
-        if not self.made.done():
-            self.made.set_result(made)
 
 
 class _NoPlanError(Exception):
@@ -198,20 +216,6 @@ def _is_here() -> bool:
     return True
 
 
-_listener: list[Listener | None] = []
-"""That of this process, once it was asked for; None where the system has none."""
-
-
-def _listening() -> str | None:
-    with _lock:
-        if not _listener:
-            try:
-                _listener.append(Listener({"hand_over": receive}))
-            except OSError:
-                _listener.append(None)
-        return None if _listener[0] is None else _listener[0].name
-
-
 def _stands(run: str, rank: int, step: int, asks: int) -> Stands:
     """How a rank of this worker stands towards one that ``asks``, and waits for it at an exchange."""
     if inboxes.has_ended(run, rank):
@@ -220,3 +224,55 @@ def _stands(run: str, rank: int, step: int, asks: int) -> Stands:
     if found is None:
         return "not begun"
     return "sent" if found.comm is not None and found.comm.has_sent(step, asks) else "not sent"
+
+
+# ---- sockets of the host ------------------------------------------------------------------------------------------------
+
+_listener: list[Listener | None] = []
+"""That of this process, once it was asked for; None where the system has none."""
+_served: WeakValueDictionary[str, Worker] = WeakValueDictionary()
+"""The workers of this process, by address."""
+answered: dict[str, Callable[[int, Packed], None]] = {}
+"""What is done with what comes for whom this process has asked: by the name of what was asked, a run, with a number, a rank."""
+
+
+def listening() -> str | None:
+    """The name at which this process listens for others of its host; None where it cannot."""
+    with _lock:
+        if not _listener:
+            handlers: dict[str, Handler] = {
+                "hand_over": receive, "run": _run_here, "greet": _greet, "answer": _answer,
+            }  # fmt: skip
+            try:
+                _listener.append(Listener(handlers))
+            except OSError:
+                _listener.append(None)
+        return None if _listener[0] is None else _listener[0].name
+
+
+def _run_here(place: str, asks: str, head: bytes, buffers: Sequence[Any]) -> None:
+    """What a worker does with an order of a process that listens at ``asks``."""
+    order: Order = unpacked(Packed(head, tuple(buffers)), copies=False)
+    for request in order.of(place):
+        _Rank(request, order, _served[place], partial(_tell, asks, request)).start()
+
+
+def _tell(asks: str, request: Request, ran: Ran) -> None:
+    line, data = lines.to(asks), packed(ran, copies=False)
+    if line is not None:
+        with suppress(OSError):  # nobody is there who waits for it
+            line.send("answer", (request.run, request.rank, data.head), data.buffers)
+
+
+def _greet(asks: str, token: str, buffers: Sequence[Any]) -> None:
+    """Show the process that listens at ``asks`` that it is reached from here."""
+    line = lines.to(asks)
+    if line is not None:
+        with suppress(OSError):
+            line.send("answer", (token, 0, b""))
+
+
+def _answer(asked: str, number: int, head: bytes, buffers: Sequence[Any]) -> None:
+    take = answered.get(asked)
+    if take is not None:
+        take(number, Packed(head, tuple(buffers)))

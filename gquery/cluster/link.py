@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from queue import Empty
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from gquery import tuning
 from gquery.errors import InterfaceError, OperationalError
@@ -16,6 +17,7 @@ from gquery.runtime import interrupt
 if TYPE_CHECKING:
     from distributed import Client, LocalCluster
 
+T = TypeVar("T")
 Address = Any
 """What `connect(cluster=...)` takes: "local", the address of a scheduler, or a Client of Dask."""
 
@@ -103,6 +105,15 @@ class Link:
             raise LostError(str(error)) from None
         finally:
             future.cancel()
+
+    def watched(self, take: Callable[[float], T], needs: Sequence[str]) -> T:
+        """What is taken, by a call that waits for so many seconds and then raises `queue.Empty`; errors are those of `waited`."""
+        watch = _Watch(self, needs)
+        while True:
+            try:
+                return take(tuning.cluster.look_seconds)
+            except Empty:
+                watch.look()
 
     def tried(self, ask: Callable[[], Coroutine[Any, Any, Any]]) -> None:
         """Ask for what is only tidy: for a short time, whatever comes of it."""

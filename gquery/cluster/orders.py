@@ -1,40 +1,71 @@
-"""How the connection's orders reach the workers: through Dask's scheduler at first, straight from then on.
+"""How the connection's orders reach the workers: through Dask's scheduler at first, straight from then on, and where all are
+processes of this host through its sockets.
 
 The scheduler opens a connection to each worker for what it passes on. A client may have connections of its own to workers, which
 are kept, but not everywhere: so behind the first order to a worker it is asked directly, while nobody waits for it. Workers that
-answer get later orders so; to others they go through the scheduler.
+answer get later orders so; to others they go through the scheduler. At the same time workers of this host are greeted through its
+sockets, and answer so.
 """
 
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from queue import SimpleQueue
+from typing import Any
 
 from gquery import tuning
 from gquery.cluster import direct, direct_comm
-from gquery.cluster.moving import packed
-
-if TYPE_CHECKING:
-    from distributed import Client
+from gquery.cluster.link import Link, LostError
+from gquery.cluster.moving import Packed, packed, unpacked
 
 
 class Orders:
-    """Those of a connection. Its coroutines run on the client's event loop, and nothing else touches what they keep."""
+    """Those of a connection. Its coroutines run on the client's event loop; what is done on other threads are single calls of
+    sets and dicts."""
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
+    def __init__(self, link: Link) -> None:
+        self._link, self._client = link, link.client
         self._reached: set[str] = set()
         self._tried: dict[str, asyncio.Task[None]] = {}
-        self._names: dict[str, str] = {}  # by worker, at which it listens for processes of its host
+        self._names: Mapping[str, str] = {}  # by worker, at which it listens for processes of its host
+        self._near: set[str] = set()  # workers of this host that have answered through a socket
+
+    def ran_near(self, order: direct.Order, workers: Sequence[str]) -> dict[int, direct.Ran] | None:
+        """What became of each rank, where all workers are of this host; None where they are not. LostError where one is gone."""
+        own, names = direct.listening(), self._names
+        if own is None or not self._near.issuperset(workers):
+            return None
+        there = {w: direct_comm.lines.to(names[w]) for w in workers if w in names}
+        run, came = order.requests[0].run, SimpleQueue[tuple[int, Packed]]()
+        data = packed(order._replace(names=names), copies=False)
+        direct.answered[run] = lambda rank, ran: came.put((rank, ran))
+        try:
+            for worker in workers:
+                line = there.get(worker)
+                if line is None:
+                    raise OSError(f"the worker at {worker} is gone")
+                line.send("run", (worker, own, data.head), data.buffers)
+            ran: dict[int, direct.Ran] = {}
+            while len(ran) < len(order.requests):
+                rank, made = self._link.watched(lambda seconds: came.get(timeout=seconds), workers)
+                ran[rank] = unpacked(made, copies=False)
+            return ran
+        except OSError as error:
+            for worker in workers:
+                self._forget(worker)
+            raise LostError(str(error)) from None
+        finally:
+            direct.answered.pop(run, None)
 
     async def ran(self, order: direct.Order, workers: Sequence[str]) -> list[Any]:
         """What became of the ranks on each of these workers; an OSError among it where a worker, or the way to it, is gone."""
         new = [w for w in workers if w not in self._tried]
         if new:  # a rank that begins sends to others, which may not have heard of the run
             names = await self._client.run(direct.serve, workers=new, on_error="ignore", asynchronous=True)
-            self._names |= {worker: name for worker, name in names.items() if name is not None}
+            self._names = {**self._names, **{worker: name for worker, name in names.items() if name is not None}}
             self._tried |= {worker: asyncio.create_task(self._try(worker)) for worker in new}
         order = order._replace(names=self._names)
         if self._reached.issuperset(workers):
@@ -72,12 +103,28 @@ class Orders:
 
     def _forget(self, worker: str) -> None:
         self._reached.discard(worker)
+        self._near.discard(worker)
         self._tried.pop(worker, None)
 
     async def _try(self, worker: str) -> None:
-        """Find out whether a worker is reached."""
+        """Find out how a worker is reached."""
+        self._greet(worker)
         with suppress(Exception):
             call = self._client.rpc(worker).gquery_is_here()
             if await asyncio.wait_for(call, tuning.cluster.connect_seconds):
                 self._reached.add(worker)
 
+    def _greet(self, worker: str) -> None:
+        own, name = direct.listening(), self._names.get(worker)
+        line = None if own is None or name is None else direct_comm.lines.to(name)
+        if line is None:
+            return
+        token = uuid.uuid4().hex
+
+        def answered(number: int, data: Packed) -> None:
+            del direct.answered[token]
+            self._near.add(worker)
+
+        direct.answered[token] = answered
+        with suppress(OSError):
+            line.send("greet", (own, token))

@@ -40,10 +40,19 @@ def db(
 ) -> Iterator[gquery.Connection]:
     tune(tuning.cluster, whole_bytes=0)
     if request.param == "Dask's connections":
-        monkeypatch.setattr(direct, "_listening", lambda: None)
+        monkeypatch.setattr(direct, "listening", lambda: None)
     with gquery.connect(device="python", cluster=client, workers=2, threads=1) as made:
         with_files(made, TABLES, tmp_path, 100)
+        if request.param == "sockets of the host":
+            _near(made)
         yield made
+
+
+def _near(db: gquery.Connection) -> None:
+    """Wait until workers have answered through sockets of the host: their orders go there from then on."""
+    assert db.sql("SELECT max(v) FROM t").fetchall() == [(899,)]
+    cluster: Any = db._cluster
+    _until(lambda: cluster._orders._near.issuperset(cluster._workers))
 
 
 class _InTime(threading.Thread):
@@ -89,9 +98,11 @@ def _losing(monkeypatch: pytest.MonkeyPatch, operation: str, number: int) -> lis
     sent, on_line, lost = direct_comm.Sender.send, host_sockets.Line.send, list[str]()
 
     def send_on(self: host_sockets.Line, name: str, *message: Any) -> None:
-        lost.append(name)
-        if name != operation.removeprefix("gquery_") or len(lost) != number:
-            on_line(self, name, *message)
+        if name == operation.removeprefix("gquery_"):
+            lost.append(name)
+            if len(lost) == number:
+                return
+        on_line(self, name, *message)
 
     def send(self: direct_comm.Sender, place: str, name: str, **message: Any) -> Future[Any]:
         if name == operation:
@@ -222,7 +233,7 @@ def test_an_order_that_comes_when_its_connection_has_closed(client: Any, db: gqu
         ordered.append(order)
         return orders(order, workers)
 
-    cluster._orders.ran = noting
+    cluster._orders.ran, cluster._orders.ran_near = noting, lambda *order: None
     cluster._plans.clear()
     assert db.sql(SQL).fetchall() == WANT
     db.close()
@@ -252,3 +263,22 @@ def test_connections_and_threads_at_once(client: Any, tmp_path: Path, tune: Tune
     finally:
         for made in connections:
             made.close()
+
+
+def test_workers_of_this_host_are_asked_through_its_sockets(client: Any, tmp_path: Path, tune: Tune) -> None:
+    """Where one listens no more at its name, the run is made in fragments, and later ones as the first."""
+    tune(tuning.cluster, whole_bytes=0)
+    with gquery.connect(device="python", cluster=client, workers=2, threads=1) as db:
+        with_files(db, TABLES, tmp_path, 100)
+        _near(db)
+        cluster: Any = db._cluster
+        orders, in_fragments = cluster._orders, cluster._run_in_fragments
+        ran, orders.ran, cluster._run_in_fragments = orders.ran, None, None
+        assert db.sql(SQL).fetchall() == WANT
+        with pytest.raises(gquery.ConversionError, match="abc"):
+            db.sql("SELECT sum(CAST(CASE WHEN v = 800 THEN 'abc' ELSE '1' END AS INT)) FROM t").fetchall()
+        assert db.sql(SQL).fetchall() == WANT and not direct.answered
+        orders.ran, cluster._run_in_fragments = ran, in_fragments
+        orders._names = dict.fromkeys(orders._names, "gquery-nobody")
+        assert db.sql(SQL).fetchall() == WANT and not orders._near
+        _near(db)

@@ -106,7 +106,7 @@ def test_collectives(size: int, by_sockets: bool, places: Sequence[str]) -> None
             comm.agree("v", comm.rank < 2),
         ]
 
-    listens = direct._listening() if by_sockets else None
+    listens = direct.listening() if by_sockets else None
     made, bytes_to = meet(f"collectives {size} {by_sockets} {places}", work, places, listens=listens)
     assert bool(bytes_to) == (len(set(places)) > 1 and not by_sockets)
     for rank, found in enumerate(made):

@@ -238,7 +238,7 @@ def _wait_until_reached(db: gquery.Connection, workers: int) -> None:
 
 
 def test_orders_by_the_scheduler_and_without_it(db: gquery.Connection) -> None:
-    """The same answers and errors, though a worker is not reached: with large tables both ways, too."""
+    """The same answers and errors, though a worker is not reached, or is none of this host: with large tables all ways, too."""
     rows = 3 * tuning.cluster.beside_bytes
     db.register("large", pa.table({"n": range(rows)}))
     cluster: Any = db._cluster
@@ -251,23 +251,31 @@ def test_orders_by_the_scheduler_and_without_it(db: gquery.Connection) -> None:
 
         return called
 
-    run, direct = cluster.client.run, cluster._orders._directly
+    orders = cluster._orders
+    run, near, direct = cluster.client.run, orders.ran_near, orders._directly
     db.sql("SELECT 1").fetchall()
     _wait_until_reached(db, WORKERS)
+    until = time.monotonic() + 60
+    while len(orders._near) < WORKERS:
+        assert time.monotonic() < until
+        time.sleep(0.01)
     try:
         cluster.client.run = noting("scheduler", run)
-        cluster._orders._directly = noting("worker", direct)
-        for is_reached in (True, False):
-            if not is_reached:
-                cluster._orders._reached.pop()
+        orders._directly = noting("worker", direct)
+        for way, lost in (("socket", None), ("worker", orders._near), ("scheduler", orders._reached)):
+            if lost is not None:
+                lost.pop()
+            else:
+                orders.ran_near = noting(way, near)
             assert db.sql("SELECT n FROM large ORDER BY n").fetchall() == [(n,) for n in range(rows)]
             with pytest.raises(gquery.ConversionError, match="text"):
                 db.sql("SELECT CAST(text AS INTEGER) FROM t").fetchall()
-            assert asked[0] == ("worker" if is_reached else "scheduler")
+            orders.ran_near = near
+            assert [w for w in asked if w != "scheduler" or way == "scheduler"][:2] == [way] * 2
             asked.clear()
     finally:
-        cluster.client.run, cluster._orders._directly = run, direct
-        cluster._orders._tried.clear()
+        cluster.client.run, orders._directly, orders.ran_near = run, direct, near
+        orders._tried.clear()
 
 
 def test_another_worker_at_the_same_address(db: gquery.Connection) -> None:

@@ -12,6 +12,7 @@ from gquery.expression.expr import Case, Expr, Literal
 from gquery.expression.types import (
     BIGINT,
     DOUBLE,
+    INT64,
     TINYINT,
     UBIGINT,
     Bounds,
@@ -82,12 +83,11 @@ def lcm(a: Vector, b: Vector) -> Vector:
     """The least number that both divide; 0 with a 0."""
     rows = size_of(a, b)
     x, y = integers(a, rows), integers(b, rows)
-    common = np.maximum(np.gcd(x, y), 1)
-    size = np.abs(x.astype(np.float64) / common) * np.abs(y.astype(np.float64))
-    fits = size < 2.0**63
-    with np.errstate(over="ignore"):
-        made = np.where(fits, np.abs(np.where(fits, x // common * y, 0)), 0)
-    return with_nulls_of(from_numpy(made, fits & (made >= 0)), array_of(a, rows), array_of(b, rows))
+    common = np.maximum(np.abs(np.gcd(x, y)), 1)
+    part, other = (np.abs(v).view(np.uint64) for v in (x // common, y))
+    fits = part <= np.uint64(INT64.high) // np.maximum(other, 1)
+    made = np.where(fits, part * np.where(fits, other, 0), 0).view(np.int64)
+    return with_nulls_of(from_numpy(made, fits), array_of(a, rows), array_of(b, rows))
 
 
 @resolver("even", "$(numeric) -> DOUBLE", example=("even(2.5)", "4.0"))
@@ -95,17 +95,18 @@ def _even(x: Expr) -> Expr | None:
     """The next even number away from 0."""
     if not x.dtype.is_numeric:
         return None
-    half = call("divide", call("abs", cast(x, DOUBLE)), Literal(2.0, DOUBLE))
+    x = cast(x, DOUBLE)
+    half = call("divide", call("abs", x), Literal(2.0, DOUBLE))
     size = call("multiply", call("ceil", half), Literal(2.0, DOUBLE))
-    return call("multiply", cast(call("sign", x), DOUBLE), size)
+    return call("if", call("signbit", x), call("negate", size), size)
 
 
-@resolver("fdiv", "$(numeric, numeric) -> DOUBLE", example=("fdiv(7, 2)", "3.0"))
+@resolver("fdiv", "$(numeric, numeric) -> DOUBLE or FLOAT", example=("fdiv(7, 2)", "3.0"))
 def _fdiv(a: Expr, b: Expr) -> Expr | None:
     """The quotient, rounded down."""
     if not (a.dtype.is_numeric and b.dtype.is_numeric):
         return None
-    return call("floor", call("divide", cast(a, DOUBLE), cast(b, DOUBLE)))
+    return call("floor", call("divide", a, b))
 
 
 # ---- shifts ----------------------------------------------------------------------------------------------------------

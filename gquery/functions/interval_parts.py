@@ -48,9 +48,10 @@ def part_of(name: str, e: Expr) -> Expr | None:
             return make("add", (_by("int_divide", _by("modulo", months, 12), 3), _number(1)), BIGINT)
         case "epoch":
             return _epoch(months, days, micros)
-        case "epoch_ms" | "epoch_us":
-            total = _total(months, days, micros)
-            return total if name == "epoch_us" else _by("int_divide", total, 1000)
+        case "epoch_us":
+            return _total(months, days, micros)
+        case "epoch_ms":
+            return _total(months, days, _by("int_divide", micros, 1000), DAY_MICROS // 1000)
         case "hour" | "minute":
             whole = _by("int_divide", micros, _MICROS_IN[name])
             return _by("modulo", whole, _WRAP[name]) if name in _WRAP else whole
@@ -69,10 +70,10 @@ def _epoch(months: Expr, days: Expr, micros: Expr) -> Expr:
     return make("add", (cast(whole, DOUBLE), seconds), DOUBLE)
 
 
-def _total(months: Expr, days: Expr, micros: Expr) -> Expr:
-    """Microseconds, a month being 30 days."""
+def _total(months: Expr, days: Expr, rest: Expr, of_day: int = DAY_MICROS) -> Expr:
+    """Microseconds, or another unit of which a day has ``of_day``: those of months, of 30 days, of days and the rest."""
     whole = make("add", (_by("multiply", months, DAYS_PER_MONTH), days), BIGINT)
-    return make("add", (_by("multiply", whole, DAY_MICROS), micros), BIGINT)
+    return make("add", (_by("multiply", whole, of_day), rest), BIGINT)
 
 
 def truncated(name: str, e: Expr) -> Expr:

@@ -43,7 +43,7 @@ class _There:
 
     @property
     def doubles(self) -> Any:
-        return doubles(self.values.cast(pa.float64()))
+        return doubles(self.values.cast(pa.float64(), safe=False))  # integers that it rounds, too
 
     def sums(self, values: Any) -> Any:
         return np.bincount(self.rows, weights=values, minlength=len(self.lists))
@@ -226,7 +226,8 @@ def list_median(xs: Vector) -> Vector:
     """The middle element, or what lies between two."""
     found = _There(xs)
     low, high = _middles(found, found.doubles)
-    return _doubles(low + (high - low) * 0.5, found.has_value)
+    with np.errstate(invalid="ignore"):
+        return _doubles(np.where(low == high, low, low + (high - low) * 0.5), found.has_value)
 
 
 def _middles(found: _There, values: Any) -> tuple[Any, Any]:

@@ -51,7 +51,7 @@ def _histogram(xs: Vector) -> Vector:
     lists = _there(lists_of(xs, size_of(xs)))
     rows, places, _, counts = _counted(lists)
     lengths = np.bincount(rows, minlength=len(lists))
-    return map_array(lists.flat.take(from_numpy(places)), from_numpy(counts.astype(np.uint64)), lengths, lists.ok)
+    return map_array(lists.flat.take(from_numpy(places)), from_numpy(counts.astype(np.uint64)), lengths, lengths > 0)
 
 
 def _in_bins(xs: Vector, bins: Vector, rest: Vector, is_exact: bool) -> Vector:
@@ -88,7 +88,7 @@ def _top(xs: Vector, k: Vector) -> Vector:
     return list_array(lists.flat.take(from_numpy(places[kept])), lengths, lists.ok)
 
 
-declare(ScalarFunction(_HISTOGRAM, host=_histogram, doc="How often each value of a list comes."))
+declare(ScalarFunction(_HISTOGRAM, host=_histogram, nullable=True, doc="How often each value of a list comes; NULL of none."))
 declare(
     ScalarFunction(_BINS, host=lambda xs, bins, rest: _in_bins(xs, bins, rest, False), doc="Values of a list by bins.")
 )

@@ -184,18 +184,16 @@ def list_has_all(xs: Vector, ys: Vector) -> Vector:
 
 
 @list_function(
-    "list_intersect array_intersect", _meeting, "$(list, list)", example=("list_intersect([1, 2], [2])", "[2]")
+    "list_intersect array_intersect",
+    _meeting,
+    "$(list, list)",
+    strict=False,
+    nullable=True,
+    example=("list_intersect([1, 2], [2])", "[2]"),
 )
 def list_intersect(xs: Vector, ys: Vector) -> Vector:
-    """The values that both lists have, each once, without NULL."""
+    """The values that both lists have, each once, without NULL; none where the second one is NULL."""
     rows = size_of(xs, ys)
     a, b = lists_of(xs, rows), lists_of(ys, rows)
     found, own, _ = _found(a, b)
-    both = Lists(a.starts, np.where(b.ok, a.lengths, 0), a.ok & b.ok, a.elements)
-    return _kept(a, _firsts(a.rows, own) & found) if bool((a.ok == both.ok).all()) else _kept_where(a, both, own, found)
-
-
-def _kept_where(a: Lists, both: Lists, own: Any, found: Any) -> pa.Array:
-    kept = _firsts(a.rows, own) & found
-    lengths = np.bincount(a.rows[kept], minlength=len(a))
-    return list_array(a.flat.take(from_numpy(np.flatnonzero(kept))), lengths, both.ok)
+    return _kept(a, _firsts(a.rows, own) & found)

@@ -23,13 +23,14 @@ def _two_texts(s: Expr, separator: Expr) -> Typed | None:
 
 
 @list_function("string_split str_split string_to_array split", _two_texts, "$(VARCHAR, separator) -> VARCHAR[]",
-               example=("string_split('a b', ' ')", "['a', 'b']"))  # fmt: skip
+               strict=False, nullable=True, example=("string_split('a b', ' ')", "['a', 'b']"))  # fmt: skip
 def string_split(s: Vector, separator: Vector) -> Vector:
-    """The parts of a text between separators; its characters where the separator is empty."""
+    """The parts of a text between separators; its characters where the separator is empty, the text where it is NULL."""
     rows = size_of(s, separator)
     text = array_of(s, rows)
     of = pa.list_(text.type)
-    return by_parameters(lambda t, by: _split(t, by).cast(of), text, separator, gives=of)
+    made = by_parameters(lambda t, by: _split(t, by).cast(of), text, separator, gives=of)
+    return _whole_where_null(made, text, separator)
 
 
 def _split(texts: pa.Array, separator: str) -> pa.Array:
@@ -41,13 +42,23 @@ def _split(texts: pa.Array, separator: str) -> pa.Array:
 
 
 @list_function("string_split_regex str_split_regex regexp_split_to_array", _two_texts, "$(VARCHAR, pattern) -> VARCHAR[]",
-               example=("string_split_regex('a1b', '[0-9]')", "['a', 'b']"))  # fmt: skip
+               strict=False, nullable=True, example=("string_split_regex('a1b', '[0-9]')", "['a', 'b']"))  # fmt: skip
 def string_split_regex(s: Vector, pattern: Vector) -> Vector:
-    """The parts of a text between what matches a regular expression."""
+    """The parts of a text between what matches a regular expression; the text where that is NULL."""
     rows = size_of(s, pattern)
     text = array_of(s, rows)
     of = pa.list_(text.type)
-    return by_parameters(lambda t, by: pc.split_pattern_regex(t, by).cast(of), text, pattern, gives=of)
+    made = by_parameters(lambda t, by: pc.split_pattern_regex(t, by).cast(of), text, pattern, gives=of)
+    return _whole_where_null(made, text, pattern)
+
+
+def _whole_where_null(parts: pa.Array, texts: pa.Array, separator: Vector) -> pa.Array:
+    """The parts of texts; where the separator is NULL, the text alone."""
+    is_missing = array_of(separator, len(texts)).is_null()
+    if not is_missing.true_count:
+        return parts
+    whole = list_array(texts, np.ones(len(texts), np.int64), flags(texts.is_valid()))
+    return pc.if_else(is_missing, whole.cast(parts.type), parts)
 
 
 _ALL, _NO_OPTIONS = Literal(0, BIGINT), Literal("", VARCHAR)

@@ -16,6 +16,7 @@ from gquery.functions import binary, cast_to_text, text_casts
 from gquery.functions.casts import fields_in
 from gquery.functions.list_arrays import Lists, list_array, lists_of, plain
 from gquery.functions.nested_arrays import as_type, fields_of, struct_array
+from gquery.functions.number_casts import cast_numbers
 from gquery.functions.vectors import flags, from_numpy
 from gquery.runtime.arrow_compute import pc
 
@@ -117,18 +118,17 @@ def cast_elements(elements: pa.Array, source: DType, target: DType, to: pa.DataT
         made = text_casts.from_text(elements, target, to)
         _check(made, elements, target, is_tried)
         return made
-    return _number(elements, source, target, to, is_tried)
+    return _other(elements, source, target, to, is_tried)
 
 
-def _number(elements: pa.Array, source: DType, target: DType, to: pa.DataType, is_tried: bool) -> pa.Array:
-    if source.is_float and target.is_integer:
-        elements = pc.round(elements, round_mode="half_to_even")
-    elif source.is_decimal and target.is_integer:
-        elements = pc.round(elements, round_mode="half_towards_infinity")
-    elif source.kind is Kind.BOOLEAN and (target.is_decimal or target.is_float):
-        elements = elements.cast(pa.int8())
-    if target.is_decimal and source.scale > target.scale:
-        elements = pc.round(elements, target.scale, round_mode="half_towards_infinity")
+def _other(elements: pa.Array, source: DType, target: DType, to: pa.DataType, is_tried: bool) -> pa.Array:
+    """Numbers and truths as each other, days and moments as each other."""
+    if all(t.is_numeric or t.kind is Kind.BOOLEAN for t in (source, target)):
+        made = cast_numbers(elements, source, target, to)
+        if not is_tried and made.null_count > elements.null_count:
+            failed = int(np.flatnonzero(flags(made.is_null()) & flags(elements.is_valid()))[0])
+            raise ConversionError(f"an element of a list has no value of type {target}: {elements[failed]}")
+        return made
     try:
         return elements.cast(to)
     except pa.ArrowInvalid as error:

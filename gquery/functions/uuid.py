@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from gquery.errors import BindError, ConversionError
 from gquery.expression.expr import Cast, Expr, Literal
-from gquery.expression.types import BLOB, DOUBLE, INTEGER, TIMESTAMPTZ, UUID, VARCHAR, DType, Kind
+from gquery.expression.types import BLOB, DOUBLE, TIMESTAMPTZ, UINTEGER, UUID, VARCHAR, DType, Kind
 from gquery.functions.casts import cast
 from gquery.functions.registry import call, host_scalar, make, resolver
 from gquery.functions.vectors import (
@@ -114,10 +114,10 @@ def _texts(values: Any, version: int) -> pa.Array:
     return fixed_width_text(np.insert(digits, [at - n for n, at in enumerate(_HYPHENS)], ord("-"), axis=1))
 
 
-@host_scalar("uuid_extract_version", ((UUID,), INTEGER), example=("uuid_extract_version(uuid())", "4"))
+@host_scalar("uuid_extract_version", ((UUID,), UINTEGER), example=("uuid_extract_version(uuid())", "4"))
 def version(u: Vector) -> Vector:
     """The version of a UUID."""
-    return each_value(array_of(u, size_of(u)), lambda text: int(text[14], 16), pa.int32())
+    return each_value(array_of(u, size_of(u)), lambda text: int(text[14], 16), pa.uint32())
 
 
 @host_scalar("uuid_extract_timestamp", ((UUID,), TIMESTAMPTZ),

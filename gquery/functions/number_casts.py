@@ -44,7 +44,7 @@ def _from_floats(values: Any, ok: Any, source: DType, target: DType, to: pa.Data
             return _floats(values, ok & fits, to)
         if not target.is_decimal:
             low = (type_bounds(target) or INT64).low
-            return _exact_of_whole(np.rint(values), ok & (values >= low), target, to)  # what is below the least is not rounded to it
+            return _exact_of_whole(np.rint(values), ok & (values >= low), target, to)  # nothing is rounded up to the least
         values = values * 10.0**target.scale
         whole = np.trunc(values)
         whole += np.copysign(np.abs(values - whole) >= 0.5, values)

@@ -32,14 +32,19 @@ LEAST_BEYOND_REAL = 3.4028235677973366e38  # halfway between the largest float a
 INFINITE = 0x7FF0000000000000  # the bits of the infinite double
 
 
+def null_of(dtype: DType, code: Code) -> Value:
+    """NULL of a type."""
+    what = ValueProperties(dtype, Bounds(0, 0) if dtype.is_exact or dtype.is_opaque else None, nullable=True)
+    return Value(code.zero(what.register), ir.FALSE, what)
+
+
 def cast(value: Value, dtype: DType, try_: bool, code: Code) -> Value:
     """``value`` as ``dtype``."""
     source = value.properties.dtype
     if source == dtype:
         return value
     if source.kind is Kind.NULL or value.ok == ir.FALSE:
-        what = ValueProperties(dtype, Bounds(0, 0) if dtype.is_exact else None, True)
-        return Value(code.zero(what.register), ir.FALSE, what)
+        return null_of(dtype, code)
     if source.is_string and dtype.is_string:  # JSON as VARCHAR, or a text that is known to be JSON
         return Value(value.var, value.ok, replace(value.properties, dtype=dtype))
     if source.is_string or dtype.is_string or source.is_nested or dtype.is_nested:

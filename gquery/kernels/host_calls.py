@@ -202,9 +202,11 @@ def split(exprs: Sequence[Expr], needs: Needs) -> tuple[list[Round], list[Expr]]
     splitter, left = _Splitter(needs), list(exprs)
     while any(needs(e) for e in left):
         splitter.round = Round()
-        left = [splitter.rewritten(e, ()) for e in left]
-        assert splitter.round.made, "every round makes something"
-        splitter.rounds.append(splitter.round)
+        before, left = left, [splitter.rewritten(e, ()) for e in left]
+        if splitter.round.made:
+            splitter.rounds.append(splitter.round)
+        else:  # a branch that had to wait reads what another expression has had made
+            assert left != before, "every round makes something, or reads what is made"
     return splitter.rounds, left
 
 

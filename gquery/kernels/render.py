@@ -130,8 +130,7 @@ def _is_true(value: Value) -> ir.Expression:
 def literal(e: Literal, code: Code) -> Value:
     """A constant as a parameter, so that its value is not part of the text."""
     if e.is_null:
-        what = ValueProperties(e.dtype, Bounds(0, 0) if e.dtype.is_exact or e.dtype.is_opaque else None, nullable=True)
-        return Value(code.zero(what.register), ir.FALSE, what)
+        return casts.null_of(e.dtype, code)
     if e.dtype.kind is Kind.BOOLEAN:
         what = value_properties(e.dtype, Bounds(int(e.value), int(e.value)), nullable=False)
         return Value(ir.TRUE if e.value else ir.FALSE, None, what)

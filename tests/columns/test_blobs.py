@@ -36,6 +36,8 @@ QUERIES = [
     "SELECT x.id, y.id FROM t x LEFT JOIN t y ON x.b < y.b AND y.id > 4",
     "SELECT DISTINCT b FROM t UNION SELECT f FROM t",
     "SELECT b FROM t EXCEPT SELECT 'abc'::BLOB",
+    "SELECT coalesce(s::BLOB, 'a'::BLOB), 'a'::BLOB, coalesce(b, ('x' || id)::BLOB), ('x' || id)::BLOB FROM t",
+    "SELECT DISTINCT CAST(CAST(CASE WHEN false THEN 'a'::BLOB END AS VARCHAR) AS BLOB) FROM t",
     "SELECT octet_length(b), hex(v), to_hex(f), base64(b), md5(w), sha256(b), sha1(b), b::VARCHAR, f::VARCHAR FROM t",
     "SELECT b || v, b || ''::BLOB, b || 'x', typeof(b || v), typeof(b || 'x') FROM t",
     "SELECT s::BLOB, encode(s), decode(encode(s)), hex(s), TRY_CAST(s || chr(233) AS BLOB), TRY_CAST(s || '\\x' AS BLOB) FROM t",

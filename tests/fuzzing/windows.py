@@ -106,7 +106,7 @@ def _plain(write: Writer, kind: str, names: Names) -> str:
         return f"{tape.one(('bit_and', 'bit_or', 'bit_xor'))}({write.column(INT, names, ())}){keep}"
     if kind == DBL and tape.chance(40):
         moment = tape.one(("var_pop({0})", "var_samp({0})", "stddev_samp({0})", "sem({0})", "covar_pop({0}, {0})"))
-        return moment.format(write.number(INT, names)) + keep
+        return f"CAST({moment.format(write.number(INT, names))}{keep} AS FLOAT)"  # DISTINCT tells last digits of doubles apart
     functions = ("bool_and", "bool_or") if kind == BOOL else ("min", "max")
     return f"{tape.one(functions)}({write.value(kind, names, (), 1, 0)}){keep}"
 

@@ -104,10 +104,11 @@ def measured(connection: gquery.Connection, oracle: Any | None, name: str, sql: 
     return Run(name, first, hot, beside, compare(got, want, False, types), state, watch.seconds)
 
 
-def print_line(r: Run) -> None:
+def print_line(r: Run, parts: bool = False) -> None:
     beside = "" if r.duckdb is None else f"{1e3 * r.duckdb:11.1f}{r.hot / r.duckdb:12.2f}"
     wrong = "" if r.wrong is None else "  WRONG"
-    print(f"{r.name:>8}{1e3 * r.first:10.1f}{1e3 * r.hot:10.1f}{beside}{wrong}  {r.state}", flush=True)
+    spent = ", ".join(f"{part} {1e3 * s:.0f}" for part, s in r.parts.items() if s >= LEAST_SHOWN) if parts else r.state
+    print(f"{r.name:>8}{1e3 * r.first:10.1f}{1e3 * r.hot:10.1f}{beside}{wrong}  {spent}", flush=True)
 
 
 def print_sums(runs: Sequence[Run], refused: dict[str, str]) -> None:
@@ -148,6 +149,7 @@ def main() -> None:
     parser.add_argument(
         "--learn", action="store_true", help="let a query run until nothing more is learned before hot runs"
     )
+    parser.add_argument("--parts", action="store_true", help="what each first run spent its milliseconds on")
     parser.add_argument("--queries", help="names of queries, with commas between them")
     parser.add_argument("--rows", type=int, default=workloads.HITS, help="rows of ClickBench's table")
     parser.add_argument("--files", type=Path, help="folder of TPC-DS's Parquet files")
@@ -181,7 +183,7 @@ def main() -> None:
             except (gquery.NotSupportedError, gquery.BindError) as error:
                 refused[name] = str(error).splitlines()[0]
             else:
-                print_line(runs[-1])
+                print_line(runs[-1], given.parts)
         print_sums(runs, refused)
 
 

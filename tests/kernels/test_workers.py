@@ -6,13 +6,14 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from gquery import tuning
-from gquery.kernels.targets import get_target, workers
+from gquery.kernels.builtin.registry import encoding_kernels
+from gquery.kernels.targets import cpu, cuda, get_target, workers
 from gquery.kernels.targets.cache import OTHER_BUILD, KernelSource, kernel_cache, kernel_source
 from gquery.kernels.targets.cpu_numba import make_code
 from gquery.kernels.targets.workers import Request, Workers
@@ -220,3 +221,33 @@ def test_a_text_that_cannot_be_made_stops_nobody(pool: Workers) -> None:
     more = requests(2)[1:]
     pool.compile_at_once(more, refuse, elsewhere=True)
     assert is_compiled(more[0])
+
+
+def test_who_wants_what_a_worker_has_waits_for_it(pool: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loops that columns are encoded with, compiled ahead: nothing is compiled here, and nothing twice."""
+    monkeypatch.setattr(cpu, "workers", lambda: pool)
+    target, kernels = cpu.CpuTarget(), encoding_kernels()[:2]
+    monkeypatch.setattr(target, "_make_code", lambda name, source: refuse(("", source, (0, 0))))
+    target.precompile(kernels)
+    wait_for(lambda: pool.has_ready)
+    assert all(target.compile(k).cached for k in kernels)
+    pool.stop()
+    target.precompile(kernels)
+    assert not pool._open
+
+
+def test_a_gpu_has_loops_for_its_host_compiled_behind_its_own(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    class Recorded(Workers):
+        def compile_later(self, requests: Sequence[Request]) -> None:
+            asked.extend(compiler for compiler, _, _ in requests)
+
+    pool = Recorded(2)
+    for module in (cpu, cuda):
+        monkeypatch.setattr(module, "workers", lambda: pool)
+    monkeypatch.setattr(cuda, "_device", lambda: 0)
+    monkeypatch.setattr(cuda, "_capability", lambda device: (9, 0))
+    cuda.CudaTarget().precompile()
+    own = len(encoding_kernels())
+    assert set(asked[:-own]) == {"cuda_draft"} and asked[-own:] == ["cpu_llvm"] * own

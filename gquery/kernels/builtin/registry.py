@@ -11,19 +11,29 @@ from gquery.kernels.kernel import Kernel
 MODULES = ("scans", "grouping", "gathers", "define", "order_bits", "counted_order", "partition", "row_partition", "text_keys",
            "text_scan", "parquet_pages", "elements", "prefix_sums", "wide_arrays", "narrowing", "marking",
            "text_coding")  # fmt: skip
-ON_CPUS = ("gathers._APPEND", "parquet_pages.READ", "parquet_pages.FOOTER", "narrowing", "marking", "text_coding")
+ENCODING = ("text_coding", "marking", "narrowing")
+ON_CPUS = ("gathers._APPEND", "parquet_pages.READ", "parquet_pages.FOOTER", *ENCODING)
 """Beginnings of names: these have memory fetched early, read files, or encode what comes from outside."""
+
+
+def encoding_kernels() -> list[Kernel]:
+    """Those that columns are encoded with, on CPUs whatever device runs the queries: first those that are waited for."""
+    return [kernel for module in ENCODING for kernel in _kernels_of(module).values()]
 
 
 @cache
 def builtin_kernels(on_gpus: bool = False) -> dict[str, Kernel]:
     """Each by the name it has in its module; of a table of kernels with its key behind it. ``on_gpus``: without
     those that are for CPUs alone."""
-    found: dict[str, Kernel] = {}
-    for module in MODULES:
-        for name, value in vars(importlib.import_module(f"gquery.kernels.builtin.{module}")).items():
-            if isinstance(value, BuiltinKernel):
-                found[f"{module}.{name}"] = value.kernel
-            elif isinstance(value, dict):
-                found |= {f"{module}.{name}[{k}]": v.kernel for k, v in value.items() if isinstance(v, BuiltinKernel)}
+    found = {name: kernel for module in MODULES for name, kernel in _kernels_of(module).items()}
     return {name: kernel for name, kernel in found.items() if not (on_gpus and name.startswith(ON_CPUS))}
+
+
+def _kernels_of(module: str) -> dict[str, Kernel]:
+    found: dict[str, Kernel] = {}
+    for name, value in vars(importlib.import_module(f"gquery.kernels.builtin.{module}")).items():
+        if isinstance(value, BuiltinKernel):
+            found[f"{module}.{name}"] = value.kernel
+        elif isinstance(value, dict):
+            found |= {f"{module}.{name}[{k}]": v.kernel for k, v in value.items() if isinstance(v, BuiltinKernel)}
+    return found

@@ -27,7 +27,7 @@ from gquery.kernels.targets.base import Compiled, Perhaps
 from gquery.kernels.targets.cache import KernelSource, kernel_cache
 from gquery.kernels.targets.compilers import Compiler, calls_users, compiler_of
 from gquery.kernels.targets.morsels import run_morsels
-from gquery.kernels.targets.workers import workers
+from gquery.kernels.targets.workers import Request, workers
 from gquery.runtime.interrupt import beside
 from gquery.runtime.recent import Recent
 from gquery.runtime.stopwatch import part
@@ -71,6 +71,10 @@ def is_imported(name: Compiler) -> bool:
     return name == "llvm" or "numba" in sys.modules
 
 
+def _request(compiler: Compiler, source: KernelSource) -> Request:
+    return f"cpu_{compiler}", source, (0, 0)
+
+
 def _is_kept(source: KernelSource) -> bool:
     return kernel_cache().has(cpu_entry(source))
 
@@ -105,7 +109,8 @@ class CpuTarget:
         compiled = self._compiled.get((kernel.digest, name))
         if compiled is not None:
             return compiled
-        if self._is_tired and not _is_kept(source := cpu_compiler(name).source(kernel)):
+        source = cpu_compiler(name).source(kernel)
+        if (self._is_tired or workers().is_open(_request(name, source))) and not _is_kept(source):
             self._compile_elsewhere({(name, source)})
         return beside(lambda: self._compile(kernel, name))
 
@@ -131,6 +136,14 @@ class CpuTarget:
         found = list(dict.fromkeys(kernels))
         with part("compile"):
             self.compile_many(found, perhaps)
+
+    def precompile(self, kernels: Sequence[Kernel]) -> None:
+        """Have workers compile what no cache has, when no query waits for them."""
+        if compiler_of(self.name) != "llvm" or not kernel_cache().is_usable:
+            return
+        sources = [cpu_compiler("llvm").source(k) for k in kernels]
+        if missing := [_request("llvm", s) for s in sources if not _is_kept(s)]:
+            workers().compile_later(missing)
 
     def compile_in_background(self, kernels: Sequence[Kernel]) -> None:
         """Begin to compile kernels that a later run wants. What needs Numba is left: it holds the interpreter's lock."""
@@ -161,7 +174,7 @@ class CpuTarget:
             for _, source in missing:
                 _ = source.text  # what has no meaning is an error of this thread, not of one that serves a worker
             compilers = {source: name for name, source in missing}
-            requests = [(f"cpu_{name}", source, (0, 0)) for name, source in sorted(missing)]
+            requests = [_request(name, source) for name, source in sorted(missing)]
             workers().compile_at_once(
                 requests,
                 lambda r: beside(lambda: self._make_code(compilers[r[1]], r[1])),

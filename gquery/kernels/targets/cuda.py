@@ -28,9 +28,9 @@ from gquery.device.profile import DeviceProfile, get_profile
 from gquery.device.section import Section
 from gquery.errors import DeviceError
 from gquery.expression.facts import INT64_BYTES
-from gquery.kernels.builtin.registry import builtin_kernels
+from gquery.kernels.builtin.registry import builtin_kernels, encoding_kernels
 from gquery.kernels.kernel import Kernel, Parameter
-from gquery.kernels.targets import cuda_numba
+from gquery.kernels.targets import cpu, cuda_numba
 from gquery.kernels.targets.base import NARROW_ROWS, PRIVATE_THREADS, Compiled, Launched, LaunchedKernel, Perhaps
 from gquery.kernels.targets.cache import KernelSource, kernel_cache
 from gquery.kernels.targets.compilers import Compiler, compiler_of
@@ -157,10 +157,12 @@ class CudaTarget:
         return compiled.is_draft and not self._is_due(kernel, cc)
 
     def precompile(self) -> None:
-        """Where nothing has been compiled yet, begin with the built-in kernels, while files are opened and read."""
+        """Where nothing has been compiled yet, begin with the built-in kernels, while files are opened and read; behind them
+        with those that encode columns on the host."""
         cc = _capability(_device())
         if self._without_code(list(builtin_kernels(on_gpus=True).values())[:1], cc):
             self._compile_builtin(cc)
+            cpu.TARGET.precompile(encoding_kernels())
 
     def _compile_builtin(self, cc: tuple[int, int]) -> None:
         """Once in a process: to look for all of them takes as long as a small query."""

@@ -58,14 +58,17 @@ from gquery.planner.physical import (
 )
 from gquery.runtime.records import dataclass, replace
 
+_PLAIN = frozenset((bool, int, float, str, type(None)))  # most fields of records
+
 Values = dict[int, Hashable]  # column id: where its value comes from
 
 
 def common_builds(stages: Sequence[Stage]) -> tuple[Stage, ...]:
     """The stages of a program without those that build an earlier table again."""
-    heads = Counter(_head(s.work) for s in stages)
-    del heads[None]
-    return _Sharing(stages).run() if heads and max(heads.values()) > 1 else tuple(stages)
+    heads = {s.number: head for s in stages if (head := _head(s.work)) is not None}
+    counts = Counter(heads.values())
+    alike = frozenset([number for number, head in heads.items() if counts[head] > 1])
+    return _Sharing(stages, alike).run() if alike else tuple(stages)
 
 
 def _head(work: Pipeline | PipelineBreaker) -> Hashable:
@@ -94,10 +97,11 @@ class _Described:
 
 
 class _Sharing:
-    """One program on its way to having no table twice. Numbers are the old ones until the end."""
+    """One program on its way to having no table twice. Numbers are the old ones until the end. ``alike`` are the builds that
+    may equal another one."""
 
-    def __init__(self, stages: Sequence[Stage]) -> None:
-        self.stages = stages
+    def __init__(self, stages: Sequence[Stage], alike: frozenset[int]) -> None:
+        self.stages, self.alike = stages, alike
         self.kept: dict[int, Stage] = {}
         self.stands: dict[int, int] = {}  # stages that are left out: the one that stands for each
         self.described: dict[int, _Described] = {}
@@ -108,7 +112,7 @@ class _Sharing:
     def run(self) -> tuple[Stage, ...]:
         for stage in self.stages:
             work = with_stages(stage.work, lambda n: self.stands.get(n, n)) if self.stands else stage.work
-            if isinstance(work, Pipeline) and isinstance(work.sink, Build):
+            if stage.number in self.alike and isinstance(work, Pipeline) and isinstance(work.sink, Build):
                 what = self._describe(work, work.sink)
                 first = None if stage.number in self.recording else self.first.get(what.key)
                 if first is not None and self._merge(first, stage.number, work, what):
@@ -116,7 +120,7 @@ class _Sharing:
                 self.described[stage.number] = what
                 if not _is_recording(work):
                     self.first.setdefault(what.key, stage.number)
-            self.kept[stage.number] = replace(stage, work=work)
+            self.kept[stage.number] = stage if work is stage.work else replace(stage, work=work)
         if not self.stands:
             return tuple(self.stages)
         numbers = {old: new for new, old in enumerate(self.kept)}
@@ -124,6 +128,14 @@ class _Sharing:
             replace(s, number=numbers[old], work=with_stages(s.work, lambda n: numbers[n]))
             for old, s in self.kept.items()
         )
+
+    def _values(self, number: int) -> Values:
+        """Where the values of a table's columns come from. Of one that no other is like it is asked where a build probes it."""
+        if number not in self.described:
+            work = self.kept[number].work
+            assert isinstance(work, Pipeline) and isinstance(work.sink, Build)
+            self.described[number] = self._describe(work, work.sink)
+        return self.described[number].values
 
     def _describe(self, work: Pipeline, sink: Build) -> _Described:
         values: Values = {}
@@ -146,7 +158,7 @@ class _Sharing:
                         ends,
                         *bounds,
                     )
-                    built = self.described[table.stage].values
+                    built = self._values(table.stage)
                     values.update({s.column.id: (probes, _value(s.column, built)) for s in table.columns})
                     key.append((table.stage, *probing, _canonical(step.residual, values)))
                     if step.mark is not None:
@@ -248,7 +260,13 @@ def _canonical(what: Hashable, values: Values, seen: dict[int, int] | None = Non
         case ValueProperties():
             return _properties(what)
         case _:
-            return (type(what).__name__, *[_canonical(getattr(what, name), values, seen) for name in names])
+            return (
+                type(what).__name__,
+                *[
+                    x if (x := getattr(what, name)).__class__ in _PLAIN else _canonical(x, values, seen)
+                    for name in names
+                ],
+            )
 
 
 @cache

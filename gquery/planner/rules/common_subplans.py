@@ -158,6 +158,7 @@ class _Search:
         self.repeated = self._repeated()  # no plan with another outline gives the rows of a second one
         self.estimator = Estimator()
         self.shapes = Shapes()
+        self.common: set[int] = set()  # the rows that several candidates give
         self.places: dict[int, _Place] = {}  # by identity of the plan
         self.found: dict[int, list[_Place]] = {}  # by number of the rows
         self.shared: set[int] = set()
@@ -174,6 +175,9 @@ class _Search:
     def query(self) -> Query:
         same = self._same()
         roots = [(d.plan, d.outputs) for d in self.order if d.number not in same] + [(self.old.plan, self.old.outputs)]
+        self.common = self._common([plan for plan, _ in roots])
+        if not same and not self.common:  # most of those that read a table twice
+            return self.old
         for plan, outputs in roots:
             self._find(plan, frozenset(c.id for c in outputs), False)
         self._decide([plan for plan, _ in roots])
@@ -197,6 +201,12 @@ class _Search:
                     self.shapes.definitions[d.number] = known.number
         return same
 
+    def _common(self, roots: list[Plan]) -> set[int]:
+        """The rows that several candidates give: what else is asked of a place costs more than this."""
+        candidates = [n for root in roots for n in walk(root) if _is_candidate(n)]
+        counted = Counter([shape.rows for n in candidates if (shape := self._shape(n)) is not None])
+        return {rows for rows, count in counted.items() if count > 1}
+
     def _shape(self, plan: Plan) -> Shape | None:
         """The shape of a plan that may have the rows of another one; None for others."""
         return self.shapes.of(plan) if self.outlines.of(plan) in self.repeated else None
@@ -218,7 +228,7 @@ class _Search:
         if not _is_candidate(plan):
             return None
         shape = self._shape(plan)
-        if shape is None:
+        if shape is None or shape.rows not in self.common:
             return None
         needed = needed & column_ids(plan)
         if isinstance(plan, Aggregate):

@@ -7,12 +7,14 @@ calendar of two centuries
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 
 from gquery import tuning
 from gquery.expression.expr import Cast, Column, Expr
 from gquery.expression.frozen import frozen
 from gquery.expression.types import Bounds
+
+
+_WHOLE = (1.0, 1.0)
 
 
 @frozen
@@ -25,17 +27,23 @@ class KeyPair:
     distinct: tuple[float, float]
     bases: tuple[float, float]
     shares: tuple[float, float]
-    reduced: tuple[float, float] = (1.0, 1.0)
+    reduced: tuple[float, float] = _WHOLE
 
     def selectivity(self, left_rows: float, right_rows: float) -> float:
         """The share of all pairs of rows that have equal keys. The side whose key domain is larger in the common range is the one
         that the other refers to. Its base count is taken, not the filtered rows: a filter on it drops matches."""
-        left_base, right_base = max(left_rows, self.bases[0]), max(right_rows, self.bases[1])
-        left, right = min(self.distinct[0], left_base), min(self.distinct[1], right_base)
-        domain = max(left * self.shares[0], right * self.shares[1], 1.0)
-        kept = _kept(left_rows, left_base, left, self.shares[0])
-        found = kept * _kept(right_rows, right_base, right, self.shares[1]) / domain
-        for left, others in zip(self.reduced, (right_rows, left_rows), strict=True):
+        left_base, right_base = self.bases  # `max` and `min` are written out here: this is asked for each pair of subsets
+        left_base = left_rows if left_rows > left_base else left_base
+        right_base = right_rows if right_rows > right_base else right_base
+        left, right = self.distinct
+        left = left if left < left_base else left_base
+        right = right if right < right_base else right_base
+        left_share, right_share = self.shares
+        left_domain, right_domain = left * left_share, right * right_share
+        domain = left_domain if left_domain > right_domain else right_domain
+        found = _kept(left_rows, left_base, left, left_share) * _kept(right_rows, right_base, right, right_share)
+        found /= domain if domain > 1.0 else 1.0
+        for left, others in zip(self.reduced, (right_rows, left_rows), strict=True) if self.reduced != _WHOLE else ():
             if left < 1.0:  # each of its rows finds one, if the other side's filter is the same
                 found = max(found, min(found / left, 1 / max(others, 1.0)))
         return found
@@ -47,10 +55,12 @@ def pairs_selectivity(pairs: Sequence[KeyPair], left_rows: float, right_rows: fl
         return 1.0
     if len(pairs) == 1:
         return pairs[0].selectivity(left_rows, right_rows)
-    left = min(prod(p.distinct[0] for p in pairs), max(left_rows, *(p.bases[0] for p in pairs)))
-    right = min(prod(p.distinct[1] for p in pairs), max(right_rows, *(p.bases[1] for p in pairs)))
+    left = right = 1.0
+    for p in pairs:
+        left, right = left * p.distinct[0], right * p.distinct[1]
+        left_rows, right_rows = max(left_rows, p.bases[0]), max(right_rows, p.bases[1])
     # columns of a composite key depend on each other: the product of their counts says too much on the larger side
-    return 1 / max(min(left, right), 1.0)
+    return 1 / max(min(left, left_rows, right, right_rows), 1.0)
 
 
 def _kept(rows: float, base: float, distinct: float, part: float) -> float:
@@ -58,7 +68,8 @@ def _kept(rows: float, base: float, distinct: float, part: float) -> float:
     that a filter left are taken to lie there, as far as there is room: a filter usually asks for keys that the other side has."""
     if distinct * tuning.cardinality.rows_a_repeated_key <= base:
         return part
-    return min(1.0, base * part / max(rows, 1.0))
+    kept = base * part / (rows if rows > 1.0 else 1.0)
+    return kept if kept < 1.0 else 1.0
 
 
 def common_shares(left: Bounds | None, right: Bounds | None) -> tuple[float, float]:

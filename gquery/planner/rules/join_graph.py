@@ -150,21 +150,26 @@ class JoinGraph:
             low = (1 << (i + 1)) - 1
             for a in self._grown(1 << i, low):
                 banned = a | ((a & -a) - 1) | (a & -a)
-                near = self.around_of(a) & ~banned
-                for j in sorted(bits(near), reverse=True):
-                    for b in self._grown(1 << j, banned | (near & ((1 << (j + 1)) - 1))):
+                near = rest = self.around_of(a) & ~banned
+                while rest:
+                    high = 1 << (rest.bit_length() - 1)
+                    rest ^= high
+                    for b in self._grown(high, banned | (near & ((high << 1) - 1))):
                         yield a, b
 
-    def _grown(self, mask: int, banned: int) -> Iterator[int]:
-        yield mask
+    def _grown(self, mask: int, banned: int) -> list[int]:
+        """A connected subset and all that it grows into without what is banned."""
+        found: list[int] = []
+        self._grow(mask, banned, found)
+        return found
+
+    def _grow(self, mask: int, banned: int, found: list[int]) -> None:
+        found.append(mask)
         near = self.around_of(mask) & ~banned
         subset = near & -near
-        grown: list[int] = []
         while subset:
-            grown.append(subset)
+            self._grow(mask | subset, banned | near, found)
             subset = (subset - near) & near
-        for s in grown:
-            yield from self._grown(mask | s, banned | near)
 
     # -- conditions
 
@@ -179,11 +184,13 @@ class JoinGraph:
         """By the number of each class of equal columns the first that some relations hold."""
         found = self.columns.get(mask)
         if found is None:
-            found = self.columns[mask] = {
-                n: next(c for bit, c in columns if bit & mask)
-                for n, (held, columns) in enumerate(self.edges)
-                if held & mask
-            }
+            found = self.columns[mask] = {}
+            for n, (held, columns) in enumerate(self.edges):
+                if held & mask:
+                    for bit, c in columns:
+                        if bit & mask:
+                            found[n] = c
+                            break
         return found
 
 

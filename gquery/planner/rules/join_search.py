@@ -122,7 +122,11 @@ class JoinSearch:
     def _rows(self, pairs: list[tuple[Column, Column]], a: Tree, b: Tree) -> float:
         """How many rows two trees have together."""
         graph = self.graph
-        rows = a.rows * b.rows * pairs_selectivity([graph.keys_of(x, y) for x, y in pairs], a.rows, b.rows)
+        if len(pairs) == 1:
+            kept = graph.keys_of(*pairs[0]).selectivity(a.rows, b.rows)
+        else:
+            kept = pairs_selectivity([graph.keys_of(x, y) for x, y in pairs], a.rows, b.rows)
+        rows = a.rows * b.rows * kept
         if graph.kept:
             both = a.mask | b.mask
             for mask, kept in graph.kept:

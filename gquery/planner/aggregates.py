@@ -189,14 +189,37 @@ def plan_aggregates(
     ``known[i]`` tells of the argument of call i, ``rows`` is a proved limit of the rows that reach one group (None:
     none).
     """
-    accumulators: dict[Accumulator, int] = {}
+    accumulators = _Accumulators()
     plans = []
     for call, arg in zip(calls, known, strict=True):
         made = declaration(call).accumulated
         if made is None:
             raise NotSupportedError(f"aggregate {call.function}")
         plans.append(_plan(made, _Use(call, arg, rows, grouped, accumulators)))
-    return tuple(accumulators), tuple(plans)
+    return tuple(accumulators.all), tuple(plans)
+
+
+class _Accumulators:
+    """The accumulators of a list of aggregates, each once. The words of a sum are asked for together: of one argument their
+    number tells which they are."""
+
+    __slots__ = ("_places", "all")
+
+    def __init__(self) -> None:
+        self.all: list[Accumulator] = []
+        self._places: dict[tuple[object, ...], tuple[int, ...]] = {}
+
+    def of(
+        self, op: Op, word: Literal["i64", "f64"], inputs: tuple[Input, ...], arg: Expr | None, only: Expr | None
+    ) -> tuple[int, ...]:
+        """The numbers of accumulators that have all but their inputs in common."""
+        key = (op, word, type(inputs[0]), len(inputs), arg, only)
+        found = self._places.get(key)
+        if found is None:
+            first = len(self.all)
+            self.all += [Accumulator(op, word, one, arg, only) for one in inputs]
+            found = self._places[key] = tuple(range(first, len(self.all)))
+        return found
 
 
 class _Use:
@@ -211,14 +234,10 @@ class _Use:
         arg: ValueProperties | None,
         rows: int | None,
         grouped: bool,
-        accumulators: dict[Accumulator, int],
+        accumulators: _Accumulators,
     ) -> None:
         self.call, self.arg, self.rows, self.accumulators = call, arg, rows, accumulators
         self.can_be_empty = call.filter is not None or not grouped or (arg is not None and arg.nullable)
-
-    def use(self, accumulator: Accumulator) -> int:
-        """The index of an accumulator."""
-        return self.accumulators.setdefault(accumulator, len(self.accumulators))
 
     @property
     def known(self) -> ValueProperties:
@@ -226,20 +245,24 @@ class _Use:
         assert self.arg is not None
         return self.arg
 
-    def accumulate(self, op: Op, register: Literal["i64", "f64"], value: Input) -> int:
-        """The index of an accumulator of the argument."""
-        return self.use(Accumulator(op, register, value, self.call.args[0], self.call.filter))
+    def accumulate(self, op: Op, register: Literal["i64", "f64"], *inputs: Input) -> tuple[int, ...]:
+        """The indices of accumulators of the argument."""
+        return self.accumulators.of(op, register, inputs, self.call.args[0], self.call.filter)
+
+    def _count(self, e: Expr | None) -> int:
+        """The index of the accumulator that counts the values of ``e``, or rows."""
+        return self.accumulators.of("add", "i64", (ONE,), e, self.call.filter)[0]
 
     def count_values(self) -> int:
         """The index of the accumulator that counts the argument's values: the rows, where it has no NULL."""
         e = self.call.args[0] if self.known.nullable else None
-        return self.use(Accumulator("add", "i64", ONE, e, self.call.filter))
+        return self._count(e)
 
     def count_alone(self) -> int:
         """The same where nothing else looks at the argument: what fails has no count, so it is looked at unless it surely has
         a value."""
         e = self.call.args[0] if self.call.args else None
-        return self.use(Accumulator("add", "i64", ONE, None if e is None or never_null(e) else e, self.call.filter))
+        return self._count(None if e is None or never_null(e) else e)
 
 
 ONE, WHOLE, ORDERED, ADDRESS, LENGTH = One(), Whole(), Ordered(), Address(), Length()
@@ -290,13 +313,13 @@ def _words(one: Accumulate, a: _Use) -> GroupWords:
         case Total():
             return _sum_words(a)
         case OneValue() if arg.register is Register.STR:  # any address of it will do
-            return TextWords(a.accumulate("max", "i64", ADDRESS), a.accumulate("max", "i64", LENGTH))
+            return TextWords(*a.accumulate("max", "i64", ADDRESS), *a.accumulate("max", "i64", LENGTH))
         case Extreme() | OneValue():
             if arg.register in (Register.I128, Register.STR):
                 raise AssertionError(f"{a.call.function} of {arg.dtype} is ranked before it is accumulated")
             op = one.op if isinstance(one, Extreme) else "max"
             is_double = arg.register is Register.F64
-            index = a.accumulate(op, "i64", ORDERED if is_double else WHOLE)
+            (index,) = a.accumulate(op, "i64", ORDERED if is_double else WHOLE)
             return OrderedWord(index) if is_double else Word(index)
         case _:
             assert_never(one)
@@ -305,16 +328,16 @@ def _words(one: Accumulate, a: _Use) -> GroupWords:
 def _sum_words(a: _Use) -> SumOfDoubles | ExactSum:
     arg = a.known
     if arg.register is Register.F64:
-        return SumOfDoubles(a.accumulate("add", "f64", WHOLE))
+        return SumOfDoubles(*a.accumulate("add", "f64", WHOLE))
     if arg.register is Register.I64 and arg.bounds is not None and a.rows is not None:
         is_one_word = a.rows * arg.bounds.magnitude <= INT64.high
     else:
         is_one_word = False
     if is_one_word:
-        return ExactSum((a.accumulate("add", "i64", WHOLE),))
+        return ExactSum(a.accumulate("add", "i64", WHOLE))
     bits = SUM_WORD_BITS if a.rows is not None and a.rows <= LARGE_ROWS else SMALL_SUM_WORD_BITS
     count = (INT128_BITS if arg.register is Register.I128 else INT64_BITS) // bits
-    return ExactSum(tuple([a.accumulate("add", "i64", piece) for piece in _pieces(count, bits)]), bits)
+    return ExactSum(a.accumulate("add", "i64", *_pieces(count, bits)), bits)
 
 
 @cache
@@ -347,9 +370,7 @@ def needs_ranks(call: AggregateCall, arg: ValueProperties | None) -> bool:
 
 def _sum_properties(dtype: DType, arg: ValueProperties, rows: int | None, nullable: bool) -> ValueProperties:
     limit = type_bounds(dtype)
-    if limit is None or arg.bounds is None:
-        return ValueProperties(dtype, limit, nullable)
-    if rows is None:
+    if limit is None or arg.bounds is None or rows is None:
         return ValueProperties(dtype, limit, nullable)
     low, high = min(0, arg.bounds.low * rows), max(0, arg.bounds.high * rows)
     return ValueProperties(dtype, Bounds(max(low, limit.low), min(high, limit.high)), nullable)

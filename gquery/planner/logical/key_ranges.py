@@ -13,7 +13,6 @@ from gquery.expression.expr import Cast, Column, Expr
 from gquery.expression.frozen import frozen
 from gquery.expression.types import Bounds
 
-
 _WHOLE = (1.0, 1.0)
 
 

@@ -219,9 +219,7 @@ def determined(plan: Plan, columns: frozenset[int]) -> frozenset[int]:
 
     A unique key determines every column of the relation it belongs to; an equality carries that on to other relations.
     """
-    equal: list[tuple[int, int]] = []
-    relations: list[tuple[Keys, frozenset[int]]] = []
-    _dependencies(plan, equal, relations)
+    equal, relations = cached(plan, "_dependencies", lambda: _all_dependencies(plan))  # asked for each key of a GROUP BY
     known = set(columns)
     while True:
         size = len(known)
@@ -229,10 +227,18 @@ def determined(plan: Plan, columns: frozenset[int]) -> frozenset[int]:
             if (a in known) != (b in known):
                 known |= {a, b}
         for keys, all_columns in relations:
-            if not all_columns <= known and any(k <= known for k in keys):
+            if not all_columns <= known and any(map(known.issuperset, keys)):
                 known |= all_columns
         if len(known) == size:
             return frozenset(known) & column_ids(plan) | columns
+
+
+def _all_dependencies(plan: Plan) -> tuple[list[tuple[int, int]], list[tuple[Keys, frozenset[int]]]]:
+    """The pairs of equal columns in a plan, and of each relation below its keys and its columns."""
+    equal: list[tuple[int, int]] = []
+    relations: list[tuple[Keys, frozenset[int]]] = []
+    _dependencies(plan, equal, relations)
+    return equal, relations
 
 
 def _dependencies(plan: Plan, equal: list[tuple[int, int]], relations: list[tuple[Keys, frozenset[int]]]) -> None:

@@ -59,10 +59,13 @@ def with_children(e: Expr, new: tuple[Expr, ...]) -> Expr:
             assert_never(e)
 
 
-def transform(e: Expr, f: Callable[[Expr], Expr]) -> Expr:
+def transform(e: Expr, f: Callable[[Expr], Expr], done: dict[int, Expr] | None = None) -> Expr:
     """``f`` applied to every expression, children first, once to one that stands in several places. Plans of subqueries are
-    left to the caller."""
-    return _transform(e, f, {}) if e.children else f(e)
+    left to the caller. ``done`` is shared by calls with one ``f`` for expressions that all stay."""
+    if not e.children:
+        return f(e)
+    done = {} if done is None else done
+    return known if (known := done.get(id(e))) is not None else _transform(e, f, done)
 
 
 def _transform(e: Expr, f: Callable[[Expr], Expr], done: dict[int, Expr]) -> Expr:

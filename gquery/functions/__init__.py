@@ -63,13 +63,13 @@ from gquery.functions.aggregates import (
     is_ordered,
 )
 from gquery.functions.casts import cast, castable, unified, unify
-from gquery.functions.conditional import case
+from gquery.functions.conditional import case, case_of
 from gquery.functions.operators import COMPARISONS, MIRRORED, NEGATED
 from gquery.functions.registry import EXAMPLES, FUNCTIONS, RESOLVERS, ScalarFunction, call
 
 __all__ = [
     "AGGREGATES", "COMPARISONS", "EXAMPLES", "FUNCTIONS", "MIRRORED", "NEGATED", "RESOLVERS", "AggregateFunction",
-    "ScalarFunction", "aggregate", "blobs", "call", "case", "cast", "castable", "chance", "clock", "comparison_keys",
+    "ScalarFunction", "aggregate", "blobs", "call", "case", "case_of", "cast", "castable", "chance", "clock", "comparison_keys",
     "conditional", "counts", "date_differences", "date_forms", "date_names", "dates", "day_times", "declaration", "declared",
     "format_text", "frame_forms", "gives_one_value", "grapheme_pieces", "has_result", "integers", "is_aggregate", "is_ordered",
     "likeness", "list_aggregates", "list_moments", "list_picks", "list_sets", "list_splits", "lists", "maps",

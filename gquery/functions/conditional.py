@@ -3,6 +3,8 @@ comparisons of each with each they would grow with the square of their arguments
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from gquery.expression.expr import TRUE, Case, Expr, IsNull, Literal, Not
 from gquery.expression.types import BOOLEAN, NULL
 from gquery.functions.casts import cast, unified
@@ -12,8 +14,12 @@ from gquery.functions.registry import LIST_RESOLVERS, RESOLVERS, ScalarFunction,
 def case(branches: list[tuple[Expr, Expr]], otherwise: Expr | None) -> Expr:
     """CASE over conditions, its values cast to their common type; without ELSE it is NULL."""
     values = unified([v for _, v in branches] + [otherwise or Literal(None, NULL)], "CASE")
-    pairs = tuple((cast(c, BOOLEAN), v) for (c, _), v in zip(branches, values[:-1], strict=True))
-    return Case(pairs, values[-1])
+    return case_of([test for test, _ in branches], values)
+
+
+def case_of(tests: Sequence[Expr], values: Sequence[Expr]) -> Expr:
+    """CASE over conditions and values of one type, of which the last is that of ELSE."""
+    return Case(tuple([(cast(test, BOOLEAN), v) for test, v in zip(tests, values[:-1], strict=True)]), values[-1])
 
 
 @resolver("coalesce ifnull nvl", "$(any, ...)", example=("coalesce(NULL, 2, 3)", "2"))

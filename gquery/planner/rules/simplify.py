@@ -15,6 +15,7 @@ when it is evaluated is left as it is: it may stand in a branch that is never ta
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 from gquery import tuning
 from gquery.expression.expr import (
@@ -50,8 +51,10 @@ _FLIPPED = MIRRORED | {"is_distinct_from": "is_distinct_from", "is_not_distinct_
 def simplify(plan: Plan, evaluate: Evaluate | None = None) -> Plan | None:
     """Every expression of the plan simplified; filters that keep all rows are dropped."""
 
+    one, done = _one(evaluate), dict[int, Expr]()
+
     def node(p: Plan) -> Plan:
-        p = map_expressions(p, lambda e: simplify_expr(e, evaluate))
+        p = map_expressions(p, lambda e: transform(e, one, done) if e.children else e)
         return p.source if isinstance(p, Filter) and p.predicate == TRUE else p
 
     new = transform_up(plan, node)
@@ -66,8 +69,11 @@ def simplify_expr(e: Expr, evaluate: Evaluate | None = None) -> Expr:
     >>> simplify_expr(Not(Call("lt", (Literal(5, INTEGER), x), BOOLEAN, True))).function
     'le'
     """
-    if not e.children:
-        return e
+    return transform(e, _one(evaluate)) if e.children else e
+
+
+def _one(evaluate: Evaluate | None) -> Callable[[Expr], Expr]:
+    """What simplifies an expression whose parts are simple."""
 
     def one(x: Expr) -> Expr:
         match x:
@@ -96,7 +102,7 @@ def simplify_expr(e: Expr, evaluate: Evaluate | None = None) -> Expr:
             case _:
                 return x
 
-    return transform(e, one)
+    return one
 
 
 def _folded_comparison(call: Call, evaluate: Evaluate | None) -> Expr:

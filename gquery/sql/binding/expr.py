@@ -26,7 +26,7 @@ from gquery.expression.expr import (
 )
 from gquery.expression.traverse import conjunction, disjunction, walk
 from gquery.expression.types import BOOLEAN, NULL, VARCHAR
-from gquery.functions import aggregate, call, case, cast, is_aggregate, unified
+from gquery.functions import aggregate, call, cast, is_aggregate, unified
 from gquery.functions.casts import is_integer_literal, unify
 from gquery.functions.certain import never_null
 from gquery.functions.registry import is_declared
@@ -223,7 +223,8 @@ class ExprBinder(SubqueryBinder):
             return self._quantified(node)
         if type(node) in ROWS and isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple):
             return self._rows_compared(node)
-        return call("_plus" if node.args.get("joins") else BINARY[type(node)], self.bind(left), self.bind(right))
+        name = "_plus" if node.args.get("joins") else BINARY[type(node)]
+        return self.query.interned.call(name, self.bind(left), self.bind(right))
 
     # ---- names and constants -----------------------------------------------------------------------------------------
 
@@ -341,15 +342,14 @@ class ExprBinder(SubqueryBinder):
         return Not(e) if node.args.get("negate") else e
 
     def _case(self, node: exp.Case) -> Expr:
-        branches: list[tuple[Expr, Expr]] = []
+        branches, interned = list[tuple[Expr, Expr]](), self.query.interned
         subject = self.bind(node.this) if node.this is not None else None
         for branch in node.args["ifs"]:
-            if subject is not None:
-                test = call("eq", subject, self.bind(branch.this))
-            else:
-                test = self._truth(branch.this)
+            when = branch.this
+            test = self._truth(when) if subject is None else interned.call("eq", subject, self.bind(when))
             branches.append((test, self.bind(branch.args["true"])))
-        return case(branches, self.bind(default) if (default := node.args.get("default")) is not None else None)
+        default = node.args.get("default")
+        return interned.case(branches, None if default is None else self.bind(default))
 
     # ---- aggregates --------------------------------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ from gquery.planner.logical.nodes import (
 )
 from gquery.sql.binding.expr import ExprBinder
 from gquery.sql.binding.from_clause import holds_join
+from gquery.sql.binding.interned import Interned
 from gquery.sql.binding.limits import ROWID, limited, sampled
 from gquery.sql.binding.select import SelectBinder
 from gquery.sql.binding.sets import chain, combined
@@ -54,6 +55,7 @@ class QueryScopes:
         self.sql, self.catalog, self.parameters, self.slots = sql, catalog, parameters, slots
         self.has_columns = True  # whether COLUMNS may stand in the statement
         self.calls: Calls = {}
+        self.interned = Interned()
         self.drawing: dict[str, str] = {}
         self.names_rowid = ROWID in sql.lower()
         self._visible: list[Ctes] = [Ctes()]

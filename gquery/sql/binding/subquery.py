@@ -31,6 +31,7 @@ from gquery.functions.casts import unify
 from gquery.functions.comparison_keys import comparable
 from gquery.functions.user import UserFunction
 from gquery.planner.logical.nodes import Aggregate, Plan, Project, Query, Sort
+from gquery.sql.binding.interned import Interned
 from gquery.sql.binding.lambdas import in_one_list
 from gquery.sql.cut import TextSlots
 from gquery.sql.scope import Calls, Scope
@@ -76,6 +77,7 @@ class QueryBinder(Protocol):
     parameters: Parameters
     slots: TextSlots | None
     calls: Calls
+    interned: Interned
     catalog: Catalog
     drawing: dict[str, str]  # by sequence, which of its functions the statement has called
 

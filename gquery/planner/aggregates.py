@@ -203,22 +203,22 @@ class _Accumulators:
     """The accumulators of a list of aggregates, each once. The words of a sum are asked for together: of one argument their
     number tells which they are."""
 
-    __slots__ = ("_places", "all")
+    __slots__ = ("_indices", "all")
 
     def __init__(self) -> None:
         self.all: list[Accumulator] = []
-        self._places: dict[tuple[object, ...], tuple[int, ...]] = {}
+        self._indices: dict[tuple[object, ...], tuple[int, ...]] = {}
 
     def of(
         self, op: Op, word: Literal["i64", "f64"], inputs: tuple[Input, ...], arg: Expr | None, only: Expr | None
     ) -> tuple[int, ...]:
         """The numbers of accumulators that have all but their inputs in common."""
         key = (op, word, type(inputs[0]), len(inputs), arg, only)
-        found = self._places.get(key)
+        found = self._indices.get(key)
         if found is None:
             first = len(self.all)
             self.all += [Accumulator(op, word, one, arg, only) for one in inputs]
-            found = self._places[key] = tuple(range(first, len(self.all)))
+            found = self._indices[key] = tuple(range(first, len(self.all)))
         return found
 
 

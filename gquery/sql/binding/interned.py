@@ -4,7 +4,7 @@
     sum(CASE WHEN month = 2 THEN price * quantity ELSE 0 END)      and so are both zeros as DECIMAL
 
 What is asked of an expression is remembered of the object: the second is typed, compared, hashed and described in no time. Parts
-are the same where they are the same objects, as columns of one table are, and constants that are written alike. What
+are the same where they are the same objects, as columns of one table are, and slots of constants that are written alike. What
 differs each time that it is evaluated, such as a call of random(), is never the same object.
 """
 

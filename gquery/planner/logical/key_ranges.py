@@ -37,10 +37,10 @@ class KeyPair:
         left, right = self.distinct
         left = left if left < left_base else left_base
         right = right if right < right_base else right_base
-        left_share, right_share = self.shares
-        left_domain, right_domain = left * left_share, right * right_share
+        left_common, right_common = self.shares
+        left_domain, right_domain = left * left_common, right * right_common
         domain = left_domain if left_domain > right_domain else right_domain
-        found = _kept(left_rows, left_base, left, left_share) * _kept(right_rows, right_base, right, right_share)
+        found = _kept(left_rows, left_base, left, left_common) * _kept(right_rows, right_base, right, right_common)
         found /= domain if domain > 1.0 else 1.0
         for left, others in zip(self.reduced, (right_rows, left_rows), strict=True) if self.reduced != _WHOLE else ():
             if left < 1.0:  # each of its rows finds one, if the other side's filter is the same

@@ -46,26 +46,18 @@ from gquery.runtime.records import dataclass
 from gquery.runtime.threads import Phases, Task
 from gquery.runtime.tuples import NamedTuple
 
-
-@dataclass(frozen=True)
-class Wanted:
-    """A column to read: the numbers of its leaves in the files, its Arrow type, with ``as_codes`` that of codes; bounds and bytes
-    that the footers tell. ``number`` is the field's."""
-
-    field: Field
-    leaves: range
-    type: pa.DataType
-    as_codes: bool
-    bounds: Bounds | None
-    size: int
-    number: int = 0
-
-
 Run = tuple[RowGroup, ...]
 """Row groups of one file that lie side by side, one at least, whose rows one task reads."""
 
 
-def runs_of(groups: Sequence[RowGroup], rows: int) -> list[Run]:
+class Cut(NamedTuple):
+    """Row groups in runs; ``starts`` are the rows at which they begin, and the number of all rows."""
+
+    runs: Sequence[Run]
+    starts: Sequence[int]
+
+
+def cut_groups(groups: Sequence[RowGroup], rows: int) -> Cut:
     """Row groups in runs of up to so many rows. One of which not all rows are wanted is alone."""
     borders, size = list[int](), rows
     for number, (before, group) in enumerate(zip((None, *groups), groups, strict=False)):
@@ -74,7 +66,23 @@ def runs_of(groups: Sequence[RowGroup], rows: int) -> list[Run]:
             borders.append(number)
             size = 0
         size += group.rows
-    return [tuple(groups[first:last]) for first, last in itertools.pairwise((*borders, len(groups)))]
+    runs = [tuple(groups[first:last]) for first, last in itertools.pairwise((*borders, len(groups)))]
+    return Cut(runs, [0, *itertools.accumulate(sum(group.rows for group in run) for run in runs)])
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A column to read: the numbers of its leaves in the files, its Arrow type, with ``as_codes`` that of codes; bounds and bytes
+    that the footers tell; the runs that a task each reads. ``number`` is the field's."""
+
+    field: Field
+    leaves: range
+    type: pa.DataType
+    as_codes: bool
+    bounds: Bounds | None
+    size: int
+    cut: Cut
+    number: int = 0
 
 
 class _Decoding(NamedTuple):
@@ -103,17 +111,15 @@ class ParquetReader:
     def __init__(
         self,
         files: ParquetFiles,
-        runs: Sequence[Run],
         device: Device | None,
         narrow: bool,
         codes: Sequence[int],
         selection: Selection | None = None,
     ) -> None:
-        self._files, self._runs, self._selection = files, runs, selection
+        self._files, self._selection = files, selection
         self._narrow = narrow
         self._codes = codes  # the leaves that are wanted as codes
         self._upload = Upload(device)
-        self._starts = [0, *itertools.accumulate(sum(group.rows for group in run) for run in runs)]
         self._idle: dict[tuple[int, bool], list[OpenedParquet]] = {}  # opened files that no thread uses now
         self._buffers: list[PageBuffers] = []  # that no thread uses now
         self._layouts: dict[tuple[int, int], Layout | None] = {}  # of leaves of files
@@ -133,8 +139,9 @@ class ParquetReader:
 
     def selected(self, wanted: Wanted, domain: Domain) -> Phases[list[SelectedRows] | None]:
         """Which rows of each row group have values of a domain; None where kernels cannot read all of them."""
-        made, misfits = Selecting([group for (group,) in self._runs], domain, self._upload), list[int]()
-        yield [partial(self._decode, wanted, run, made, misfits) for run in range(len(self._runs))]
+        runs = wanted.cut.runs
+        made, misfits = Selecting([group for (group,) in runs], domain, self._upload), list[int]()
+        yield [partial(self._decode, wanted, run, made, misfits) for run in range(len(runs))]
         return None if misfits else made.found()
 
     def close(self) -> Spent:
@@ -152,46 +159,48 @@ class ParquetReader:
         self._working.append(time.perf_counter() - began)
 
     def _column(self, wanted: Wanted) -> Phases[ColumnData]:
-        assembly = self._assembly(wanted)
+        assembly, runs = self._assembly(wanted), range(len(wanted.cut.runs))
         misfits: list[int] = []
-        yield [partial(self._decode, wanted, run, assembly, misfits) for run in range(len(self._runs))]
+        yield [partial(self._decode, wanted, run, assembly, misfits) for run in runs]
         if misfits:
-            assembly = Gathered(self._starts, wanted.type, wanted.field, self._narrow)
-            yield [partial(self._decode, wanted, run, assembly, []) for run in range(len(self._runs))]
+            assembly = Gathered(wanted.cut.starts, wanted.type, wanted.field, self._narrow)
+            yield [partial(self._decode, wanted, run, assembly, []) for run in runs]
         if self._upload.is_limited:
             trim_freed_memory()
         return (yield from assembly.finish())
 
     def _assembly(self, wanted: Wanted) -> Assembly:
-        is_short = self._starts[-1] < tuning.reading.coded_rows and not all(run[0].whole for run in self._runs)
+        runs, starts = wanted.cut
+        is_short = starts[-1] < tuning.reading.coded_rows and not all(run[0].whole for run in runs)
         if is_short and wanted.type in (pa.string(), pa.large_string()):  # a look at a file: no dictionary pays
-            return Strings(self._starts, self._upload, may_repeat=False)
+            return Strings(starts, self._upload, may_repeat=False)
         sizes = None if self._upload.is_limited or self._selection is not None else self._text_bytes(wanted)
         if sizes is not None:
             with suppress(MemoryError):  # a footer that tells of more than there can be
-                return CountedStrings(self._starts, sizes, self._upload)
-        made = assembly_for(wanted.type, wanted.field, self._starts, wanted.bounds, self._narrow, self._upload)
+                return CountedStrings(starts, sizes, self._upload)
+        made = assembly_for(wanted.type, wanted.field, starts, wanted.bounds, self._narrow, self._upload)
         if self._selection is not None and isinstance(made, Fixed):
             made.is_long = True
         return made
 
     def _text_bytes(self, wanted: Wanted) -> list[int] | None:
         """How many bytes texts that are wanted as they are have in each run; None where footers do not tell."""
-        groups = [group for run in self._runs for group in run]
+        runs = wanted.cut.runs
+        groups = [group for run in runs for group in run]
         if wanted.type not in (pa.string(), pa.large_string(), pa.string_view()) or not all(g.whole for g in groups):
             return None
         (chunks,) = self._files.chunks(wanted.number, groups)
         told = chunks.text_bytes
         if not len(told) or told.min() < 0:
             return None
-        sums: list[int] = np.add.reduceat(told, [0, *itertools.accumulate(map(len, self._runs[:-1]))]).tolist()
+        sums: list[int] = np.add.reduceat(told, [0, *itertools.accumulate(map(len, runs[:-1]))]).tolist()
         return sums
 
     def _decode(self, wanted: Wanted, number: int, assembly: Assembly | Selecting, misfits: list[int]) -> None:
         """A run into its assembly, or its number into ``misfits``."""
         if misfits:
             return
-        name, run, waited = wanted.field.name, self._runs[number], [0.0]
+        name, run, waited = wanted.field.name, wanted.cut.runs[number], [0.0]
         file = self._files.files[run[0].file].name
         read = run if self._selection is None else (self._files.groups[run[0].position],)
         with reading(file, "Parquet file"), self._opened(read[0]) as opened:
@@ -202,7 +211,7 @@ class ParquetReader:
                 misfits.append(number)
                 return
         self._decoding.append(waited[0])
-        expected = self._starts[number + 1] - self._starts[number]
+        expected = wanted.cut.starts[number + 1] - wanted.cut.starts[number]
         if rows != expected:
             last = "" if len(run) == 1 else f" to {run[-1].number}"
             raise FileError(
@@ -215,7 +224,7 @@ class ParquetReader:
     ) -> Iterator[Any]:
         """Of the pieces of a column in a run, the rows that are wanted."""
         if self._selection is None:
-            place = self._runs[number][0]
+            place = wanted.cut.runs[number][0]
             return pieces if place.whole else _first(pieces, place.rows)
         selected = self._selection.groups[number]
         if self._selection.field == wanted.number and assembly.takes_words:

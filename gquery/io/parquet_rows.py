@@ -21,10 +21,11 @@ from gquery.expression.types import Bounds, Schema
 from gquery.io.chunks import Chunks
 from gquery.io.column_cache import ColumnCache, count_column
 from gquery.io.parquet_files import ParquetFiles, RowGroup
-from gquery.io.parquet_reader import ParquetReader, Spent, Wanted, runs_of
+from gquery.io.parquet_reader import Cut, ParquetReader, Spent, Wanted, cut_groups
 from gquery.io.selected_rows import SelectedRows, Selection
 from gquery.io.watched import Asked
-from gquery.runtime.threads import run_phases
+from gquery.runtime.records import replace
+from gquery.runtime.threads import Phases, run_phases
 
 _READING = "reading columns"
 
@@ -98,10 +99,11 @@ class ParquetRows(ABC):
             values = sum(loading.source.rows for loading, _, _ in wanted)
             workers = max(source._cache.workers for source, _ in requests) if values > tuning.reading.one_thread else 1
             device = requests[0][0]._cache.device
+            task = sum(loading.cost(w) for loading, _, w in wanted) // (tuning.reading.thread_tasks * workers)
             scratch = min(max((w.size for _, _, w in wanted), default=0), tuning.reading.thread_bytes)
             try:
                 with reading_room(device, scratch, workers) as hands:
-                    made = run_phases([loading.reader.column(w) for loading, _, w in wanted], hands)
+                    made = run_phases([loading.column(w, task) for loading, _, w in wanted], hands)
             finally:
                 for loading in loadings:
                     loading.close()
@@ -113,11 +115,11 @@ class ParquetRows(ABC):
         """Which rows of row groups have values of a domain in a column; None where nobody can look before it is read whole."""
         wanted, cache = self._wanted(field), self._cache
         codes = list(wanted.leaves) if wanted.as_codes else []
-        reader = ParquetReader(self._contents, runs_of(groups, 0), cache.reading_device, self._narrow, codes)
+        reader = ParquetReader(self._contents, cache.reading_device, self._narrow, codes)
         workers = cache.workers if sum(g.rows for g in groups) > tuning.reading.one_thread else 1
         try:
             with reading_room(cache.device, min(wanted.size, tuning.reading.thread_bytes), workers) as hands:
-                return run_phases([reader.selected(wanted, domain)], hands)[0]
+                return run_phases([reader.selected(replace(wanted, cut=cut_groups(groups, 0)), domain)], hands)[0]
         finally:
             reader.close()
 
@@ -157,7 +159,7 @@ class ParquetRows(ABC):
         if as_codes:
             type_ = pa.dictionary(pa.int32(), type_)
         leaves, bounds = self._contents.leaves(field), self.statistics(field).bounds
-        return Wanted(self.schema.fields[field], leaves, type_, as_codes, bounds, self.bytes_of(field), field)
+        return Wanted(self.schema.fields[field], leaves, type_, as_codes, bounds, self.bytes_of(field), Cut((), ()), field)
 
     def _has_small_dictionary(self, field: int) -> bool:
         """Whether a string column takes so few bytes a value that it must be codes into small dictionaries."""
@@ -234,11 +236,19 @@ class _Loading:
                 self.wanted[f] = source._wanted(f)
         codes = [leaf for w in self.wanted.values() if w.as_codes for leaf in w.leaves]
         device = source._cache.reading_device
-        rows = min(tuning.reading.run_rows, source.rows // (2 * source._cache.workers))
-        if source._selection is not None or (device is not None and device.keeps_columns):
-            rows = 0  # bits are a row group's, and under a limit memory is
-        runs = runs_of(source._groups, rows)
-        self.reader = ParquetReader(files, runs, device, source._narrow, codes, source._selection)
+        self._is_cut = source._selection is None and (device is None or not device.keeps_columns)
+        self.reader = ParquetReader(files, device, source._narrow, codes, source._selection)
+
+    def cost(self, wanted: Wanted) -> int:
+        """What it takes to read a column, in about nanoseconds."""
+        return wanted.size + tuning.reading.value_cost * self.source.rows
+
+    def column(self, wanted: Wanted, task: int) -> Phases[ColumnData]:
+        """Read a column in tasks that cost about so much each: fewer would leave threads without work, and for more they would
+        wait at the interpreter. Not where a run's bits are those of a row group, or memory is limited."""
+        rows = self.source.rows
+        most = min(tuning.reading.run_rows, rows * task // max(self.cost(wanted), 1)) if self._is_cut else 0
+        return self.reader.column(replace(wanted, cut=cut_groups(self.source._groups, most)))
 
     def close(self) -> None:
         if self.wanted:

@@ -19,6 +19,7 @@ _LIMITS = "2026-11-23: a memory limit of 100 MB at SF1 from Parquet"
 _INSERTS = "2026-11-24: 10,000 INSERTs of one row each"
 _KEYS = "2026-11-27: an INSERT of one row into a table with conditions and keys"
 _KEPT = "2026-11-27: memory of large arrays is kept for some seconds"
+_TASKS = "2026-11-28: tasks of about the same length"
 _ALONE = "2026-11-28: columns that a GPU has leave the host alone"
 _CODED = "2026-11-28: texts that repeat are coded in one table"
 _UNIQUE = "2026-11-28: first use of a column whose values all differ"
@@ -114,6 +115,10 @@ class Reading(Record):
     run_rows: int = number(
         1 << 22, "rows", "of row groups side by side that a task reads of a column: its turns at the interpreter", _RUNS
     )
+    thread_tasks: int = number(
+        4, "tasks", "a thread that columns which are read together are cut into, about", _TASKS
+    )
+    value_cost: int = number(2, "bytes", "of a file that are unpacked and decoded while one more value is written", _TASKS)
     window_bytes: int = number(
         1 << 21, "bytes", "of pages that a kernel is given at a time, and of the words that it makes of them", _PAGES
     )

@@ -176,9 +176,9 @@ def test_a_footer_that_tells_other_rows(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": range(12)}), tmp_path / "b.parquet")
     source = ParquetSource(tmp_path / "a.parquet")
     files = replace(source._contents, footers=(pq.read_metadata(tmp_path / "b.parquet"),))
-    reader = parquet_reader.ParquetReader(files, parquet_reader.runs_of(files.groups, 0), None, True, [])
+    reader, cut = parquet_reader.ParquetReader(files, None, True, []), parquet_reader.cut_groups(files.groups, 0)
     with pytest.raises(FileError, match=r"a\.parquet"):
-        run_phases([reader.column(parquet_reader.Wanted(Field("a", BIGINT), range(1), pa.int64(), False, None, 1))], 1)
+        run_phases([reader.column(parquet_reader.Wanted(Field("a", BIGINT), range(1), pa.int64(), False, None, 1, cut))], 1)
     reader.close()
 
 

@@ -15,13 +15,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from gquery import tuning
-from gquery.columns.narrowing import word_loop
+from gquery.columns.loops import use_loops
 from gquery.columns.table import ColumnData
 from gquery.device import transfer
 from gquery.device.device import Device, cpu_device
 from gquery.io.column_cache import ColumnCache
 from gquery.io.parquet import ParquetSource
-from gquery.kernels.builtin import parquet_pages
+from gquery.kernels.builtin import column_loops, narrowing, parquet_pages
 from gquery.kernels.targets import get_target
 from tests.io.test_pages import facts
 from tests.support.played_gpu import Gpu
@@ -34,10 +34,9 @@ KINDS = (
 
 @pytest.fixture(autouse=True)
 def ready() -> None:
-    for kernel in parquet_pages.KERNELS:
+    use_loops(column_loops._Loops())  # as an engine does when it is loaded
+    for kernel in (*narrowing.LOOPS.values(), *parquet_pages.KERNELS):
         get_target("cpu").compile(kernel.kernel)
-    for size in (1, 2, 4, 8):
-        word_loop(size)
 
 
 @pytest.fixture

@@ -15,6 +15,8 @@ import pytest
 
 from gquery import tuning
 from gquery.columns import page_values
+from gquery.columns.arrow import export_table
+from gquery.columns.loops import use_loops
 from gquery.columns.page_values import PageKernels, Placed, Room, TextRoom, Words
 from gquery.columns.table import ColumnData, Dictionary
 from gquery.device.array import Array
@@ -24,7 +26,7 @@ from gquery.io import page_texts, pages, parquet_reader
 from gquery.io.column_cache import ColumnCache
 from gquery.io.parquet import ParquetSource
 from gquery.io.parquet_files import RowGroup
-from gquery.kernels.builtin import narrowing, parquet_pages
+from gquery.kernels.builtin import column_loops, narrowing, parquet_pages
 from gquery.kernels.primitives import packed
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.base import arguments_of
@@ -39,6 +41,7 @@ def ready(tune: Tune, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Array]]:
     """Every kernel at once, for columns of any size; behind each buffer that kernels write lies a guard."""
     tune(tuning.encoding, compiled_rows=0)
     target = get_target("cpu")
+    use_loops(column_loops._Loops())  # as an engine does when it is loaded
     for kernel in (*narrowing.LOOPS.values(), *parquet_pages.KERNELS):
         target.compile(kernel.kernel)
     guarded: list[Array] = []
@@ -241,6 +244,7 @@ def test_many_row_groups(kind: str, tmp_path: Path, tune: Tune, monkeypatch: pyt
         whole(self, *arguments)
 
     monkeypatch.setattr(pages.ChunkReader, "__init__", counted)
+    tune(tuning.reading, thread_tasks=2)
     path = tmp_path / "x.parquet"
     with pq.ParquetWriter(path, tables[0].schema, data_page_size=200, write_batch_size=40) as writer:
         for table in tables:
@@ -263,12 +267,37 @@ def test_many_row_groups(kind: str, tmp_path: Path, tune: Tune, monkeypatch: pyt
 def test_runs() -> None:
     groups = [RowGroup(i, i // 4, i % 4, 10 + i) for i in range(8)]
     partial = groups[5]._replace(whole=False)
-    numbers = [
-        tuple(g.position for g in run) for run in parquet_reader.runs_of([*groups[:5], partial, *groups[6:]], 25)
-    ]
-    assert numbers == [(0, 1), (2, 3), (4,), (5,), (6,), (7,)]
-    assert parquet_reader.runs_of(groups[::2], 10**9) == [(g,) for g in groups[::2]]
-    assert parquet_reader.runs_of(groups, 0) == [(g,) for g in groups] and parquet_reader.runs_of([], 5) == []
+    cut = parquet_reader.cut_groups([*groups[:5], partial, *groups[6:]], 25)
+    assert [tuple(g.position for g in run) for run in cut.runs] == [(0, 1), (2, 3), (4,), (5,), (6,), (7,)]
+    assert cut.starts == [0, 21, 46, 60, 75, 91, 108]
+    assert parquet_reader.cut_groups(groups[::2], 10**9).runs == [(g,) for g in groups[::2]]
+    assert parquet_reader.cut_groups(groups, 0).runs == [(g,) for g in groups]
+    assert parquet_reader.cut_groups([], 5) == ([], [0])
+
+
+@pytest.mark.parametrize("workers", [1, 2, 5])
+def test_columns_that_are_read_together_make_few_tasks(
+    workers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tune: Tune
+) -> None:
+    """As many for each thread as is wanted, most of them of the column that takes longest; one at least of each column, and of a
+    row group, where that has more rows than a task should."""
+    tune(tuning.reading, one_thread=0)
+    columns = {f"few {n}": pa.array([n, n + 1] * 1500) for n in range(9)}
+    table = pa.table({"text": [f"{n * 7919 % 3000:050}" for n in range(3000)], **columns})
+    pq.write_table(table, tmp_path / "x.parquet", row_group_size=10)
+    seen = list[str]()
+    whole = parquet_reader.ParquetReader._decode
+
+    def noted(self: Any, wanted: parquet_reader.Wanted, *arguments: Any) -> None:
+        seen.append(wanted.field.name)
+        whole(self, wanted, *arguments)
+
+    monkeypatch.setattr(parquet_reader.ParquetReader, "_decode", noted)
+    source = ParquetSource(tmp_path / "x.parquet", cache=ColumnCache(workers=workers))
+    assert export_table(source.load(range(10))).equals(table)
+    tasks = tuning.reading.thread_tasks * workers
+    assert 0.4 * tasks <= len(seen) <= 1.2 * tasks + 10 and set(seen) == set(table.column_names)
+    assert seen.count("text") >= 2 * max(seen.count(name) for name in columns)
 
 
 def changed(whole: bytes, start: int, end: int, r: random.Random) -> bytes:

@@ -72,8 +72,10 @@ class Transactions(Changes):
             case st.CreateMacro(name, bodies, or_replace, if_not_exists):
                 known = self._catalog.macros().get(name.lower(), ())
                 if not (if_not_exists and any(m.is_table == bodies[0].is_table for m in known)):
+                    self._check_unused(name, "made anew" if known else "made")
                     self._catalog.create_macro(name, bodies, or_replace)
             case st.DropMacro(name, if_exists):
+                self._check_unused(name, "dropped")
                 self._catalog.drop_macro(name, if_exists)
             case st.CreateSchema(name, if_not_exists):
                 self._catalog.create_schema(name, if_not_exists)
@@ -94,6 +96,12 @@ class Transactions(Changes):
                 self._catalog.set_variable(name, None if query is None else variable_of(query, self._answer))
             case _:
                 assert_never(statement)
+
+    def _check_unused(self, macro: str, what: str) -> None:
+        """CatalogError where a default or a CHECK calls a function of that name: it would have another meaning, or none."""
+        for table in self._catalog.tables():
+            if self._catalog.constraints(table).names_function(macro):
+                raise CatalogError(f"macro {macro!r} cannot be {what}: a DEFAULT or CHECK of table {table!r} calls it")
 
     @boundary
     def begin(self) -> None:

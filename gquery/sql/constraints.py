@@ -61,6 +61,11 @@ class Constraints:
         call = re.compile(rf"nextval\s*\(\s*'(?:main\.)?{re.escape(sequence)}'", re.IGNORECASE)
         return any(call.search(text) for _, text in self.defaults)
 
+    def names_function(self, name: str) -> bool:
+        """Whether a default or a condition may call a function of that name."""
+        call = re.compile(rf'\b{re.escape(name)}"?\s*\(', re.IGNORECASE)
+        return any(call.search(text) for text in (*(t for _, t in self.defaults), *(c.text for c in self.checks)))
+
     def with_default(self, column: str, text: str | None) -> Constraints:
         """With another default of a column, or none."""
         others = tuple(d for d in self.defaults if d[0] != column.lower())

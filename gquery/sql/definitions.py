@@ -23,7 +23,16 @@ _versions = itertools.count(1)  # of all catalogs: threads that change one at on
 
 MACRO = "gquery macro"  # with the name of a call, at what it stands for
 CALL = "gquery call"  # the number of the call whose expansion a node is
-ARGUMENT = "gquery argument"  # that of the call among whose arguments a column stands
+ARGUMENT = "gquery argument"  # that of the call among whose arguments a column or an aggregate stands
+
+
+def unmarked(node: exp.Expr) -> exp.Expr:
+    """An argument of a macro's call without marks, for the binder of the call."""
+    made = node.copy()
+    for inner in made.walk():
+        if inner._meta is not None:
+            inner._meta = {k: v for k, v in inner._meta.items() if k != ARGUMENT}
+    return made
 
 
 @dataclass(frozen=True)

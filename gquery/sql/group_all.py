@@ -14,6 +14,7 @@ from gquery.planner.logical.tree import used_columns
 from gquery.sql.binding.columns import column_of
 from gquery.sql.binding.expr import ExprBinder
 from gquery.sql.calls import is_aggregate_call
+from gquery.sql.definitions import ARGUMENT, CALL
 
 
 def is_key_of_all(node: exp.Expr, binder: ExprBinder, aliases: Mapping[str, exp.Expr]) -> bool:
@@ -34,7 +35,11 @@ def _reads_column(node: exp.Expr, binder: ExprBinder, aliases: Mapping[str, exp.
 
 
 def has_aggregate(node: exp.Expr) -> bool:
-    """Whether an aggregate stands in an expression, outside its subqueries."""
+    """Whether an aggregate stands in an expression, outside its subqueries, or among the arguments of a macro that has some."""
+    if node._meta is not None and (call := node._meta.get(CALL)) is not None:
+        for inner in node.walk():
+            if (inner._meta or {}).get(ARGUMENT) == call and is_aggregate_call(inner):
+                return True
     if isinstance(node, exp.Query | exp.Subquery):
         return False
     if isinstance(node, exp.Window):  # what it calls is over a window; its parts may be of groups

@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from gquery.errors import BindError
 from gquery.expression.types import Schema
+from gquery.sql.calls import is_aggregate_call
 from gquery.sql.catalog import Catalog
 from gquery.sql.check import check
 from gquery.sql.definitions import ARGUMENT, CALL, MACRO, Macro
@@ -239,7 +240,8 @@ def _substitute(root: exp.Expr, given: Mapping[str, exp.Expr], call: int, is_tab
 
 
 def _mark(argument: exp.Expr, call: int) -> None:
-    """Marks the columns of an argument, but what its own subqueries and lambda functions may mean."""
+    """Marks the columns and aggregates of an argument, but what its own subqueries and lambda functions may mean."""
     for node in nodes_of(argument):
-        if isinstance(node, exp.Column) and not any(isinstance(a, _CLOSED) for a in _above(node)):
+        is_own = isinstance(node, exp.Column) or (is_aggregate_call(node) and not isinstance(node.parent, _AROUND))
+        if is_own and not any(isinstance(a, _CLOSED) for a in _above(node)):
             node._meta = {ARGUMENT: call} | (node._meta or {})

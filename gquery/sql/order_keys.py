@@ -47,3 +47,8 @@ def sort_key(expr: Expr, node: exp.Ordered, sql: str) -> SortKey:
     """A key with its direction; NULLs come last unless NULLS FIRST is written, in both directions."""
     check_key((expr,), "ORDER BY", node, sql)
     return SortKey(expr, bool(node.args.get("desc")), bool(node.args.get("nulls_first")))
+
+
+def keys_of(order: exp.Expr | None) -> list[exp.Ordered]:
+    """The keys of an ORDER BY, if there is one."""
+    return [o for o in order.expressions if isinstance(o, exp.Ordered)] if order is not None else []

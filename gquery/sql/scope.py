@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 from functools import cached_property, lru_cache
+from typing import Any
 
 from sqlglot import exp
 
@@ -181,5 +182,6 @@ class Scope:
         return {c.id for r in self.relations for c in r.columns}
 
 
-Calls = dict[int, tuple[Scope, Mapping[str, exp.Expr]]]
-"""By the number of a macro's call, what names mean where it stands: a scope, and the aliases of the SELECT list."""
+Calls = dict[int, tuple[Scope, Mapping[str, exp.Expr], Any]]
+"""By the number of a macro's call, what names mean where it stands: a scope, the aliases of the SELECT list, and what collects
+aggregates there (`binding.expr.AggregateCollector`, or None)."""

@@ -96,7 +96,7 @@ def _query(
     made: list[exp.Expr] = [exp.Star()]
     if form.text in ("add", "alter"):
         if form.text == "add":
-            value = default_tree(new, name)
+            value = default_tree(new, name, binder.catalog)
         assert value is not None
         _check_rows(value, binder)
         typed = exp.Cast(this=value.copy(), to=tree.expressions[0].args["to"].copy())

@@ -134,7 +134,7 @@ def _inserted(form: Form, tree: exp.Expr, binder: QueryScopes, table: TableSourc
     if dict(form.options)["marked"]:
         from gquery.sql.binding.constraints import with_defaults
 
-        with_defaults(tree, [fields[n].name for n in at], own)
+        with_defaults(tree, [fields[n].name for n in at], own, binder.catalog)
     if isinstance(tree, exp.Values):
         written = [*tree.expressions]
         tree = _typed_rows(tree, [types[n] for n in at])
@@ -212,8 +212,9 @@ def _updated(form: Form, tree: exp.Expr, binder: QueryScopes, table: TableSource
     if dict(form.options)["marked"]:
         from gquery.sql.binding.constraints import default_tree, is_default
 
-        own = binder.catalog.constraints(form.name)
-        values = {n: default_tree(own, table.schema.fields[n].name) if is_default(v) else v for n, v in values.items()}
+        own, fields = binder.catalog.constraints(form.name), table.schema.fields
+        defaults = {n: default_tree(own, fields[n].name, binder.catalog) for n, v in values.items() if is_default(v)}
+        values |= defaults
     cast_values: dict[int, exp.Expr] = {n: _cast(v, table.schema.fields[n].dtype) for n, v in values.items()}
     rows, made = _changed_rows(form, form.text, tree, binder, cast_values)
     return _marked(rows, form.text, made, tree, binder, table)

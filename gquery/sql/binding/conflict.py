@@ -74,9 +74,13 @@ def merged(
         if column.lower() not in fields:
             raise BindError(f"ON CONFLICT: table {name!r} has no column {column!r}.")
     own_name = last(name)
+
+    def said(text: str) -> exp.Expr:
+        return _over(parsed(text, "ON CONFLICT", catalog), own_name, fields)
+
     hit: exp.Expr = exp.Not(this=exp.Is(this=column_named(conflict.key.columns[0], EXCLUDED), expression=exp.Null()))
     if conflict.where:
-        hit = exp.And(this=hit, expression=exp.Paren(this=_over(parsed(conflict.where, "ON CONFLICT"), own_name, fields)))
+        hit = exp.And(this=hit, expression=exp.Paren(this=said(conflict.where)))
     hit = exp.Is(this=exp.Paren(this=hit), expression=exp.true())
     values = {c.lower(): text for c, text in conflict.sets}
     made: list[exp.Expr] = []
@@ -84,7 +88,7 @@ def merged(
         value: exp.Expr = column_named(f.name, own_name)
         if low in values:
             text = values[low]
-            new = default_tree(own, low) if text is None else _over(parsed(text, "ON CONFLICT"), own_name, fields)
+            new = default_tree(own, low, catalog) if text is None else said(text)
             new = exp.Cast(this=exp.Paren(this=new), to=exp.DataType.build(str(f.dtype), dialect="duckdb"))
             value = exp.Case(ifs=[exp.If(this=hit.copy(), true=new)], default=value)
         made.append(exp.alias_(value, f.name, quoted=True))

@@ -39,26 +39,30 @@ from gquery.sql.schemas import last
 _NEW, _OLD = marked("new"), marked("old")
 
 
-def parsed(text: str, clause: str) -> exp.Expr:
-    """The tree of an expression over a row."""
+def parsed(text: str, clause: str, catalog: Catalog) -> exp.Expr:
+    """The tree of an expression over a row, with the bodies of macros in place of their calls."""
     sql = f"SELECT {text}"
     statement = parse_one(sql)
     check(statement)
+    if catalog.macros():
+        from gquery.sql.macros import expand
+
+        expand(statement, catalog)
     check_row(statement.nodes, sql, clause)
     (node,) = statement.tree.expressions
     assert isinstance(node, exp.Expr)
     return node
 
 
-def default_tree(constraints: Constraints, column: str) -> exp.Expr:
+def default_tree(constraints: Constraints, column: str, catalog: Catalog) -> exp.Expr:
     """A column's default, which is NULL where it has none."""
     text = constraints.default(column)
-    return exp.Null() if text is None else exp.Paren(this=parsed(text, "DEFAULT").unalias())
+    return exp.Null() if text is None else exp.Paren(this=parsed(text, "DEFAULT", catalog).unalias())
 
 
 def bound_default(text: str, dtype: DType, catalog: Catalog) -> Expr:
     """The value of a default; BindError for one that is made of more than constants."""
-    node = parsed(text, "DEFAULT")
+    node = parsed(text, "DEFAULT", catalog)
     sql = f"SELECT {text}"
     try:
         query = QueryScopes(sql, catalog.stored(), None).query(exp.Select(expressions=[node]), None, Ctes())
@@ -84,7 +88,7 @@ class _Table:
 
 def checked(text: str, query: Query, table: str, catalog: Catalog) -> Check:
     """A condition of a table that has the columns of a query."""
-    node = parsed(text, "CHECK")
+    node = parsed(text, "CHECK", catalog)
     called = {c.name.lower() for c in node.find_all(exp.Column)}
     over = catalog.stored().over({table: _Table(query)})
     source = exp.Table(this=exp.to_identifier(table, quoted=True))
@@ -109,14 +113,14 @@ def key_of(kind: str, columns: Sequence[str], types: Mapping[str, DType], table:
     return Key(names, kind == "primary")
 
 
-def with_defaults(tree: exp.Expr, columns: Sequence[str], constraints: Constraints) -> None:
+def with_defaults(tree: exp.Expr, columns: Sequence[str], constraints: Constraints, catalog: Catalog) -> None:
     """Puts defaults in the place of the word DEFAULT, in each row of VALUES for these columns."""
     for values in list(tree.find_all(exp.Values)):
         for row in values.expressions:
             given = row.expressions if isinstance(row, exp.Tuple) else [row]
             for name, value in zip(columns, given, strict=False):
                 if is_default(value):
-                    value.replace(default_tree(constraints, name))
+                    value.replace(default_tree(constraints, name, catalog))
 
 
 def is_default(value: exp.Expr) -> bool:
@@ -139,7 +143,7 @@ def conditions_of(name: str, columns: Columns, constraints: Constraints, catalog
     if not constraints.checks:
         return Conditions(made, ())
     over = Query(Values(made, ()), made, tuple(n for n, _ in columns))
-    tests: list[exp.Expr] = [_truth(parsed(c.text, "CHECK")) for c in constraints.checks]
+    tests: list[exp.Expr] = [_truth(parsed(c.text, "CHECK", catalog)) for c in constraints.checks]
     query = _bound_over(exp.Select(expressions=tests), constraints.table or last(name), _Table(over), catalog)
     plan = query.plan
     if not isinstance(plan, Project) or not isinstance(plan.source, Shared) or reads_clock(plan) or draws(plan):
@@ -160,7 +164,7 @@ def check_rows(name: str, rows: TableSource, constraints: Constraints, catalog: 
     if not rows.rows or not (tested or constraints.checks):
         return
     conditions: list[exp.Expr] = [exp.Is(this=column_named(n), expression=exp.Null()) for n in tested]
-    conditions += [exp.Not(this=_truth(parsed(c.text, "CHECK"))) for c in constraints.checks]
+    conditions += [exp.Not(this=_truth(parsed(c.text, "CHECK", catalog))) for c in constraints.checks]
     found = [exp.Anonymous(this="count_if", expressions=[c]) for c in conditions]
     try:
         counts = _asked(exp.Select(expressions=found), name, rows, constraints, catalog)

@@ -42,9 +42,9 @@ from gquery.sql.binding.unnest import CALLS, list_to_unnest
 from gquery.sql.call_parts import call_parts
 from gquery.sql.calls import GROUPINGS, SESSION, VALUES, function_call, is_call, names_aggregate
 from gquery.sql.collation import collated
-from gquery.sql.definitions import ARGUMENT, CALL
+from gquery.sql.definitions import ARGUMENT, CALL, unmarked
 from gquery.sql.grammar.tokens import ARRAY, marked
-from gquery.sql.order_keys import sort_key
+from gquery.sql.order_keys import keys_of, sort_key
 from gquery.sql.parse import located
 from gquery.sql.scope import Scope, ScopeRelation
 from gquery.sql.types import integer_literal, interval, is_cut, number_at, parameter, sql_type
@@ -231,12 +231,12 @@ class ExprBinder(SubqueryBinder):
     def entered(self, node: exp.Expr) -> exp.Expr:
         """The node. If it is the expansion of a macro, the names of the call's arguments mean what they mean here."""
         if node._meta is not None and (call := node._meta.get(CALL)) is not None:
-            self.query.calls[call] = self.scope, {**self.aliases}
+            self.query.calls[call] = self.scope, {**self.aliases}, self.aggregates
         return node
 
     def _column(self, node: exp.Column) -> Expr:
         if node._meta is not None and (call := node._meta.get(ARGUMENT)) is not None:
-            scope, aliases = self.query.calls[call]
+            scope, aliases, _ = self.query.calls[call]
             return ExprBinder(self.query, Scope(scope), self.clause, None, aliases)._plain_column(node)
         return self._plain_column(node)
 
@@ -366,8 +366,10 @@ class ExprBinder(SubqueryBinder):
         return self.aggregates.grouping(args, [binder.bind(a) for a in args])
 
     def _aggregate(self, node: exp.Expr) -> Expr:
-        said = call_parts(node)
-        name = said.name
+        if node._meta is not None and (number := node._meta.get(ARGUMENT)) is not None:
+            scope, aliases, aggregates = self.query.calls[number]
+            return ExprBinder(self.query, scope, self.clause, aggregates, aliases)._aggregate(unmarked(node))
+        name = (said := call_parts(node)).name
         if not is_aggregate(name):
             what = "FILTER of a function that is no aggregate:" if is_declared(name) else "the aggregate"
             raise NotSupportedError(f"not supported: {what} {name}")
@@ -378,7 +380,7 @@ class ExprBinder(SubqueryBinder):
         try:
             bound = [binder.bind(a) for a in said.args]
             kept = binder.condition(said.where) if said.where is not None else None
-            order = [sort_key(binder.bind(o.this), o, self.query.sql) for o in _keys(said.order)]
+            order = [sort_key(binder.bind(o.this), o, self.query.sql) for o in keys_of(said.order)]
         finally:
             self.scope.grouped = grouped
         if self.scope.parent is not None:
@@ -389,10 +391,6 @@ class ExprBinder(SubqueryBinder):
             bound = []  # count of a value that is never NULL is count(*)
         add = self.aggregates.add
         return at_fractions(name, bound, lambda args: add(aggregate(name, args, said.distinct, kept, order), name))
-
-
-def _keys(order: exp.Expr | None) -> list[exp.Ordered]:
-    return [o for o in order.expressions if isinstance(o, exp.Ordered)] if order is not None else []
 
 
 def _asked_for(e: Expr) -> Expr:

@@ -156,7 +156,7 @@ class _Merge:
     def _typed(self, place: int, value: exp.Expr | None) -> exp.Expr:
         """A value as the column has it, None for its default."""
         field = self.fields[place]
-        value = default_tree(self.own, field.name) if value is None else value
+        value = default_tree(self.own, field.name, self.binder.catalog) if value is None else value
         return exp.Cast(this=value, to=exp.DataType.build(str(field.dtype), dialect="duckdb"))
 
     # ---- queries -----------------------------------------------------------------------------------------------------

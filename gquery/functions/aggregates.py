@@ -6,11 +6,12 @@ DuckDB's types, save that sums of integers are BIGINT (and raise where the sum d
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from gquery.errors import BindError, NotSupportedError, did_you_mean
 from gquery.expression.expr import AggregateCall, Expr, SortKey
 from gquery.expression.types import BIGINT, BOOLEAN, DOUBLE, VARCHAR, DType, Kind, decimal
-from gquery.functions import json_groups, list_counts, moments, wide_bits
+from gquery.functions import list_counts, moments, wide_bits
 from gquery.functions import ordered_aggregates as ordered
 from gquery.functions.aggregate_record import (
     Accumulated,
@@ -141,6 +142,17 @@ def _of_wide_bits(name: str, doc: str, value: str, repeats_count: bool = False) 
                              Made(wide_bits.reduced(name)), repeats_count=repeats_count)  # fmt: skip
 
 
+def _of_json(name: str) -> Callable[..., Any]:
+    """A function of `json_groups`, which comes with the first call."""
+
+    def later(*args: Any) -> Any:
+        from gquery.functions import json_groups
+
+        return getattr(json_groups, name)(*args)
+
+    return later
+
+
 _UINTEGER = DType(Kind.UINTEGER)
 
 
@@ -232,13 +244,13 @@ _ROWS = (
                       null_type=VARCHAR),
     AggregateFunction("list", ordered.list_type, ("list(any)",), "The values of all rows, NULLs among them, as a list.",
                       ("list(x)", "[1, 2, 3]"), Listed(), ("array_agg",), takes_order=True, skips_null=False),
-    AggregateFunction("json_group_array", json_groups.texts, ("json_group_array(any) -> JSON",),
+    AggregateFunction("json_group_array", _of_json("texts"), ("json_group_array(any) -> JSON",),
                       "The values of all rows as a list of JSON.", ("json_group_array(x)", "[1,2,3]"),
-                      Made(json_groups.array), takes_order=True, checked=json_groups.values),
-    AggregateFunction("json_group_object", json_groups.texts, ("json_group_object(name, any) -> JSON",),
+                      Made(_of_json("array")), takes_order=True, checked=_of_json("values")),
+    AggregateFunction("json_group_object", _of_json("texts"), ("json_group_object(name, any) -> JSON",),
                       "An object of JSON, of a name and a value in each row.",
-                      ("json_group_object(x, 2 * x)", '{"1":2,"2":4,"3":6}'), Made(json_groups.object_), takes_order=True,
-                      checked=json_groups.pairs),
+                      ("json_group_object(x, 2 * x)", '{"1":2,"2":4,"3":6}'), Made(_of_json("object_")), takes_order=True,
+                      checked=_of_json("pairs")),
     AggregateFunction("histogram", list_counts.histogram_type, ("histogram(any[, bins]) -> MAP",),
                       "How often each value comes, or the values up to the end of each bin.",
                       ("histogram(x // 2)", "{0: 1, 1: 2}"), Made(list_counts.histogram), checked=list_counts.checked_bins),

@@ -13,7 +13,7 @@ from gquery.functions.dates import YEAR_UNITS, constant_part, constant_unit
 from gquery.functions.registry import make, scalar
 
 
-@scalar("_year_of_era", ((DATE,), BIGINT))
+@scalar("_eras_year", ((DATE,), BIGINT))
 def year_of_era(days: int) -> int:
     """The year as it is written."""
     y = date_year(days)
@@ -22,7 +22,7 @@ def year_of_era(days: int) -> int:
     return sub_i64(1, y)
 
 
-@scalar("_decade_of_era", ((DATE,), BIGINT))
+@scalar("_eras_decade", ((DATE,), BIGINT))
 def decade_of_era(days: int) -> int:
     """The year as it is written, by ten."""
     y = date_year(days)
@@ -31,7 +31,7 @@ def decade_of_era(days: int) -> int:
     return div_i64(sub_i64(1, y), 10)
 
 
-@scalar("_trunc_years_of_era", ((DATE, BIGINT), DATE))
+@scalar("_eras_trunc_years", ((DATE, BIGINT), DATE))
 def trunc_years_of_era(days: int, count: int) -> int:
     """The first day of the last year, as it is written, that is a multiple of a count. The year 0 BC is that behind 1 BC."""
     y = date_year(days)
@@ -45,8 +45,8 @@ def of_era(name: str, args: tuple[Expr, ...], moment: Expr) -> Expr | None:
     day = cast(cast(moment, TIMESTAMP), DATE)
     part = name if len(args) == 1 else constant_part(args[0]) if name in ("date_part", "datepart") else ""
     if part in ("year", "decade"):
-        return make(f"_{part}_of_era", (day,), BIGINT)
+        return make(f"_eras_{part}", (day,), BIGINT)
     count = YEAR_UNITS.get(constant_unit(args[0]), 1) if name in ("date_trunc", "datetrunc") else 1
     if count == 1:
         return None
-    return cast(cast(make("_trunc_years_of_era", (day, Literal(count, BIGINT)), DATE), TIMESTAMP), TIMESTAMPTZ)
+    return cast(cast(make("_eras_trunc_years", (day, Literal(count, BIGINT)), DATE), TIMESTAMP), TIMESTAMPTZ)

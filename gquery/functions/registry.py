@@ -225,6 +225,7 @@ _LATER: dict[str, tuple[str, ...]] = {
         "json_keys", "json_array_length", "json_valid", "json_exists", "json_contains", "json_merge_patch", "json_value",
     ),
     "uuid": ("uuid", "gen_random_uuid", "uuidv4", "uuidv7", "uuid_extract_version", "uuid_extract_timestamp"),
+    "eras": (),
     "jsonrows": ("json_structure",),
     "tojson": ("to_json", "row_to_json", "array_to_json", "json_quote", "json_object", "json_array"),
 }  # fmt: skip

@@ -20,7 +20,6 @@ from gquery.expression.expr import Expr, Literal
 from gquery.expression.types import TIMESTAMP, TIMESTAMPTZ, VARCHAR, Kind
 from gquery.functions.cast_to_text import to_text
 from gquery.functions.casts import cast
-from gquery.functions.eras import of_era
 from gquery.functions.registry import call, host_scalar, is_null_literal, make, resolver
 from gquery.functions.text_casts import from_text
 from gquery.functions.vectors import (
@@ -188,6 +187,8 @@ def _of_moments(name: str) -> None:
         moment = next((a for a in args if a.dtype.kind is Kind.TIMESTAMPTZ), None)
         if moment is None:
             return None
+        from gquery.functions.eras import of_era  # few queries have moments
+
         by_era = of_era(name, args, moment)
         if by_era is not None:
             return by_era

@@ -35,9 +35,8 @@ from gquery.sql.binding.columns import column_of
 from gquery.sql.binding.lambdas import LAMBDAS, over_elements
 from gquery.sql.binding.lists import of_list
 from gquery.sql.binding.quantiles import at_fractions
-from gquery.sql.binding.structs import of_column, of_struct
+from gquery.sql.binding.structs import OF_TREES, of_column, of_struct
 from gquery.sql.binding.subquery import QUANTIFIED, ROWS, QueryBinder, SubqueryBinder, list_value, listed
-from gquery.sql.binding.trees import OF_TREES
 from gquery.sql.binding.unnest import CALLS, list_to_unnest
 from gquery.sql.call_parts import call_parts
 from gquery.sql.calls import GROUPINGS, SESSION, VALUES, function_call, is_call, names_aggregate

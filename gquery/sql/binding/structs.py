@@ -17,7 +17,6 @@ from gquery.sql.schemas import DATABASE
 from gquery.sql.scope import Scope
 
 Bind = Callable[[exp.Expr], Expr]
-CALLS = ("struct_pack", "struct_insert", "struct_update")  # whose arguments have names
 
 
 def of_struct(node: exp.Struct | exp.ToMap | exp.Tuple | exp.Dot, bind: Bind) -> Expr:
@@ -54,6 +53,19 @@ def with_names(name: str, args: Sequence[exp.Expr], bind: Bind) -> Expr:
         kept = [(n, changed.get(n.lower(), e)) for n, e in kept]
         new = [(n, e) for n, e in new if n.lower() not in known_names]
     return struct([*kept, *new])
+
+
+def _by_type(name: str, args: Sequence[exp.Expr], bind: Bind) -> Expr:
+    from gquery.sql.binding.json_shapes import transformed  # few queries have one
+
+    return transformed(name, args, bind)
+
+
+OF_TREES: dict[str, Callable[[str, Sequence[exp.Expr], Bind], Expr]] = {
+    **dict.fromkeys(("struct_pack", "struct_insert", "struct_update"), with_names),
+    **dict.fromkeys(("json_transform", "from_json", "json_transform_strict", "from_json_strict"), _by_type),
+}
+"""Functions that are bound by the trees of their arguments: by names of these, or by a type that one describes."""
 
 
 def _pair(node: exp.Expr, bind: Bind) -> tuple[str, Expr]:

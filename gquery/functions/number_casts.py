@@ -30,8 +30,21 @@ def cast_numbers(elements: pa.Array, source: DType, target: DType, to: pa.DataTy
     if target.kind is Kind.BOOLEAN:
         return from_numpy(values != 0, ok)
     if target.is_float:
-        return _floats(values.astype(np.float64) / 10.0**source.scale if source.scale else values, ok, to)
+        type_ = np.float32 if target.kind is Kind.REAL else np.float64
+        return _floats(_quotients(values, source.scale, type_) if source.scale else values, ok, to)
     return _exact(_rescaled(values, target.scale - source.scale), ok, target, to)
+
+
+def _quotients(values: Any, scale: int, type_: Any) -> Any:
+    """Decimals as floats: what a float does not hold is divided as whole part and fraction, as DuckDB does."""
+    power, divisor = 10**scale, type_(10.0**scale)
+    size = abs(values)
+    if power > INT64.high:
+        size = size.astype(np.object_)
+    whole = np.where(values < 0, -(size // power), size // power)
+    rest = values - whole * power
+    apart = whole.astype(type_) + rest.astype(type_) / divisor
+    return np.where(size <= (1 << np.finfo(type_).nmant + 1), values.astype(type_) / divisor, apart)
 
 
 def _from_floats(values: Any, ok: Any, source: DType, target: DType, to: pa.DataType) -> pa.Array:

@@ -26,6 +26,7 @@ from gquery.kernels import ir
 from gquery.kernels.bindings import NeedsHostError
 from gquery.kernels.code import Code
 from gquery.kernels.values import Value, ValueProperties, fits_int64, value_properties
+from gquery.runtime.records import replace
 
 _SYMBOL = {"add": "+", "subtract": "-", "multiply": "*", "negate": "-", "abs": "abs", "int_divide": "//", "modulo": "%"}
 _SHORT = {
@@ -37,6 +38,7 @@ _SHORT = {
     "divide": "div",
     "modulo": "mod",
 }
+F64_WHOLE, F32_WHOLE = (Bounds(-(2**bits), 2**bits) for bits in (53, 24))  # integers that a DOUBLE, or a FLOAT, holds
 BITS = {"_bit_and": "and_i64", "_bit_or": "or_i64", "_bit_xor": "xor_i64"}
 CAST = "a cast"  # in place of an operator, where a value does not fit the type that it is cast to
 
@@ -68,6 +70,8 @@ def _float(e: Call, values: list[Value], code: Code) -> Value:
 
 def as_f64(value: Value, code: Code) -> ir.Expression:
     """A number as a double: decimals divided by their scale."""
+    if value.properties.dtype.scale and not _holds(F64_WHOLE, value):
+        return _quotient("f64", value, code)
     match value.properties.register:
         case Register.F64:
             return value.var
@@ -82,6 +86,30 @@ def as_f64(value: Value, code: Code) -> ir.Expression:
     if value.properties.dtype.scale:
         number = code.call("div_f64", number, code.constant(float(10**value.properties.dtype.scale)))
     return code.let(number)
+
+
+def as_f32(value: Value, code: Code) -> ir.Expression:
+    """A number as a FLOAT, rounded once; beyond 18 digits as a double first, as in DuckDB."""
+    what = value.properties
+    if what.dtype.scale and not _holds(F32_WHOLE, value):
+        return _quotient("f32", value, code)
+    is_short = what.dtype.is_integer or (type_bounds(what.dtype) or INT64).within(INT64)
+    if what.register is Register.I64 and is_short and not _holds(F64_WHOLE, value):
+        return code.let(code.call("f32_from_i64", value.var))
+    return code.let(code.call("round_f32", as_f64(value, code)))
+
+
+def _holds(limit: Bounds, value: Value) -> bool:
+    return value.properties.bounds is not None and value.properties.bounds.within(limit)
+
+
+def _quotient(name: str, value: Value, code: Code) -> ir.Expression:
+    """A decimal that a double, or a FLOAT, may not hold before it is divided."""
+    power, register = 10**value.properties.dtype.scale, value.properties.register
+    if power > INT64.high and register is Register.I64:
+        value, register = replace(value, var=as_i128(value, code)), Register.I128
+    which = "i128" if register is Register.I128 else "i64"
+    return code.let(code.call(f"{name}_from_decimal_{which}", value.var, exact_constant(power, register, code)))
 
 
 def interval_arithmetic(function: str, a: Bounds, b: Bounds) -> Bounds:

@@ -15,6 +15,7 @@ from gquery.kernels import ir
 from gquery.kernels.arithmetic import (
     CAST,
     RawInteger,
+    as_f32,
     as_f64,
     as_i128,
     checked_range,
@@ -56,9 +57,7 @@ def cast(value: Value, dtype: DType, try_: bool, code: Code) -> Value:
     if source.is_float:
         return _from_float(value, dtype, code)
     if dtype.is_float:
-        number = as_f64(value, code)
-        if dtype.kind is Kind.REAL:
-            number = code.let(code.call("round_f32", number))
+        number = as_f32(value, code) if dtype.kind is Kind.REAL else as_f64(value, code)
         return Value(number, value.ok, value_properties(dtype, nullable=value.properties.nullable))
     return _between_exact(value, dtype, code)
 

@@ -39,3 +39,32 @@ def _within(value: Decimal | None, digits: int) -> Decimal | None:
 def test_a_decimal_with_more_digits_than_its_type_is_refused() -> None:
     sql = "SELECT CAST(x AS DECIMAL(14,1)) FROM t WHERE x = 9999999827968"
     assert_error(sql, _TABLES, ConversionError, "does not fit", ranks=(1,))
+
+
+def _numbers(digits: int, scale: int) -> list[Decimal | None]:
+    """Random decimals of few and of many digits."""
+    r = random.Random(digits)
+    most = [10 ** r.randint(1, digits) for _ in range(200)]
+    return [None, *(Decimal(r.randint(-n, n)).scaleb(-scale) for n in (*most, 10**digits - 1))]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_numbers_as_floats(target: str) -> None:
+    """To the last digit, where a double or a FLOAT does not hold the integer that a decimal is over a power of ten."""
+    r = random.Random(7)
+    some = (r.randint(-(2**63), 2**63 - 1) >> r.randint(0, 62) for _ in range(200))
+    integers = [2**63 - 1, -(2**63), 9007199791611905, 0, *some]
+    data = {
+        "t": pa.table(
+            {
+                "i": pa.array([None, *integers[:201]], pa.int64()),
+                "a": pa.array(_numbers(18, 3), pa.decimal128(18, 3)),
+                "b": pa.array(_numbers(18, 17), pa.decimal128(18, 17)),
+                "c": pa.array(_numbers(25, 10), pa.decimal128(25, 10)),
+                "d": pa.array(_numbers(9, 4), pa.decimal128(9, 4)),
+            }
+        )
+    }
+    sql = "SELECT a::DOUBLE, b::DOUBLE, c::DOUBLE, d::DOUBLE, i::DOUBLE, a::FLOAT, b::FLOAT, c::FLOAT, d::FLOAT, i::FLOAT FROM t"
+    _, want = expect(sql, data)
+    assert [*map(repr, connect(target, 1, data).sql(sql).fetchall())] == [*map(repr, want)]

@@ -126,6 +126,15 @@ def test_i64_division(target: str) -> None:
 
 
 @pytest.mark.parametrize("target", TARGETS)
+def test_integers_as_floats(target: str) -> None:
+    check(target, ["i64", "i64"], pairs(INTEGERS, random_i64, 300), {
+        "f32_from_i64(a)": ("f64", lambda a, b: float(np.int64(a).astype(np.float32))),
+        "f64_from_decimal_i64(a, 1)": ("f64", lambda a, b: float(a)),
+        "f64_from_decimal_i128(i128_from_i64(a), i128_from_i64(1))": ("f64", lambda a, b: float(a)),
+    })  # fmt: skip
+
+
+@pytest.mark.parametrize("target", TARGETS)
 def test_i128(target: str) -> None:
     expected = integer_cases("i128", LOW_128, HIGH_128)
     expected["fits_i64_i128(a)"] = ("bool", lambda a, b: LOW <= a <= HIGH)

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 
 import duckdb
 
-from gquery.functions import RESOLVERS, is_aggregate
+from gquery.functions import is_aggregate
 from gquery.functions.known import WINDOWS
+from gquery.functions.registry import is_declared
 
 _TYPES = frozenset((
     "BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "HUGEINT", "FLOAT",
@@ -41,7 +42,7 @@ def _is_known(type_: str | None) -> bool:
 
 def has(name: str) -> bool:
     """Whether gquery has a function, an aggregate or a window function of a name."""
-    return name.lower() in RESOLVERS or is_aggregate(name) or name in WINDOWS - {"fill"}
+    return is_declared(name.lower()) or is_aggregate(name) or name in WINDOWS - {"fill"}
 
 
 def missing() -> list[str]:

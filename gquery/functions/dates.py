@@ -9,13 +9,15 @@ take a DATE; a TIMESTAMP is cast to one first.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from gquery.errors import BindError, NotSupportedError, did_you_mean
 from gquery.expression.expr import Expr, Literal
 from gquery.expression.types import BIGINT, BOOLEAN, DATE, DOUBLE, INTERVAL, TIMESTAMP, VARCHAR, Bounds
 from gquery.functions import interval_parts
 from gquery.functions.calendar import civil_from_days
 from gquery.functions.casts import cast
-from gquery.functions.registry import BoundsRule, call, make, resolver, scalar
+from gquery.functions.registry import LIST_RESOLVERS, BoundsRule, call, make, resolver, scalar
 
 _DAYS = (((DATE,), BIGINT),)
 _MICROS = (((TIMESTAMP,), BIGINT),)
@@ -260,8 +262,21 @@ def constant_part(part: Expr) -> str:
     "date_part datepart", "$('part', DATE or TIMESTAMP)", example=("date_part('year', DATE '1995-03-17')", "1995")
 )
 def _date_part(part: Expr, x: Expr) -> Expr | None:
-    """A named part of a date; also ``EXTRACT(part FROM x)``."""
+    """A named part of a date; also ``EXTRACT(part FROM x)``. Of a list of names a struct of these parts."""
     return _part(constant_part(part), x)
+
+
+def _date_parts(args: Sequence[Expr]) -> Expr | None:
+    """The parts that a list of constants names, as a struct."""
+    from gquery.functions.structs import constant_names, struct_or_null
+
+    if len(args) != 2 or not args[0].dtype.is_list or args[1].dtype.is_opaque:
+        return None
+    names = constant_names(args[0], "parts of a date")
+    return struct_or_null(args[1], [(n, call("date_part", Literal(n, VARCHAR), args[1])) for n in names])
+
+
+LIST_RESOLVERS["date_part"] = LIST_RESOLVERS["datepart"] = [_date_parts]
 
 
 # ---- truncation ------------------------------------------------------------------------------------------------------

@@ -20,8 +20,9 @@ from gquery.expression.expr import Case, Expr, IsNull, Literal, Not
 from gquery.expression.nested_types import list_of
 from gquery.expression.types import BIGINT, BOOLEAN, DOUBLE, JSON, UBIGINT, VARCHAR, DType, Kind
 from gquery.functions.casts import cast
-from gquery.functions.json_paths import MISSING, Path, constant_paths, has_wildcard, part_of, parts_of, path_of
+from gquery.functions.json_paths import MISSING, Path, has_wildcard, part_of, parts_of, path_of
 from gquery.functions.registry import LIST_RESOLVERS, RESOLVERS, call, host_scalar, make, resolver
+from gquery.functions.structs import constant_names
 from gquery.functions.vectors import Vector, array_of, each_row, each_value, size_of
 
 _MALFORMED = (ConversionError, "malformed JSON")
@@ -198,7 +199,7 @@ def _reader(
         return make(inner, [text, at], dtype)
 
     def by_each_path(text: Expr, paths: Expr) -> Expr:
-        given = constant_paths(paths, names.split()[0])
+        given = constant_names(paths, f"paths of {names.split()[0]}")
         if any(map(has_wildcard, given)):
             raise BindError(f"{names.split()[0]}: of several paths none leads to several values")
         found = call("list_value", *(make(inner, [text, Literal(p, VARCHAR)], dtype) for p in given))

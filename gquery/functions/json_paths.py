@@ -8,7 +8,6 @@ from functools import lru_cache
 from typing import Any
 
 from gquery.errors import BindError, NotSupportedError
-from gquery.expression.expr import Call, Expr, Literal
 
 _STEP = re.compile(r'\.(?:"((?:[^"\\]|\\.)*)"|([^.\["*]+)|(\*))|\[(#-|-)?(\d{1,18})\]|(\[#\])|(\[\*\])')
 
@@ -90,13 +89,3 @@ def parts_of(value: Any, path: Path) -> list[Any]:
             case _:
                 found = [inner for v in found if (inner := part_of(v, (step,))) is not MISSING]
     return found
-
-
-def constant_paths(e: Expr, name: str) -> list[str]:
-    """The paths of a list of them. NotSupportedError for one that is no list of constants."""
-    if isinstance(e, Call) and e.function == "list_value":
-        texts = [a.value for a in e.args if isinstance(a, Literal)]
-        given = [t for t in texts if isinstance(t, str)]
-        if len(given) == len(e.args):
-            return given
-    raise NotSupportedError(f"not supported: {name} of a list of paths that is no list of constant texts")

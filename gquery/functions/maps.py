@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from gquery.errors import BindError, ConversionError
-from gquery.expression.expr import Expr, Literal
+from gquery.expression.expr import Case, Expr, IsNull, Literal
 from gquery.expression.nested_types import entries_of, list_of, map_of, with_types
-from gquery.expression.types import BOOLEAN, INTEGER, NULL, UBIGINT, DType, Kind
+from gquery.expression.types import BIGINT, BOOLEAN, INTEGER, NULL, UBIGINT, DType, Kind
 from gquery.functions.casts import cast, unified
 from gquery.functions.list_arrays import Lists, any_by_row, first_by_row, list_array, lists_of, plain, together
 from gquery.functions.list_function import Typed, element_of, list_function, meeting
 from gquery.functions.list_ranks import NO_VALUE, ranks
 from gquery.functions.nested_arrays import fields_of, struct_array
-from gquery.functions.registry import FUNCTIONS, LIST_RESOLVERS, RESOLVERS, make, resolver
+from gquery.functions.registry import FUNCTIONS, LIST_RESOLVERS, RESOLVERS, call, make, resolver
 from gquery.functions.vectors import Vector, array_of, flags, from_numpy, size_of
 from gquery.runtime.records import replace
 
@@ -268,6 +269,22 @@ def map_contains_value(m: Vector, value: Vector) -> Vector:
     return from_numpy(found, maps.ok & flags(wanted.is_valid()))
 
 
+def _has_entry(args: Sequence[Expr]) -> Expr | None:
+    if len(args) != 3 or args[0].dtype.kind is not Kind.MAP:
+        return None
+    m, key, value = args
+    there = call("coalesce", call("map_contains", m, key), Literal(0, BOOLEAN))
+    same = call("is_not_distinct_from", call("list_extract", call("map_extract", m, key), Literal(1, BIGINT)), value)
+    return Case(((IsNull(m), Literal(None, BOOLEAN)), (there, same)), Literal(0, BOOLEAN))
+
+
+@resolver("map_contains_entry", "$(MAP, key, value) -> BOOLEAN", example=("map_contains_entry(MAP {'a': 1}, 'a', 1)", "True"))
+def _map_contains_entry(m: Expr, key: Expr, value: Expr) -> Expr | None:
+    """Whether a map has a key with a value."""
+    return _has_entry((m, key, value))
+
+
+LIST_RESOLVERS["map_contains_entry"] = [_has_entry]
 LIST_RESOLVERS["map"] = RESOLVERS["map"]
 for _name in ("map", "map_from_entries"):  # which give NULL for what is no map
     FUNCTIONS[_name] = replace(FUNCTIONS[_name], fails=_FAILS)

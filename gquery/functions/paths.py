@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from gquery.expression.expr import Expr, Literal
+from gquery.expression.nested_types import list_of
 from gquery.expression.types import BOOLEAN, VARCHAR
 from gquery.functions.casts import cast
 from gquery.functions.registry import by_signature, call, host_scalar, is_null_literal, resolver
@@ -53,6 +54,20 @@ def dirpath(path: Vector, separator: Vector) -> Vector:
     return each_row(folder, pa.string(), path, separator)
 
 
+@host_scalar("_path_parts", ((VARCHAR, VARCHAR), list_of(VARCHAR)))
+def path_parts(path: Vector, separator: Vector) -> Vector:
+    """`parse_path`."""
+
+    def parts(path: str, separator: str) -> list[str]:
+        marks = _SEPARATORS.get(separator, "/\\")
+        first = [path[0]] if path[:1] and path[0] in marks else []
+        for mark in marks[1:]:
+            path = path.replace(mark, marks[0])
+        return [*first, *(p for p in path.split(marks[0]) if p)]
+
+    return each_row(parts, pa.list_(pa.string()), path, separator)
+
+
 @resolver(
     "parse_filename", "$(VARCHAR, cut BOOLEAN, separator) -> VARCHAR", example=("parse_filename('a/b.csv', true)", "b")
 )
@@ -78,3 +93,9 @@ def _parse_dirname(path: Expr, separator: Expr = _BOTH) -> Expr | None:
 def _parse_dirpath(path: Expr, separator: Expr = _BOTH) -> Expr | None:
     """The folder of a path."""
     return by_signature("_dirpath", (path, separator), _SS)
+
+
+@resolver("parse_path", "$(VARCHAR, separator) -> VARCHAR[]", example=("parse_path('/a/b.csv')", "['/', 'a', 'b.csv']"))
+def _parse_path(path: Expr, separator: Expr = _BOTH) -> Expr | None:
+    """The folders of a path, and the name of the file."""
+    return by_signature("_path_parts", (path, separator), (((VARCHAR, VARCHAR), list_of(VARCHAR)),))

@@ -8,16 +8,18 @@ the group that is asked for gets here.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import chain
 
 import numpy as np
 import pyarrow as pa
 
-from gquery.errors import DataError
+from gquery.errors import BindError, DataError
+from gquery.expression.expr import Expr, Literal
+from gquery.expression.traverse import pinned
 from gquery.expression.types import BIGINT, BOOLEAN, VARCHAR
-from gquery.functions.registry import host_scalar
+from gquery.functions.registry import LIST_RESOLVERS, call, host_scalar
 from gquery.functions.vectors import (
     Vector,
     by_parameters,
@@ -101,6 +103,25 @@ def regexp_extract(s: Vector, pattern: Vector, group: Vector = _MATCH, options: 
         return pc.if_else(s.is_valid(), pc.coalesce(found.field(0), text_like("", s)), null(s.type))
 
     return by_parameters(extracted, s, pattern, group, options)
+
+
+def _named_groups(args: Sequence[Expr]) -> Expr | None:
+    """Groups that a list of constants names, as a struct."""
+    from gquery.functions.structs import constant_names, struct_or_null
+
+    if not 3 <= len(args) <= 4 or not args[2].dtype.is_list or any(a.dtype.is_opaque for a in (*args[:2], *args[3:])):
+        return None
+    names, pattern = constant_names(args[2], "groups of regexp_extract"), pinned(args[1])
+    if not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
+        raise BindError("regexp_extract with names of groups takes a pattern that is a constant")
+    groups = len(_tokens(_prepared(pattern.value, ""))[0])
+    if groups < len(names):
+        raise BindError(f"regexp_extract: {len(names)} names, and {pattern.value!r} has {groups} groups")
+    made = [(n, call("regexp_extract", args[0], pattern, Literal(i, BIGINT), *args[3:])) for i, n in enumerate(names, 1)]
+    return struct_or_null(args[0], made)
+
+
+LIST_RESOLVERS["regexp_extract"] = [_named_groups]
 
 
 def unused_character(texts: pa.Array) -> str:

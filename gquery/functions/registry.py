@@ -226,6 +226,10 @@ _LATER: dict[str, tuple[str, ...]] = {
     ),
     "uuid": ("uuid", "gen_random_uuid", "uuidv4", "uuidv7", "uuid_extract_version", "uuid_extract_timestamp"),
     "eras": (),
+    "list_distances": (
+        "list_distance", "list_inner_product", "list_dot_product", "list_negative_inner_product", "list_negative_dot_product",
+        "list_cosine_similarity", "list_cosine_distance",
+    ),
     "jsonrows": ("json_structure",),
     "tojson": ("to_json", "row_to_json", "array_to_json", "json_quote", "json_object", "json_array"),
 }  # fmt: skip

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gquery.errors import BindError, NotSupportedError, did_you_mean
-from gquery.expression.expr import Call, Case, Expr, IsNull, Literal
+from gquery.expression.expr import Call, Case, Expr, IsNull, Literal, Not
 from gquery.expression.nested_types import field_at, has_names, struct_of
 from gquery.expression.traverse import pinned
 from gquery.expression.types import BIGINT, VARCHAR
@@ -37,6 +37,21 @@ def struct(fields: Sequence[tuple[str, Expr]]) -> Expr:
     """A struct of values by names, which are "" in one without names."""
     made = make(_MAKE, [e for _, e in fields], struct_of([(name, e.dtype) for name, e in fields]))
     return Call(made.function, made.args, made.dtype, False)
+
+
+def constant_names(e: Expr, what: str) -> list[str]:
+    """The texts of a list of constants, of which there are some; NotSupportedError for another."""
+    given = e.args if isinstance(e, Call) and e.function == "list_value" else ()
+    names = [a.value for a in given if isinstance(a, Literal) and isinstance(a.value, str)]
+    if not names or len(names) < len(given):
+        raise NotSupportedError(f"not supported: {what} that are no list of constant texts")
+    return names
+
+
+def struct_or_null(of: Expr, fields: Sequence[tuple[str, Expr]]) -> Expr:
+    """A struct of what is made of a value, NULL where that is."""
+    made = struct(fields)
+    return Case(((Not(IsNull(of)), made),), Literal(None, made.dtype)) if of.nullable else made
 
 
 def field(s: Expr, name: str) -> Expr:

@@ -134,7 +134,7 @@ FAULTS = [
     ("SELECT j->(s || '$.a[*]')[2:] FROM t", errors.NotSupportedError, "path of JSON to several values"),
     ("SELECT j->'$..a' FROM t", errors.NotSupportedError, "'..' in a path of JSON"),
     ("SELECT j->['$.a', '$[*]'] FROM t", errors.BindError, "none leads to several values"),
-    ("SELECT j->[s] FROM t", errors.NotSupportedError, "a list of paths that is no list of constant texts"),
+    ("SELECT j->[s] FROM t", errors.NotSupportedError, "paths of json_extract that are no list"),
     ("FROM json_each('[1]', '$[*]')", errors.BindError, "a path to one value"),
     ("FROM json_each('[1]', '/0')", errors.BindError, "which begins with"),
     ("FROM t, json_each(s)", errors.ConversionError, "malformed JSON"),

@@ -50,8 +50,8 @@ class StreamedPart(NamedTuple):
             case "validity":
                 return low, high
             case "characters":
-                offsets = self.column.data.cpu
-                assert offsets is not None
+                data = self.column.data
+                offsets = data.host if data.cpu is None else data.cpu  # a GPU may have them alone, and not the characters
                 return int(offsets[low]), int(offsets[high])
             case _:
                 if self.column.physical_type in _OFFSETS:

@@ -19,8 +19,10 @@ from gquery.columns.loops import use_loops
 from gquery.columns.table import ColumnData
 from gquery.device import transfer
 from gquery.device.device import Device, cpu_device
+from gquery.execution.streamed import StreamedPart
 from gquery.io.column_cache import ColumnCache
 from gquery.io.parquet import ParquetSource
+from gquery.kernels.bindings import ColumnPart
 from gquery.kernels.builtin import column_loops, narrowing, parquet_pages
 from gquery.kernels.targets import get_target
 from tests.io.test_pages import facts
@@ -145,3 +147,13 @@ def test_what_a_gpu_has_alone_is_the_last_to_give_way(gpu: Gpu, tmp_path: Path) 
     assert a.devices == (cpu_device(),) and a.host.tolist() == list(range(3000))
     cache.evict_bytes(gpu, 1 << 62)
     assert c.devices == (cpu_device(),) and c.host.tolist() == list(range(3000))
+
+
+def test_characters_are_streamed_whose_offsets_a_gpu_has_alone(gpu: Gpu, tmp_path: Path) -> None:
+    texts = [f"text {n * 7919 % 3000}" for n in range(3000)]
+    pq.write_table(pa.table({"t": texts}), tmp_path / "a.parquet")
+    (loaded,) = read(tmp_path / "a.parquet", gpu, 1)
+    loaded.data.drop(cpu_device())
+    assert loaded.data.devices == (gpu,) and loaded.characters is not None
+    part = StreamedPart(ColumnPart(None, 0, "characters"), loaded.characters.host, loaded)
+    assert bytes(part.section(5, 8)) == "".join(texts[5:8]).encode()

@@ -421,3 +421,20 @@ def test_keys_are_those_of_the_rows_that_there_are(seed: int) -> None:
         rows = "SELECT k::VARCHAR, b FROM t ORDER BY ALL"
         if n % 4 == 0:
             assert ours.sql(rows).fetchall() == theirs.execute(rows).fetchall(), sql
+
+
+def test_a_conflict_names_a_key() -> None:
+    """Of columns that are no key, and of none where there are several, none is meant."""
+    db = gquery.connect("python")
+    db.execute("CREATE TABLE t(a INTEGER PRIMARY KEY, b INTEGER)")
+    db.execute("CREATE TABLE u(a INTEGER PRIMARY KEY, b INTEGER UNIQUE)")
+    for sql, said in (
+        ("INSERT INTO t VALUES (1, 1) ON CONFLICT (b) DO NOTHING", "is no PRIMARY KEY or UNIQUE"),
+        ("INSERT INTO u VALUES (1, 1) ON CONFLICT DO NOTHING", "DO NOTHING without columns"),
+        ("INSERT INTO u VALUES (1, 1) ON CONFLICT DO UPDATE SET a = 2", "needs the columns of one"),
+    ):
+        with pytest.raises(gquery.Error, match=said):
+            db.execute(sql)
+    db.execute("INSERT INTO u VALUES (1, 1), (2, 2)")
+    db.execute("INSERT INTO u VALUES (3, 2) ON CONFLICT (b) DO UPDATE SET b = 5")
+    assert db.sql("FROM u ORDER BY a").fetchall() == [(1, 1), (2, 5)]

@@ -81,6 +81,7 @@ def _made(chain: Chain, frames: list[Any], library: Any, integer: Any, in_order:
         "p": library,
         "integer": integer,
         "in_order": in_order,
+        "one_key": {"coalesce": True} if library is pl else {},
         "datetime": datetime,
     }
     return eval(chain.text, names)

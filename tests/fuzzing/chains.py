@@ -182,7 +182,10 @@ class Chains:
         return replace(now, text=f"{now.text}.drop_nulls({subset})")
 
     def _join(self, now: Chain) -> Chain:
-        how = self._tape.one(("inner", "left", "semi", "anti"))
+        how = self._tape.one(("inner", "left", "semi", "anti", "right", "full", "cross"))
+        if how == "cross":
+            new = self._name()
+            return Chain(f'{now.text}.join(o.select({new}=p.col("i")).head(3), how="cross")', now.kinds | {new: INT}, False)
         keys = [n for n, k in now.kinds.items() if k in (INT, STR, DAY)]
         if not keys:
             return now
@@ -191,7 +194,11 @@ class Chains:
         new = self._name()
         right = f'o.select({new}=p.col("i"), {key}=p.col("{own}"))'
         kinds = now.kinds if how in ("semi", "anti") else now.kinds | {new: INT}
-        return Chain(f'{now.text}.join({right}.head(7), on="{key}", how="{how}")', kinds, is_ordered=False)
+        more = ", **one_key" if how == "full" else ""
+        text = f'{now.text}.join({right}.head(7), on="{key}", how="{how}"{more})'
+        if how == "right":  # Polars has the key behind the columns of the left side
+            text += f".select({', '.join(map(repr, kinds))})"
+        return Chain(text, kinds, is_ordered=False)
 
     def _grouped(self, now: Chain) -> Chain:
         keys = [n for n in now.kinds if self._tape.chance(25)][:2] or [self._tape.one(list(now.kinds))]
@@ -260,7 +267,8 @@ class Chains:
         way_, *behind = way.split(".fill_null")
         text = f"{of}.{way_}"
         if self._tape.chance(50):
-            text += f'.over("{self._tape.one(list(now.kinds))}")'
+            keys = [self._tape.one(list(now.kinds)) for _ in range(1 + self._tape.chance(30))]
+            text += f".over({', '.join(repr(k) for k in dict.fromkeys(keys))})"
         text = ".fill_null".join((text, *behind))
         name = self._name()
         text = f"{now.text}.with_columns({name}=({text}){'.cast(integer)' if ways[way] is INT else ''})"

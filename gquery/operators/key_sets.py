@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from gquery import tuning
 from gquery.device.buffer import Buffer
+from gquery.kernels.builtin.scans import flagged
 from gquery.operators.base import JoinIndex
 
 Keys = npt.NDArray[np.int64]
@@ -46,10 +47,10 @@ def _encoded(index: JoinIndex) -> Keys | None:
     if array is None:
         return None
     if held is arrays.bits:
-        return np.flatnonzero(np.unpackbits(array.view(np.uint8), bitorder="little")[: encoding.size])
+        return flagged(np.unpackbits(array.view(np.uint8), bitorder="little")[: encoding.size])
     if held is arrays.slots:
-        return np.flatnonzero(array[: encoding.size])
-    return np.flatnonzero(np.diff(array[: encoding.size + 1]))
+        return flagged(array[: encoding.size])
+    return flagged(np.diff(array[: encoding.size + 1]))
 
 
 def _inline(keys: Buffer | None, pairs: Buffer | None, capacity: int) -> Keys | None:

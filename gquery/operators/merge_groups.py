@@ -183,10 +183,15 @@ def _in_a_row(parts: Sequence[Array], device: Device) -> Array:
 
 def _distinct(keys: Array, size: int | None) -> tuple[Array, Array]:
     """The distinct keys, ascending, and the number of each key among them. Keys are less than ``size``, if that is known."""
-    xp = namespace(keys)
-    if size is not None and size <= tuning.accumulators.numbered_slots * keys.size:
+    xp, limits = namespace(keys), tuning.accumulators
+    most = limits.numbered_slots_on_host if isinstance(keys, np.ndarray) else limits.numbered_slots
+    if size is not None and size <= most * keys.size:
         flags = xp.zeros(size, np.uint8)
         flags[keys] = 1
+        if isinstance(keys, np.ndarray):
+            distinct, of_slot = scans.flagged(flags), np.empty(size, np.uint32)
+            of_slot[distinct] = np.arange(distinct.size, dtype=np.uint32)
+            return distinct, of_slot[keys].astype(np.int64)
         numbers = group_numbers(flags, np.int64)
         return scans.compact(flags).astype(np.int64), numbers[keys]
     if isinstance(keys, np.ndarray):

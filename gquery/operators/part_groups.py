@@ -29,11 +29,8 @@ def send_groups(
     state = [_words(a, device) for a in (own.encoded, *own.words)] + [t for t in own.texts if t is not None]
     by = tuple(range(len(state), len(state) + len(keys)))
     frame = Frame(dict(enumerate([*state, *keys])), int(own.encoded.size))
-    if parts.cut is None:
-        made = partition_rows(frame, HashPartitioning(by, exchange.ranks), device, workers, label)
-    else:
-        cut = CutPartitioning(by[parts.position], parts.cut.bounds)
-        made = partition_rows(frame, cut, device, workers, label)
+    rule = HashPartitioning(by, exchange.ranks) if parts.cut is None else CutPartitioning(by[parts.position], parts.cut.bounds)
+    made = partition_rows(frame, rule, device, workers, label, kept=range(len(state)))  # encoded keys tell what keys are
     return exchange.send(
         [_groups(made.part(n), len(own.words), texts, len(own.texts), device) for n in range(made.parts)]
     )

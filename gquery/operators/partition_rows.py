@@ -7,6 +7,8 @@ part keep their order, so that a part of rows in order is in order.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from gquery import tuning
@@ -118,18 +120,25 @@ def shifted(frame: Frame, key: int, low: int, width: int, device: Device) -> Fra
 
 
 def partition_rows(
-    frame: Frame, by: HashPartitioning | CutPartitioning, device: Device, workers: int, label: str
+    frame: Frame,
+    by: HashPartitioning | CutPartitioning,
+    device: Device,
+    workers: int,
+    label: str,
+    kept: Sequence[int] | None = None,
 ) -> Partitioned:
-    """The frame partitioned; its columns are new ones, but where all rows are in the first part. ``label`` is for errors of
-    memory. The frame's rows are counted: what waits for a GPU's numbers waits here."""
+    """The frame partitioned, or those of its columns that are ``kept``; they are new ones, but where all rows are in the first
+    part. ``label`` is for errors of memory. The frame's rows are counted: what waits for a GPU's numbers waits here."""
     if frame.number is not None:
         frame = rows_between(frame, 0, read_scalar(frame.number))
-    parts = by.all_parts
+    parts, moved = by.all_parts, frame
+    if kept is not None:
+        moved = Frame({i: frame.columns[i] for i in kept}, frame.rows, frame.rank_values)
     if parts == 1 or frame.rows == 0:
-        return Partitioned(frame, (0,) + (frame.rows,) * parts)
+        return Partitioned(moved, (0,) + (frame.rows,) * parts)
     with device.activate():
         labels = labels_of(frame, by, device, workers, label)
-        columns, starts = _move(frame, labels, parts, device, workers, label)
+        columns, starts = _move(moved, labels, parts, device, workers, label)
     return Partitioned(Frame(columns, frame.rows, frame.rank_values), tuple(starts))
 
 

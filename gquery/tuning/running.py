@@ -38,6 +38,9 @@ class Accumulators(Record):
         "slots a group",
         "of a range of keys, up to which groups of ranks are found by a flag a slot and not by sorting keys",
     )
+    numbered_slots_on_host: int = number(
+        8, "slots a group", "the same of ranks of CPUs", "2026-11-28: exchanges through sockets of the host"
+    )
     most_copies: int = number(32, "copies", "of a small state: as many as a warp has lanes", _H200_QUERIES)
     register_words: int = number(
         8, "accumulators", "of the group that a thread holds in registers: more leave fewer threads"

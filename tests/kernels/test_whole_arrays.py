@@ -144,6 +144,8 @@ def test_scan_and_compact(device: str) -> None:
     assert (host(starts).tolist(), count.bound) == ([0, 3, 3, 5], 10)
     assert scans.exclusive_scan(on(device, counts[:0]))[1].bound == 0
     assert host(scans.compact(on(device, np.array([0, 1, 1, 0, 1], np.uint8)))).tolist() == [1, 2, 4]
+    for flags in (np.array([0, -3, 2, 0, 255 - 2**32]), np.array([0, 7, 1, 0, 255], np.uint8), np.arange(5) % 3 > 0):
+        assert host(scans.compact(on(device, flags))).tolist() == np.flatnonzero(flags).tolist()
     rows = on(device, np.array([2, 0], np.uint32))
     assert host(gathers.gather(on(device, np.arange(6)), rows, 2)).tolist() == [4, 5, 0, 1]
 

@@ -12,6 +12,7 @@ import gquery
 from gquery import tuning
 from gquery.kernels.primitives import block, simulated
 from gquery.operators import accumulate, accumulate_shared
+from gquery.operators.merge_groups import _distinct
 from tests.support.harness import assert_same, compare, expect
 from tests.support.marks import and_slow
 from tests.support.simulated_target import simulated_connection
@@ -174,3 +175,14 @@ def test_a_join_makes_more_groups_than_its_source_has_rows() -> None:
         "SELECT a.i::INT * 1000, b.i::INT * 1000, count(*) FROM few a LEFT JOIN few b ON a.i <> b.i OR a.d < b.d GROUP BY 1, 2",
         few,
     )
+
+
+@pytest.mark.parametrize("rows", [0, 1, 60, 4_000])
+@pytest.mark.parametrize("size", [1, 70, 5_000, None])
+def test_distinct_keys_of_ranks(rows: int, size: int | None) -> None:
+    """By flags where the range of keys is small, else by sorting: the same."""
+    keys = np.random.default_rng(rows).integers(0, size or 10**12, rows)
+    distinct, numbers = _distinct(keys, size)
+    want, places = np.unique(keys, return_inverse=True)
+    assert np.array_equal(distinct, want) and np.array_equal(numbers, places)
+    assert distinct.dtype == numbers.dtype == np.int64

@@ -97,8 +97,14 @@ def compact(flags: Array, none: int = 0) -> Array:
     """The row numbers whose flag is not ``none``, ascending (uint32)."""
     check_rows(flags.size)
     if namespace(flags) is np:
-        return (flags if none == 0 else flags != none).nonzero()[0].astype(np.uint32)
+        return flagged(flags, none).astype(np.uint32)
     return rows_of_bits(bits_of(flags, none))
+
+
+def flagged(flags: np.ndarray, none: int = 0) -> np.ndarray:
+    """The numbers of the values of an array on the host that are not ``none``, ascending (int64). NumPy finds those that are not
+    0 two to five times as fast where they were compared first."""
+    return np.flatnonzero(flags if flags.dtype == np.bool_ and none == 0 else flags != none)
 
 
 def counted_compact(flags: Array, varies: bool = False) -> tuple[Array, Count]:
@@ -107,7 +113,7 @@ def counted_compact(flags: Array, varies: bool = False) -> tuple[Array, Count]:
     check_rows(flags.size)
     if namespace(flags) is not np:
         return counted_rows_of_bits(bits_of(flags), flags.size, varies=varies)
-    (found,) = flags.nonzero()
+    found = flagged(flags)
     count = read_count(np.array([found.size]), flags.size)
     rows = np.zeros(count.bound, np.uint32)
     rows[: found.size] = found

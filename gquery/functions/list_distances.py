@@ -15,7 +15,7 @@ from gquery.expression.types import DOUBLE, REAL, Kind
 from gquery.functions.casts import cast
 from gquery.functions.list_arrays import lists_of
 from gquery.functions.list_function import Typed, list_function
-from gquery.functions.vectors import Vector, flags, from_numpy, size_of
+from gquery.functions.vectors import Vector, doubles, flags, from_numpy, size_of
 
 Of = Callable[[Callable[[Any], Any], Any, Any], tuple[Any, Any]]
 """Of what sums by row, and of the elements of both, the results, and which rows have one."""
@@ -44,7 +44,7 @@ def _declare(names: str, doc: str, example: str, of: Of) -> None:
         odd = np.flatnonzero((a.lengths != b.lengths) & ok)
         if len(odd):
             raise DataError(f"{name}: a list of {a.lengths[odd[0]]} values and one of {b.lengths[odd[0]]}")
-        x, y = (v.flat.filter(from_numpy(ok[v.rows])).cast(pa.float64()).to_numpy() for v in (a, b))
+        x, y = (doubles(v.flat.filter(from_numpy(ok[v.rows])).cast(pa.float64())) for v in (a, b))
         own = a.rows[ok[a.rows]]
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             made, there = of(lambda values: np.bincount(own, weights=values, minlength=rows), x, y)

@@ -42,3 +42,33 @@ def test_a_limit_of_cost_changes_no_tree(seed: int, monkeypatch: pytest.MonkeyPa
             for most in (cost / 3, cost, cost * 1.01, cost * 5):
                 found = JoinSearch(graph, probe_side, most).cost
                 assert found == cost if cost < most else found >= most
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_each_pair_of_connected_subsets_comes_once_and_in_order(seed: int) -> None:
+    rng = random.Random(seed)
+    count = rng.randrange(2, 7)
+    edges = {frozenset((n, rng.randrange(n))) for n in range(1, count)}
+    edges |= {frozenset(rng.sample(range(count), 2)) for _ in range(rng.randrange(5))}
+    graph = object.__new__(JoinGraph)
+    graph.count, graph.around, graph.pairs = count, {}, {}
+    graph.neighbours = [sum(1 << m for m in range(count) if frozenset((n, m)) in edges and m != n) for n in range(count)]
+
+    def touch(a: int, b: int) -> bool:
+        return any(1 << min(e) & x and 1 << max(e) & y for e in edges for x, y in ((a, b), (b, a)))
+
+    def hangs_together(mask: int) -> bool:
+        parts = [1 << i for i in range(count) if mask >> i & 1]
+        reached = parts[0]
+        while more := sum(p for p in parts if not p & reached and touch(p, reached)):
+            reached |= more
+        return reached == mask
+
+    sets = [m for m in range(1, 1 << count) if hangs_together(m)]
+    wanted = {frozenset((a, b)) for a in sets for b in sets if not a & b and touch(a, b)}
+    found = graph.pairs_in((1 << count) - 1)
+    assert found is not None and len(found) == len(wanted)
+    assert {frozenset(pair) for pair in found} == wanted
+    joined = [a | b for a, b in found]
+    for n, (a, b) in enumerate(found):  # the best tree of each side is known by then
+        assert not {a, b} & set(joined[n:])

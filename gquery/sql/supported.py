@@ -79,9 +79,13 @@ def _is_of_aggregate(node: exp.Expr) -> bool:
     return above is not None and is_call(above) and is_aggregate(function_call(above)[0])
 
 
+def _takes_lambda(call: exp.Expr | None) -> bool:
+    return isinstance(call, exp.Columns) or (isinstance(call, exp.Anonymous) and call.name.lower() in LAMBDAS)
+
+
 def _reason(node: exp.Expr) -> str | None:
     match node:
-        case exp.Lambda() if not (isinstance(node.parent, exp.Anonymous) and node.parent.name.lower() in LAMBDAS):
+        case exp.Lambda() if not _takes_lambda(node.parent):
             return "lambda functions"
         case exp.Unnest() if isinstance(node.parent, exp.In):
             return None

@@ -29,6 +29,7 @@ SURFACE: dict[str, tuple[Construct, ...]] = {
                   "SELECT * EXCLUDE (day, moment) REPLACE (a + 1 AS a) RENAME (s AS word) FROM t"),
         Construct("COLUMNS", "SELECT min(COLUMNS('^(a|b)$')) FROM t"),
         Construct("COLUMNS of a list, `* LIKE`, `* GLOB`", "SELECT COLUMNS(['a', 's']) FROM t"),
+        Construct("COLUMNS by a function of names", "SELECT COLUMNS(lambda c: c IN ('a', 's')) FROM t"),
         Construct("FROM first", "FROM t SELECT a, s WHERE a > 1"),
         Construct("WHERE", "SELECT a FROM t WHERE a > 1 AND s LIKE 'b%'"),
         Construct("DISTINCT", "SELECT DISTINCT s FROM t"),

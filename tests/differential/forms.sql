@@ -2,6 +2,10 @@
 
 SELECT COLUMNS(['x', 'A']) FROM t
 
+SELECT COLUMNS(lambda c: c IN ('x', 'g')), max(COLUMNS(lambda n: upper(n) LIKE 'X%' OR length(n) > 90)) OVER () FROM t
+
+SELECT COLUMNS(c -> c < 'h') FROM t WHERE COLUMNS(lambda c: c = 'x') IS NOT NULL
+
 SELECT max(COLUMNS(['g', 'x'])) FROM t
 
 SELECT COLUMNS(* RENAME (x AS xx)) FROM t

@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from gquery.errors import BindError, NotSupportedError, did_you_mean
 from gquery.expression.expr import Expr
+from gquery.sql.grammar.tokens import JSON, marked
 from gquery.sql.parse import nodes_of
 
 Star = Callable[[str | None], list[tuple[str, Expr]]]
@@ -48,6 +49,40 @@ def expanded(node: exp.Expr, star: Star, named: bool) -> list[exp.Expr]:
         raise BindError(f"no column is meant by {calls[0].sql('duckdb')}")
     made = ((name, _copy(node, name, column, match)) for name, column, match in found)
     return [c if not named or isinstance(c, exp.Alias) else exp.alias_(c, name, quoted=True) for name, c in made]
+
+
+def by_function(node: exp.Expr, star: Star, keeps: Callable[[list[exp.Expr]], list[bool]]) -> exp.Expr:
+    """An expression with names in place of functions: ``COLUMNS(lambda c: c LIKE 'a%')`` means the columns for whose names the
+    function is true, which ``keeps`` tells of the function's body with each name in it."""
+    if not any(_function(c.this) for c in _calls(node)):
+        return node
+    node = node.copy()
+    for call in _calls(node):
+        if (said := _function(call.this)) is not None:
+            names = [name for name, _ in star(None)]
+            kept = keeps([_with_name(*said, name) for name in names])
+            chosen = [exp.Literal.string(name) for name, is_kept in zip(names, kept, strict=True) if is_kept]
+            call.set("this", exp.Array(expressions=chosen))
+    return node
+
+
+def _function(what: exp.Expr) -> tuple[str, exp.Expr] | None:
+    """The parameter and the body of a function; an arrow without the word lambda is read as that of JSON."""
+    match what:
+        case exp.Lambda(expressions=[parameter]):
+            return parameter.name.lower(), what.this
+        case exp.Anonymous(expressions=[exp.Column() as parameter, body]) if what.name == marked(JSON) and not parameter.table:
+            return parameter.name.lower(), body
+    return None
+
+
+def _with_name(parameter: str, body: exp.Expr, name: str) -> exp.Expr:
+    def put(node: exp.Expr) -> exp.Expr:
+        is_bare = isinstance(node, exp.Identifier) and not isinstance(node.parent, exp.Column)
+        is_own = is_bare or (isinstance(node, exp.Column) and not node.table)
+        return exp.Literal.string(name) if is_own and node.name.lower() == parameter else node
+
+    return body.copy().transform(put)
 
 
 def like_star(node: exp.Expr) -> tuple[exp.Star, Callable[[str], bool]] | None:

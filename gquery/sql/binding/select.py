@@ -17,8 +17,8 @@ from gquery.errors import BindError, Error, NotSupportedError, did_you_mean
 from gquery.expression.expr import Column, Expr, Literal, SortKey, new_column
 from gquery.expression.traverse import conjunction
 from gquery.functions.structs import fields
-from gquery.planner.logical.nodes import Aggregate, Filter, Plan, Project, Query, Sort
-from gquery.sql.binding.columns import expanded, like_star
+from gquery.planner.logical.nodes import Aggregate, Filter, Plan, Project, Query, Sort, Values
+from gquery.sql.binding.columns import by_function, expanded, like_star
 from gquery.sql.binding.expr import ExprBinder
 from gquery.sql.binding.from_clause import FromBinder
 from gquery.sql.binding.groups import ByExpr, GroupedScope, Item, columns_by_expr, named_item
@@ -104,6 +104,13 @@ class SelectBinder:
         e = ExprBinder(self.query, self.scope, "the argument of unnest").bind(of)
         return fields(e) if e.dtype.is_struct else None
 
+    def _kept(self, tests: list[exp.Expr]) -> list[bool]:
+        """Which of some conditions over constants are true."""
+        binder = ExprBinder(self.query, Scope(), "COLUMNS")
+        made = tuple((new_column("kept", e.dtype), e) for e in map(binder.condition, tests))
+        asked = Query(Project(Values((), ((),)), made), tuple(c for c, _ in made), tuple(c.name for c, _ in made))
+        return [value is True for value in self.query.ask(asked, self.node)[0]]
+
     def _expanded(self, nodes: Sequence[exp.Expr], named: bool) -> list[exp.Expr]:
         """Expressions, each with COLUMNS as often as that means a column."""
         if not self.query.has_columns:
@@ -111,7 +118,7 @@ class SelectBinder:
         result: list[exp.Expr] = []
         for node in nodes:
             try:
-                result += expanded(node, self.scope.star, named)
+                result += expanded(by_function(node, self.scope.star, self._kept), self.scope.star, named)
             except (BindError, NotSupportedError) as error:
                 raise located(error, self.query.sql, node) from None
         return result

@@ -240,6 +240,8 @@ class ValueReader(FormReader):
             self.expect("(")
             if self.take("*"):
                 self.star()
+            elif self.word == "lambda":
+                self._argument(False, True)
             else:
                 self.expression(star=True)
             self.expect(")")

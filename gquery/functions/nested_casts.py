@@ -16,7 +16,6 @@ from gquery.functions import binary, cast_to_text, text_casts
 from gquery.functions.casts import fields_in
 from gquery.functions.list_arrays import Lists, list_array, lists_of, plain
 from gquery.functions.nested_arrays import as_type, fields_of, struct_array
-from gquery.functions.number_casts import cast_numbers
 from gquery.functions.vectors import flags, from_numpy
 from gquery.runtime.arrow_compute import pc
 
@@ -124,6 +123,8 @@ def cast_elements(elements: pa.Array, source: DType, target: DType, to: pa.DataT
 def _other(elements: pa.Array, source: DType, target: DType, to: pa.DataType, is_tried: bool) -> pa.Array:
     """Numbers and truths as each other, days and moments as each other."""
     if all(t.is_numeric or t.kind is Kind.BOOLEAN for t in (source, target)):
+        from gquery.functions.number_casts import cast_numbers
+
         made = cast_numbers(elements, source, target, to)
         if not is_tried and made.null_count > elements.null_count:
             failed = int(np.flatnonzero(flags(made.is_null()) & flags(elements.is_valid()))[0])

@@ -10,7 +10,7 @@ pieces together tell, are kept in pieces and joined at the end, in parallel as w
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any, Protocol, TypeAlias
@@ -33,11 +33,12 @@ from gquery.columns.encode import (
 from gquery.columns.loops import NarrowingLoop
 from gquery.columns.narrowing import loop_for, word_loop, words_in, words_of
 from gquery.columns.ownership import are_narrow, check_digits
-from gquery.columns.page_values import MisfitError, Placed, PlacedTexts, Room, TextRoom, Words, room_for
+from gquery.columns.page_values import FALLS, ROWS, MisfitError, Placed, PlacedTexts, Room, TextRoom, Words, room_for
 from gquery.columns.statistics import OrderOfParts, SampleOfParts, may_all_differ
 from gquery.columns.table import ColumnData
 from gquery.columns.zones import ZonesOfParts
 from gquery.device.buffer import Buffer
+from gquery.device.device import Device
 from gquery.device.transfer import Transfer, Upload
 from gquery.expression.types import INT64, Bounds, Field, Kind, PhysicalType, physical_type_for, type_bounds
 from gquery.runtime.threads import Phases, Task
@@ -229,6 +230,32 @@ class Fixed:
             self._bounds += found
             del self._rows[group]
         return at
+
+    @property
+    def takes_held(self) -> bool:
+        """Whether these are integers that a device has alone, in their last type, of enough rows."""
+        is_plain = self._zones is not None and words_of(self._type) is not None
+        return is_plain and self.is_long and self._wide is None and self._transfer.is_alone
+
+    def device_values(self, device: Device) -> Any:
+        """Where values that a device decodes go, all of them."""
+        return self._transfer.buffer().on(device)
+
+    def blocks(self) -> tuple[int, Any, Any]:
+        """Of how many rows a block is, and room for the extremes of each (int64), as if it had no rows."""
+        assert self._zones is not None
+        return self._zones.block, *self._zones.no_extremes()
+
+    def take_found(self, found: Any, low: Any, high: Any, pick: Callable[[Any], Any]) -> None:
+        """What was found of values that are on the device, of each chunk in order (`page_values.FOUND`) and of blocks. ``pick``
+        gives the values of some rows (int64), as words of which the low bytes count. MisfitError as in `add`."""
+        self._bounds.append(self._checked(0, low, high))
+        dtype = self._transfer.dtype
+        unsigned = np.dtype(f"u{dtype.itemsize}")
+        self._sample.take(pick(self._sample.places).astype(unsigned).view(dtype))
+        self._order.possible = not found[:, FALLS].any()
+        if self._order.possible:
+            self._order.take(found, pick(self._order.end_places(found[:, ROWS])).astype(unsigned).view(dtype))
 
     def _loop(self) -> NarrowingLoop | None:
         """What narrows pieces in one pass, where there are enough rows for it."""

@@ -88,6 +88,10 @@ CHUNK_WORDS = (
 where in the footer the bytes of minimum and maximum lie."""
 
 
+OUTCOME, ROWS, FALLS, CHANGES, LONGEST, FOUND = range(6)
+"""Words that tell of a chunk that a GPU has decoded, as `kernels.primitives.held_chunks` has them."""
+
+
 @dataclass(frozen=True, eq=False)
 class PlacedTexts:
     """Texts that are in their place, ``nulls`` of them NULL: the first ``rows`` of a room, up to the byte ``end``."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from gquery import tuning
 from gquery.columns.loops import loops
+from gquery.columns.page_values import CHANGES, LONGEST, ROWS
 from gquery.expression.types import Bounds
 from gquery.runtime.records import dataclass
 
@@ -107,6 +108,26 @@ class OrderOfParts:
         ends = values.copy() if len(values) <= 2 * size else np.concatenate((values[:size], values[-size:]))
         self._ends[first] = ends, len(values)
 
+    def end_places(self, rows: Any) -> Any:
+        """The rows (int64) whose values `take` wants of groups that have so many ``rows`` each, one behind another: those of each
+        that `end` keeps."""
+        size, starts = tuning.encoding.longest_run, np.cumsum(rows) - rows
+        kept = np.minimum(rows, 2 * size)
+        number = np.arange(kept.sum()) - np.repeat(np.cumsum(kept) - kept, kept)  # of each of them in its group
+        is_late = (np.repeat(rows, kept) > 2 * size) & (number >= size)
+        places: Any = np.repeat(starts, kept) + number + np.where(is_late, np.repeat(rows - 2 * size, kept), 0)
+        return places
+
+    def take(self, found: Any, ends: Any) -> None:
+        """Take groups into account, one behind another, of which others found what `page_values.FOUND` has; with the values of
+        `end_places`."""
+        rows = found[:, ROWS]
+        borders = np.cumsum(np.minimum(rows, 2 * tuning.encoding.longest_run))
+        self._changes += found[:, CHANGES].tolist()
+        self._longest += [n if n <= tuning.encoding.longest_run else None for n in found[:, LONGEST].tolist()]
+        parts = zip((np.cumsum(rows) - rows).tolist(), np.split(ends, borders[:-1]), rows.tolist(), strict=True)
+        self._ends |= {first: (values, count) for first, values, count in parts}
+
     def order(self) -> Order:
         """The order of the array, whose parts were all seen, and whose groups have all ended."""
         if not self.possible:
@@ -177,8 +198,18 @@ class SampleOfParts:
 
     def __init__(self, rows: int) -> None:
         size = tuning.encoding.sample
+        self._rows = rows
         self._places = None if rows <= size else _places(rows, size)
         self._parts: list[Any] = []
+
+    @property
+    def places(self) -> Any:
+        """The rows of the sample (int64)."""
+        return np.arange(self._rows) if self._places is None else self._places
+
+    def take(self, values: Any) -> None:
+        """The values of all those rows."""
+        self._parts.append(values)
 
     def see(self, at: int, values: Any) -> None:
         """Take the rows from ``at`` on into account, which nobody else does."""

@@ -82,6 +82,10 @@ class ZonesOfParts:
         self._low, self._high = np.full(blocks, NO_VALUE[0], np.int64), np.full(blocks, NO_VALUE[1], np.int64)
         self._lock = threading.Lock()
 
+    def no_extremes(self) -> tuple[Any, Any]:
+        """Room for the extremes of all blocks (int64), as those of blocks without values."""
+        return np.full_like(self._low, NO_VALUE[0]), np.full_like(self._high, NO_VALUE[1])
+
     def see(self, at: int, values: Any, validity: Any | None) -> None:
         """Take the rows from ``at`` on into account, which no other part has; see `value_range`."""
         ok = None if validity is None else validity.view(np.bool_)

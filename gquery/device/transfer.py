@@ -54,6 +54,11 @@ class Transfer:
         self._file = file  # that it lies in, if it is written there
         self._target = target
 
+    @property
+    def is_alone(self) -> bool:
+        """Whether a device has the array, and the host no copy."""
+        return self._host is None and self._target is not None
+
     def rows(self, low: int, high: int) -> Array:
         """Memory for rows ``low`` to ``high``, to be written and sent, or kept and sent: uninitialised. Asked for once for each
         row."""
@@ -164,6 +169,11 @@ class Upload:
         self._started = True
         staging(self._device).drain()
         return _Target(self._device, array, self.seconds)
+
+    @property
+    def device(self) -> Device | None:
+        """The GPU that arrays go to, if there is one."""
+        return self._device
 
     def wait(self) -> None:
         """Until everything that was sent has arrived."""

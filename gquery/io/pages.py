@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from gquery import tuning
 from gquery.columns.ownership import check_decoded
 from gquery.columns.page_values import PageKernels, Placed, PlacedTexts, Room, TextRoom, Words
 from gquery.device.array import Array
 from gquery.device.host import address_of
+from gquery.expression.types import INT64
 from gquery.io.chunks import TYPES, Chunks
 from gquery.runtime.interrupt import check
 from gquery.runtime.records import dataclass
@@ -66,8 +68,8 @@ def layout_of(column: Any, is_text: bool, as_codes: bool) -> Layout | None:
     return Layout(column.physical_type, width, column.max_definition_level == 1, as_codes)
 
 
-def are_readable(chunks: Chunks, layout: Layout, rows: Array, file_size: int) -> Array:
-    """Whether kernels would read chunks, which lie in row groups of so many rows in a file of so many bytes (bool)."""
+def are_readable(chunks: Chunks, layout: Layout, rows: Array, file_size: int | Array) -> Array:
+    """Whether kernels would read chunks, which lie in row groups of so many rows in a file, or files, of so many bytes (bool)."""
     start, packed = chunks.start, chunks.packed
     lies_within = (start >= 4) & (packed > 0) & (packed <= file_size) & (start <= file_size - packed)
     made: Array = lies_within & (chunks.codec <= _SNAPPY) & (chunks.values == rows) & (chunks.type == TYPES.index(layout.type))
@@ -123,6 +125,20 @@ class PageBuffers:
             self.offsets[0] = 0
         if len(self.characters) - SLACK < size:
             self.characters = made_bytes(size)
+
+
+def page_buffers(is_limited: bool) -> PageBuffers:
+    """Those of a thread; smaller where columns stay on a host under a limit."""
+    limits = tuning.reading
+    if is_limited:
+        return PageBuffers(
+            limits.limited_bytes, limits.limited_words, limits.thread_bytes // 4, limits.limited_words // 4,
+            limits.limited_bytes, limits.limited_words,
+        )  # fmt: skip
+    return PageBuffers(
+        limits.window_bytes, limits.window_bytes // 8, limits.largest_page, limits.window_bytes // 16,
+        limits.text_bytes, INT64.high,
+    )  # fmt: skip
 
 
 class ChunkReader:

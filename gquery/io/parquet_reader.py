@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -34,17 +34,21 @@ from gquery.device.device import Device
 from gquery.device.host import trim_freed_memory
 from gquery.device.transfer import Upload
 from gquery.errors import FileError
-from gquery.expression.types import INT64, Bounds, Field
+from gquery.expression.types import Bounds, Field
 from gquery.io.chunks import Chunks
 from gquery.io.files import reading
 from gquery.io.page_texts import TextReader
-from gquery.io.pages import CAN_READ, ChunkReader, Layout, PageBuffers, Pages, are_readable, layout_of
+from gquery.io.pages import CAN_READ, ChunkReader, Layout, PageBuffers, Pages, are_readable, layout_of, page_buffers
 from gquery.io.parquet_files import ParquetFiles, RowGroup
 from gquery.io.parquet_opened import OpenedParquet, random_access
 from gquery.io.selected_rows import SelectedRows, Selecting, Selection
 from gquery.runtime.records import dataclass
 from gquery.runtime.threads import Phases, Task
 from gquery.runtime.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from gquery.io.held_chunks import HeldColumn
+
 
 Run = tuple[RowGroup, ...]
 """Row groups of one file that lie side by side, one at least, whose rows one task reads."""
@@ -160,6 +164,11 @@ class ParquetReader:
 
     def _column(self, wanted: Wanted) -> Phases[ColumnData]:
         assembly, runs = self._assembly(wanted), range(len(wanted.cut.runs))
+        held = self._held(wanted, assembly)
+        if held is not None:
+            if (yield from held.read()):
+                return (yield from assembly.finish())
+            assembly = self._assembly(wanted)
         misfits: list[int] = []
         yield [partial(self._decode, wanted, run, assembly, misfits) for run in runs]
         if misfits:
@@ -182,6 +191,15 @@ class ParquetReader:
         if self._selection is not None and isinstance(made, Fixed):
             made.is_long = True
         return made
+
+    def _held(self, wanted: Wanted, assembly: Assembly) -> HeldColumn | None:
+        """What has a GPU decode a column, if it may."""
+        if self._upload.device is None or self._selection is not None or len(wanted.leaves) != 1:
+            return None
+        from gquery.io.held_chunks import held_column
+
+        layouts = {self._layout(run[0].file, wanted) for run in wanted.cut.runs}
+        return held_column(self._files, wanted.cut.runs, layouts, wanted.number, assembly, self._upload)
 
     def _text_bytes(self, wanted: Wanted) -> list[int] | None:
         """How many bytes texts that are wanted as they are have in each run; None where footers do not tell."""
@@ -289,7 +307,7 @@ class ParquetReader:
         try:
             buffers = self._buffers.pop()
         except IndexError:
-            buffers = self._page_buffers()
+            buffers = page_buffers(self._upload.is_limited)
         reader = TextReader if pages.layout.are_texts else ChunkReader
         yield from reader(opened.source, pages, wanted.field.name, buffers, room).pieces()
         self._buffers.append(buffers)
@@ -313,18 +331,6 @@ class ParquetReader:
             is_exact = wanted.field.dtype.is_exact or wanted.field.dtype.is_string
             are_read &= (chunks.nulls <= 0) & is_exact
         return chunks, are_read
-
-    def _page_buffers(self) -> PageBuffers:
-        limits = tuning.reading
-        if self._upload.is_limited:
-            return PageBuffers(
-                limits.limited_bytes, limits.limited_words, limits.thread_bytes // 4, limits.limited_words // 4,
-                limits.limited_bytes, limits.limited_words,
-            )  # fmt: skip
-        return PageBuffers(
-            limits.window_bytes, limits.window_bytes // 8, limits.largest_page, limits.window_bytes // 16,
-            limits.text_bytes, INT64.high,
-        )  # fmt: skip
 
     @contextmanager
     def _opened(self, place: RowGroup) -> Iterator[OpenedParquet]:

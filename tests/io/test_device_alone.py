@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gquery import tuning
+from gquery.columns import held_pages
 from gquery.columns.loops import use_loops
 from gquery.columns.table import ColumnData
 from gquery.device import transfer
@@ -42,7 +43,8 @@ def ready() -> None:
 
 
 @pytest.fixture
-def gpu(tune: Tune) -> Iterator[Gpu]:
+def gpu(tune: Tune, monkeypatch: pytest.MonkeyPatch) -> Iterator[Gpu]:
+    monkeypatch.setattr(held_pages, "_find", None)  # it decodes nothing itself (`test_held_chunks`)
     tune(tuning.transfers, buffer_bytes=512)
     tune(tuning.transfers, buffers=3)
     tune(tuning.transfers, kept_on_host=0)

@@ -28,6 +28,7 @@ from gquery.io.parquet import ParquetSource
 from gquery.io.parquet_files import RowGroup
 from gquery.kernels.builtin import column_loops, narrowing, parquet_pages
 from gquery.kernels.primitives import packed
+from gquery.kernels.primitives import page_texts as page_texts_of_kernels
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.base import arguments_of
 from tests.support.tuned import Tune
@@ -69,7 +70,7 @@ class Interpreted:
 
     def texts(self, source: Array, size: int, offsets: Array, characters: Array) -> bool:
         to = address_of(offsets), address_of(characters)
-        return packed.text_entries(address_of(source), size, len(offsets) - 1, *to, 0)
+        return page_texts_of_kernels.text_entries(address_of(source), size, len(offsets) - 1, *to, 0)
 
     def pick(self, words: Array, bits: Array, first: int) -> int:
         return packed.pick_words(address_of(words), len(words), address_of(bits), first)
@@ -253,9 +254,9 @@ def test_many_row_groups(kind: str, tmp_path: Path, tune: Tune, monkeypatch: pyt
     for window, words, entries in ((1 << 16, 1 << 12, 1 << 10), (900, 64, 1 << 10), (900, 64, 3), (64, 8, 1)):
         tune(tuning.reading, window_bytes=window)
         monkeypatch.setattr(
-            parquet_reader.ParquetReader,
-            "_page_buffers",
-            lambda self, w=window, n=words, e=entries: pages.PageBuffers(w, n, 1 << 20, e, w, n),
+            parquet_reader,
+            "page_buffers",
+            lambda is_limited, w=window, n=words, e=entries: pages.PageBuffers(w, n, 1 << 20, e, w, n),
         )
         starts.clear()
         got, seen = column_of(path, compiled)

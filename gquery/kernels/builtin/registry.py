@@ -9,11 +9,13 @@ from gquery.kernels.builtin.define import BuiltinKernel
 from gquery.kernels.kernel import Kernel
 
 MODULES = ("scans", "grouping", "gathers", "define", "order_bits", "counted_order", "partition", "row_partition", "text_keys",
-           "text_scan", "parquet_pages", "elements", "prefix_sums", "wide_arrays", "narrowing", "marking",
+           "text_scan", "parquet_pages", "held_pages", "elements", "prefix_sums", "wide_arrays", "narrowing", "marking",
            "text_coding")  # fmt: skip
 ENCODING = ("text_coding", "marking", "narrowing")
-ON_CPUS = ("gathers._APPEND", "parquet_pages.READ", "parquet_pages.FOOTER", *ENCODING)
+ON_CPUS = ("gathers._APPEND", "parquet_pages.READ", "parquet_pages.FOOTER", "held_pages.FETCH", *ENCODING)
 """Beginnings of names: these have memory fetched early, read files, or encode what comes from outside."""
+NOT_AWAITED = ("held_pages",)
+"""Beginnings of names: what these do on a GPU, the host does until they are compiled."""
 
 
 def encoding_kernels() -> list[Kernel]:
@@ -27,6 +29,12 @@ def builtin_kernels(on_gpus: bool = False) -> dict[str, Kernel]:
     those that are for CPUs alone."""
     found = {name: kernel for module in MODULES for name, kernel in _kernels_of(module).items()}
     return {name: kernel for name, kernel in found.items() if not (on_gpus and name.startswith(ON_CPUS))}
+
+
+@cache
+def awaited_kernels() -> tuple[Kernel, ...]:
+    """Those for which queries on a GPU would wait, so that they are compiled first."""
+    return tuple(kernel for name, kernel in builtin_kernels(on_gpus=True).items() if not name.startswith(NOT_AWAITED))
 
 
 def _kernels_of(module: str) -> dict[str, Kernel]:

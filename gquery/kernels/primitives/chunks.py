@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from gquery.kernels.primitives.packed import copy_words, plain_words, text_entries
+from gquery.kernels.primitives.packed import copy_words
 from gquery.kernels.primitives.pages import (
     ARE_TEXTS,
     AT,
     BEHIND,
     BYTES,
-    CHARACTER_ROOM,
-    CHARACTERS,
     CHUNKS,
     CODEC,
-    CODES,
     COUNT,
     DESCRIPTION,
-    DICTIONARY,
     DONE,
     ENTRIES,
-    ENTRY_ROOM,
     FAILED,
     FILE,
     FOUND_DICTIONARY,
@@ -28,18 +23,16 @@ from gquery.kernels.primitives.pages import (
     MORE_BYTES,
     NEED,
     NEXT,
-    OFFSETS,
     PACKED,
     PACKING,
     POSITION,
-    SCRATCH,
     SOURCE,
     START,
     TEXTS,
     VALUES,
-    WIDTH,
     WINDOW,
     read_pages,
+    take_dictionary,
 )
 from gquery.kernels.primitives.python.integers import (
     add_i64,
@@ -49,10 +42,14 @@ from gquery.kernels.primitives.python.integers import (
     lt_i64,
     min_i64,
     ne_i64,
-    shl_i64,
     sub_i64,
 )
-from gquery.kernels.primitives.python.memory import load_i64, load_word_unaligned, read_file, store_i64
+from gquery.kernels.primitives.python.memory import (
+    load_i64,
+    load_word_unaligned,
+    read_file,
+    store_i64,
+)
 from gquery.kernels.primitives.python.values import Pointer
 
 
@@ -94,30 +91,6 @@ def _more_bytes(state: Pointer) -> int:
     return i64(DONE)
 
 
-def _take_dictionary(state: Pointer) -> int:
-    """Make words of a dictionary's page, which is unpacked, or add its texts to those that are there: `DONE` where it is one, and
-    there is room."""
-    scratch, size = load_i64(state, SCRATCH), load_i64(state, NEED)
-    entries, width, texts = load_i64(state, ENTRIES), load_i64(state, WIDTH), load_i64(state, TEXTS)
-    if eq_i64(entries, 0) and eq_i64(size, 0):  # each value is NULL
-        return i64(DONE)
-    if lt_i64(entries, 1) or gt_i64(entries, sub_i64(load_i64(state, ENTRY_ROOM), texts)):
-        return i64(FOUND_DICTIONARY)
-    if ne_i64(width, 0):
-        if plain_words(scratch, add_i64(scratch, size), width, entries, load_i64(state, DICTIONARY)):
-            return i64(DONE)
-        return i64(FOUND_DICTIONARY)
-    offsets, used = add_i64(load_i64(state, OFFSETS), shl_i64(texts, 2)), load_i64(state, BYTES)
-    if gt_i64(size, sub_i64(load_i64(state, CHARACTER_ROOM), used)):
-        return i64(FOUND_DICTIONARY)
-    if not text_entries(scratch, size, entries, offsets, load_i64(state, CHARACTERS), used):
-        return i64(FOUND_DICTIONARY)
-    store_i64(state, DICTIONARY, add_i64(load_i64(state, CODES), shl_i64(texts, 3)))
-    store_i64(state, TEXTS, add_i64(texts, entries))
-    store_i64(state, BYTES, add_i64(used, sub_i64(size, shl_i64(entries, 2))))
-    return i64(DONE)
-
-
 def read_chunks(state: Pointer) -> int:
     """Read chunks of a file, one after another, and write their values as words: until no chunk is left, or something is missing.
     What it ended with; the state says how far it came. Words of texts are codes into the texts of all chunks together."""
@@ -129,7 +102,7 @@ def read_chunks(state: Pointer) -> int:
         if eq_i64(outcome, MORE_BYTES):
             outcome = _more_bytes(state)
         if eq_i64(outcome, FOUND_DICTIONARY):
-            outcome = _take_dictionary(state)
+            outcome = take_dictionary(state)
         if ne_i64(outcome, DONE):
             return outcome
     return i64(DONE)

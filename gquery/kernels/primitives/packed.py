@@ -294,7 +294,7 @@ def coded_words(at: int, end: int, width: int, count: int, words: int, state: Po
         values = shr_u64(run, 1)
         if lt_i64(values, 1) or gt_i64(values, 0x7FFFFFFF):
             return False
-        target, k = add_i64(words, shl_i64(made, 3)), i64(0)
+        target = add_i64(words, shl_i64(made, 3))
         if eq_i64(and_i64(run, 1), 0):
             size = shr_i64(add_i64(width, 7), 3)
             code = and_i64(load_word_unaligned(at), mask)
@@ -302,26 +302,39 @@ def coded_words(at: int, end: int, width: int, count: int, words: int, state: Po
                 return False
             values = min_i64(values, sub_i64(count, made))
             word = load_word_unaligned(add_i64(dictionary, shl_i64(code, 3)))
-            while lt_i64(k, values):
-                store_word_unaligned(add_i64(target, shl_i64(k, 3)), word)
-                k = add_i64(k, 1)
+            repeat_word(target, word, values)
         else:
             size = mul_i64(values, width)
             if gt_i64(size, sub_i64(end, at)):
                 return False
             values = min_i64(shl_i64(values, 3), sub_i64(count, made))
-            bit = i64(0)
-            while lt_i64(k, values):
-                packed = shr_u64(load_word_unaligned(add_i64(at, shr_i64(bit, 3))), and_i64(bit, 7))
-                code = and_i64(packed, mask)
-                most = max_i64(most, code)
-                word = load_word_unaligned(add_i64(dictionary, shl_i64(min_i64(code, sub_i64(entries, 1)), 3)))
-                store_word_unaligned(add_i64(target, shl_i64(k, 3)), word)
-                bit = add_i64(bit, width)
-                k = add_i64(k, 1)
+            most = max_i64(most, packed_words(at, width, values, dictionary, entries, target))
         at = add_i64(at, size)
         made = add_i64(made, values)
     return lt_i64(most, entries)
+
+
+def repeat_word(target: int, word: int, count: int) -> None:
+    """Write a word so many times to an address."""
+    k = i64(0)
+    while lt_i64(k, count):
+        store_word_unaligned(add_i64(target, shl_i64(k, 3)), word)
+        k = add_i64(k, 1)
+
+
+def packed_words(at: int, width: int, count: int, dictionary: int, entries: int, target: int) -> int:
+    """Write the words of a dictionary that so many codes, packed in ``width`` bits, stand for to an address; the greatest code:
+    beyond the last one they stand for that."""
+    mask, most, bit, k = sub_i64(shl_i64(1, width), 1), i64(0), i64(0), i64(0)
+    while lt_i64(k, count):
+        packed = shr_u64(load_word_unaligned(add_i64(at, shr_i64(bit, 3))), and_i64(bit, 7))
+        code = and_i64(packed, mask)
+        most = max_i64(most, code)
+        word = load_word_unaligned(add_i64(dictionary, shl_i64(min_i64(code, sub_i64(entries, 1)), 3)))
+        store_word_unaligned(add_i64(target, shl_i64(k, 3)), word)
+        bit = add_i64(bit, width)
+        k = add_i64(k, 1)
+    return most
 
 
 def plain_words(at: int, end: int, width: int, count: int, words: int) -> bool:
@@ -333,7 +346,7 @@ def plain_words(at: int, end: int, width: int, count: int, words: int) -> bool:
     if lt_i64(width, 0):
         surplus = sub_i64(64, shl_i64(size, 3))
         while lt_i64(k, count):
-            word = _swapped(load_word_unaligned(add_i64(at, mul_i64(k, size))))
+            word = swapped(load_word_unaligned(add_i64(at, mul_i64(k, size))))
             store_word_unaligned(add_i64(words, shl_i64(k, 3)), shr_i64(word, surplus))
             k = add_i64(k, 1)
         return True
@@ -349,32 +362,11 @@ def plain_words(at: int, end: int, width: int, count: int, words: int) -> bool:
     return True
 
 
-def _swapped(word: int) -> int:
+def swapped(word: int) -> int:
     """The bytes of a word the other way round."""
     word = or_i64(and_i64(shr_u64(word, 8), _EVEN_BYTES), shl_i64(and_i64(word, _EVEN_BYTES), 8))
     word = or_i64(and_i64(shr_u64(word, 16), _EVEN_PAIRS), shl_i64(and_i64(word, _EVEN_PAIRS), 16))
     return or_i64(shr_u64(word, 32), shl_i64(word, 32))
-
-
-def text_entries(source: int, size: int, count: int, offsets: int, characters: int, used: int) -> bool:
-    """Take apart texts that have their lengths in front, as a dictionary has them: their offsets (32 bits each, the first of
-    which is there) and their bytes without a gap, behind those of ``characters`` that are used; whether so many are there and no
-    more."""
-    at, end, k, byte = i64(source), add_i64(source, size), i64(0), i64(used)
-    while lt_i64(k, count):
-        length = and_i64(load_word_unaligned(at), 0xFFFFFFFF)
-        at = add_i64(at, 4)
-        if gt_i64(length, sub_i64(end, at)):
-            return False
-        if gt_i64(length, 0):
-            copy_text(at, add_i64(characters, byte), length)
-        at, byte, k = add_i64(at, length), add_i64(byte, length), add_i64(k, 1)
-        ending = add_i64(offsets, shl_i64(k, 2))
-        store_byte(ending, byte)
-        store_byte(add_i64(ending, 1), shr_i64(byte, 8))
-        store_byte(add_i64(ending, 2), shr_i64(byte, 16))
-        store_byte(add_i64(ending, 3), shr_i64(byte, 24))
-    return eq_i64(at, end)
 
 
 def pick_words(words: int, count: int, bits: int, first: int) -> int:

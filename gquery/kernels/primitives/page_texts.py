@@ -9,14 +9,22 @@ from gquery.kernels.primitives.packed import copy_text, repeat_bytes
 from gquery.kernels.primitives.python.integers import (
     add_i64,
     and_i64,
+    eq_i64,
     gt_i64,
     i64,
     lt_i64,
     shl_i64,
+    shr_i64,
     shr_u64,
     sub_i64,
 )
-from gquery.kernels.primitives.python.memory import load_i64, load_word_unaligned, store_i64, store_word_unaligned
+from gquery.kernels.primitives.python.memory import (
+    load_i64,
+    load_word_unaligned,
+    store_byte,
+    store_i64,
+    store_word_unaligned,
+)
 from gquery.kernels.primitives.python.values import Pointer
 
 DONE, FAILED, MORE_TEXT = 0, 5, 6
@@ -81,3 +89,24 @@ def coded_texts(count: int, words: int, state: Pointer) -> int:
         used, k = add_i64(used, length), add_i64(k, 1)
     store_i64(state, TEXT_USED, used)
     return i64(DONE)
+
+
+def text_entries(source: int, size: int, count: int, offsets: int, characters: int, used: int) -> bool:
+    """Take apart texts that have their lengths in front, as a dictionary has them: their offsets (32 bits each, the first of
+    which is there) and their bytes without a gap, behind those of ``characters`` that are used; whether so many are there and no
+    more."""
+    at, end, k, byte = i64(source), add_i64(source, size), i64(0), i64(used)
+    while lt_i64(k, count):
+        length = and_i64(load_word_unaligned(at), 0xFFFFFFFF)
+        at = add_i64(at, 4)
+        if gt_i64(length, sub_i64(end, at)):
+            return False
+        if gt_i64(length, 0):
+            copy_text(at, add_i64(characters, byte), length)
+        at, byte, k = add_i64(at, length), add_i64(byte, length), add_i64(k, 1)
+        ending = add_i64(offsets, shl_i64(k, 2))
+        store_byte(ending, byte)
+        store_byte(add_i64(ending, 1), shr_i64(byte, 8))
+        store_byte(add_i64(ending, 2), shr_i64(byte, 16))
+        store_byte(add_i64(ending, 3), shr_i64(byte, 24))
+    return eq_i64(at, end)

@@ -16,7 +16,7 @@ from gquery.kernels.primitives.packed import (
     scatter_words,
     varint_word,
 )
-from gquery.kernels.primitives.page_texts import coded_texts, plain_texts
+from gquery.kernels.primitives.page_texts import coded_texts, plain_texts, text_entries
 from gquery.kernels.primitives.python.integers import (
     add_i64,
     and_i64,
@@ -284,4 +284,28 @@ def read_pages(state: Pointer) -> int:
             return outcome
         store_i64(state, LEFT, sub_i64(load_i64(state, LEFT), count))
         store_i64(state, MADE, add_i64(load_i64(state, MADE), count))
+    return i64(DONE)
+
+
+def take_dictionary(state: Pointer) -> int:
+    """Make words of a dictionary's page, which is unpacked, or add its texts to those that are there: `DONE` where it is one, and
+    there is room."""
+    scratch, size = load_i64(state, SCRATCH), load_i64(state, NEED)
+    entries, width, texts = load_i64(state, ENTRIES), load_i64(state, WIDTH), load_i64(state, TEXTS)
+    if eq_i64(entries, 0) and eq_i64(size, 0):  # each value is NULL
+        return i64(DONE)
+    if lt_i64(entries, 1) or gt_i64(entries, sub_i64(load_i64(state, ENTRY_ROOM), texts)):
+        return i64(FOUND_DICTIONARY)
+    if ne_i64(width, 0):
+        if plain_words(scratch, add_i64(scratch, size), width, entries, load_i64(state, DICTIONARY)):
+            return i64(DONE)
+        return i64(FOUND_DICTIONARY)
+    offsets, used = add_i64(load_i64(state, OFFSETS), shl_i64(texts, 2)), load_i64(state, BYTES)
+    if gt_i64(size, sub_i64(load_i64(state, CHARACTER_ROOM), used)):
+        return i64(FOUND_DICTIONARY)
+    if not text_entries(scratch, size, entries, offsets, load_i64(state, CHARACTERS), used):
+        return i64(FOUND_DICTIONARY)
+    store_i64(state, DICTIONARY, add_i64(load_i64(state, CODES), shl_i64(texts, 3)))
+    store_i64(state, TEXTS, add_i64(texts, entries))
+    store_i64(state, BYTES, add_i64(used, sub_i64(size, shl_i64(entries, 2))))
     return i64(DONE)

@@ -28,7 +28,7 @@ from gquery.device.profile import DeviceProfile, get_profile
 from gquery.device.section import Section
 from gquery.errors import DeviceError
 from gquery.expression.facts import INT64_BYTES
-from gquery.kernels.builtin.registry import builtin_kernels, encoding_kernels
+from gquery.kernels.builtin.registry import awaited_kernels, encoding_kernels
 from gquery.kernels.kernel import Kernel, Parameter
 from gquery.kernels.targets import cpu, cuda_numba
 from gquery.kernels.targets.base import NARROW_ROWS, PRIVATE_THREADS, Compiled, Launched, LaunchedKernel, Perhaps
@@ -146,7 +146,7 @@ class CudaTarget:
         where there is no cache through which kernels could be compiled meanwhile."""
         device = _device()
         cc = _capability(device)
-        used = [k for k in builtin_kernels(on_gpus=True).values() if self._key(k, device) in self._compiled]
+        used = [k for k in awaited_kernels() if self._key(k, device) in self._compiled]
         return not kernel_cache().is_usable or not any(self._is_awaited(k, device, cc) for k in (*kernels, *used))
 
     def _is_awaited(self, kernel: Kernel, device: int, cc: tuple[int, int]) -> bool:
@@ -160,7 +160,7 @@ class CudaTarget:
         """Where nothing has been compiled yet, begin with the built-in kernels, while files are opened and read; behind them
         with those that encode columns on the host."""
         cc = _capability(_device())
-        if self._without_code(list(builtin_kernels(on_gpus=True).values())[:1], cc):
+        if self._without_code(awaited_kernels()[:1], cc):
             self._compile_builtin(cc)
             cpu.TARGET.precompile(encoding_kernels())
 
@@ -168,7 +168,7 @@ class CudaTarget:
         """Once in a process: to look for all of them takes as long as a small query."""
         if cc not in self._begun:
             self._begun.add(cc)
-            self._compile_first(list(builtin_kernels(on_gpus=True).values()), cc)
+            self._compile_first(awaited_kernels(), cc)
 
     def _compile_first(self, kernels: Sequence[Kernel], cc: tuple[int, int]) -> None:
         """Begin with what first runs would wait for: drafts. Only of those that are used the kernels proper follow."""

@@ -138,6 +138,7 @@ _WORDS: tuple[tuple[str, str, str, Emit], ...] = (
     ("thread_index", "", "u64", _thread),
     ("thread_count", "", "u64", _threads),
     ("lane", "", "i64", lambda b: b.and_(register(b, "tid.x"), constant(31))),
+    ("lanes", "", "i64", lambda b: constant(32)),
     ("shuffle_down_i64", "i64 i64", "i64", _shuffle),
     ("shuffle_from_i64", "i64 i64", "i64", lambda b, x, lane: _shuffle(b, x, lane, "idx")),
     ("shuffle_down_f64", "f64 i64", "f64", lambda b, x, n: b.bitcast(_shuffle(b, b.bitcast(x, I64), n), F64)),

@@ -207,7 +207,16 @@ define("hash_i64", "i64", "i64", lambda b, x: _mix(b, b.add(x, constant(_GOLDEN)
 define("hash_combine", "i64 i64", "i64", lambda b, h, x: _mix(b, b.add(b.mul(h, constant(_MIX_1)), x)))
 
 
+# ---- rows that threads run together --------------------------------------------------------------------------------
+define("lane", "", "i64", lambda b: constant(0))
+define("lanes", "", "i64", lambda b: constant(1))
+define("warp_barrier", "", "void", lambda b: None)
+
+
 # ---- memory ------------------------------------------------------------------------------------------------------
+define("words_behind", "* i64", "*", lambda b, p, i: b.bitcast(element(b, p, i, I64), I8.as_pointer()))
+
+
 def _store(type_: Any) -> Emit:
     return lambda b, pointer, index, value: b.store(b.trunc(value, type_), element(b, pointer, index, type_))
 

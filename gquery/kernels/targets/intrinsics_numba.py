@@ -34,7 +34,8 @@ def build_chosen(
         if definition is None:
             return None
         taken = [g if t == "*" else types[t] for g, t in zip(given, definition.arguments, strict=True)]
-        return types[definition.result](*taken), lambda *a: generate(definition, *a)
+        made = given[0] if definition.result == "*" else types[definition.result]  # a pointer of the same type
+        return made(*taken), lambda *a: generate(definition, *a)
 
     def generate(definition: Definition, context: Any, builder: Any, signature: Any, values: Any) -> Any:
         result = definition.emit(
@@ -48,6 +49,8 @@ def build_chosen(
                 return context.make_tuple(builder, signature.return_type, (high, low))
             case "str":
                 return context.make_tuple(builder, signature.return_type, result)
+            case "*":
+                return builder.bitcast(result, values[0].type)
             case _:
                 return result
 

@@ -5,6 +5,20 @@ from __future__ import annotations
 from gquery.kernels.primitives.python.values import TOP, Pointer, signed
 
 
+def lane() -> int:
+    """Which of the threads that run a kernel's rows together this one is."""
+    return 0
+
+
+def lanes() -> int:
+    """How many there are."""
+    return 1
+
+
+def warp_barrier() -> None:
+    """Behind it, each sees what the others have stored before it."""
+
+
 def atomic_add_i64(pointer: Pointer, i: int, v: int) -> int:
     """Adds to element ``i``, against other threads; what was there before."""
     old = int(pointer[i])

@@ -58,6 +58,11 @@ def load_u8(address: int) -> int:
     return string_at(address, 1)[0]
 
 
+def words_behind(pointer: Pointer, i: int) -> Pointer:
+    """A pointer to a later word."""
+    return pointer[i:]
+
+
 def load_word(address: int) -> int:
     """The eight bytes at an address, the first one lowest; they may lie beyond a text's end, within its buffer."""
     return int.from_bytes(string_at(address, 8), "little", signed=True)

@@ -1,0 +1,237 @@
+"""Integers of Parquet that a GPU decodes are those that a CPU reads, with what is known of them; damaged files are told of. The
+GPU is played by the host, whose kernels do what a GPU's would."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from gquery import tuning
+from gquery.columns import held_pages
+from gquery.columns.held_pages import HeldChunks
+from gquery.columns.page_values import FOUND, OUTCOME
+from gquery.columns.table import ColumnData
+from gquery.device import transfer
+from gquery.device.array import Array
+from gquery.device.device import Device, cpu_device, cuda_device
+from gquery.errors import FileError
+from gquery.io.column_cache import ColumnCache
+from gquery.io.parquet import ParquetSource
+from gquery.kernels.builtin import held_pages as held_kernels_of_gpu
+from gquery.kernels.builtin.held_pages import Kernels
+from gquery.kernels.targets import get_target
+from tests.io.test_device_alone import column, read, ready
+from tests.io.test_pages import facts
+from tests.support.played_gpu import Gpu
+from tests.support.tuned import Tune
+
+assert ready
+KINDS = ("sorted", "runs", "runs across", "unique", "far", "few", "days", "money", "one", "repeated", "ends")
+
+
+class Played:
+    """The kernels of a GPU, on the host, and how many chunks they have decoded."""
+
+    def __init__(self) -> None:
+        self.kernels, self.decoded, self.outcome = Kernels("cpu", lanes=1), 0, 0
+
+    def fetch(self, file: int, chunks: Array) -> bool:
+        return self.kernels.fetch(file, chunks)
+
+    def decode(self, device: Device, chunks: HeldChunks) -> Array:
+        found = self.kernels.decode(cpu_device(), chunks)
+        assert found.shape == (len(chunks.states), FOUND)
+        self.decoded += int((found[:, OUTCOME] == 0).all())
+        if self.outcome:
+            found[-1, OUTCOME] = self.outcome
+        return found
+
+    def pick(self, device: Device, address: int, size: int, places: Array) -> Array:
+        return self.kernels.pick(cpu_device(), address, size, places)
+
+
+@pytest.fixture
+def gpu(tune: Tune) -> Iterator[Gpu]:
+    tune(tuning.transfers, kept_on_host=0)
+    tune(tuning.encoding, compiled_rows=1)
+    tune(tuning.reading, one_thread=0)
+    transfer._staging.cache_clear()
+    yield Gpu()
+    transfer._staging.cache_clear()
+
+
+@pytest.fixture
+def played(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> Played:
+    made = Played()
+    monkeypatch.setattr(held_pages, "_find", lambda device: made)
+    return made
+
+
+def values(kind: str, rows: int, r: random.Random) -> pa.Array:
+    """Values of a kind, none NULL."""
+    match kind:
+        case "one":
+            return pa.array([7] * rows, pa.int32())
+        case "repeated":
+            return pa.array(np.sort(np.repeat(np.arange(rows), r.choice((1, 3, 70)))[:rows]), pa.int64())
+        case "ends":
+            return pa.array([r.choice((-(2**63), 2**63 - 1, 0)) for _ in range(rows)], pa.int64())
+        case _:
+            return column(kind, rows, r)
+
+
+def both(path: Path, gpu: Gpu, r: random.Random) -> list[tuple[ColumnData, ColumnData]]:
+    """The columns of a file, read for a GPU and for a CPU."""
+    ours, theirs = (read(path, device, r.choice((1, 3))) for device in (gpu, cpu_device()))
+    assert not gpu.played.pending
+    return list(zip(ours, theirs, strict=True))
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_columns_that_a_gpu_decodes_are_those_of_a_cpu(
+    seed: int, gpu: Gpu, played: Played, tmp_path: Path, tune: Tune
+) -> None:
+    r = random.Random(seed)
+    rows = r.choice((1, 64, 90, 700, 2000))
+    tune(tuning.encoding, longest_run=r.choice((4, 64)))
+    tune(tuning.encoding, zone_rows=64)
+    tune(tuning.encoding, sample=r.choice((100, 65_536)))
+    tune(tuning.reading, run_rows=r.choice((0, 250)))
+    options: dict[str, Any] = r.choice(
+        ({}, {"use_dictionary": False}, {"compression": "none"}, {"data_page_version": "2.0"}, {"data_page_size": 100},
+         {"store_decimal_as_integer": True})
+    )  # fmt: skip
+    fields = [pa.field(k, values(k, 1, r).type, nullable=r.random() < 0.5) for k in KINDS]
+    table = pa.table([values(k, rows, r) for k in KINDS], pa.schema(fields))
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=r.choice((30, 100, 5000)), **options)
+    for kind, (one, other) in zip(KINDS, both(tmp_path / "a.parquet", gpu, r), strict=True):
+        assert one.data.is_on(gpu), kind
+        assert facts(one) == facts(other), kind
+    assert played.decoded == len(KINDS)
+
+
+def test_several_files(gpu: Gpu, played: Played, tmp_path: Path, tune: Tune) -> None:
+    tune(tuning.reading, run_rows=50)
+    for n in range(3):
+        pq.write_table(pa.table({"n": range(100 * n, 100 * n + 100)}), tmp_path / f"{n}.parquet", row_group_size=40)
+    source = ParquetSource(tmp_path / "*.parquet", cache=ColumnCache(device=gpu, workers=3))
+    (column,) = source.load([0]).columns
+    assert column.data.host.tolist() == list(range(300))
+    assert column.statistics.is_sorted and column.statistics.is_unique and played.decoded == 1
+
+
+OTHERS: dict[str, tuple[pa.Array, dict[str, Any]]] = {
+    "NULLs": (pa.array([1, None] * 50), {}),
+    "floats": (pa.array([0.5] * 100), {}),
+    "texts": (pa.array(["a"] * 100), {}),
+    "another codec": (pa.array(range(100)), {"compression": "zstd"}),
+    "another encoding": (pa.array(range(100)), {"use_dictionary": False, "column_encoding": {"c": "DELTA_BINARY_PACKED"}}),
+    "no statistics": (pa.array(range(100)), {"write_statistics": False}),
+    "digits": (pa.array([Decimal(10) ** 20] * 100), {}),
+}
+
+
+@pytest.mark.parametrize("what", OTHERS)
+def test_the_host_reads_the_others(what: str, gpu: Gpu, played: Played, tmp_path: Path) -> None:
+    array, options = OTHERS[what]
+    pq.write_table(pa.table({"c": array}), tmp_path / "a.parquet", row_group_size=40, **options)
+    ((one, other),) = both(tmp_path / "a.parquet", gpu, random.Random(0))
+    assert facts(one) == facts(other)
+    assert not played.decoded
+
+
+@pytest.mark.parametrize("limit", ["decoded_rows", "decoded_bytes", "decoding_share", "outcome", "fetch"])
+def test_the_host_reads_what_is_too_much(
+    limit: str, gpu: Gpu, played: Played, tmp_path: Path, tune: Tune, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if limit == "outcome":
+        played.outcome = 5
+    elif limit == "fetch":
+        monkeypatch.setattr(played, "fetch", lambda file, chunks: False)
+    else:
+        tune(tuning.reading, **{limit: 1 << 60 if limit == "decoding_share" else 20})
+    pq.write_table(pa.table({"c": range(1000)}), tmp_path / "a.parquet", row_group_size=400, use_dictionary=False)
+    ((one, other),) = both(tmp_path / "a.parquet", gpu, random.Random(0))
+    assert facts(one) == facts(other)
+    assert played.decoded == (limit == "outcome")
+
+
+def damaged(path: Path, r: random.Random) -> None:
+    """Write a file of one column of integers, some bytes of whose pages are others."""
+    options: dict[str, Any] = r.choice(({}, {"use_dictionary": False}, {"compression": "none"}, {"data_page_version": "2.0"}))
+    pq.write_table(pa.table({"c": values(r.choice(("sorted", "few", "far", "days", "money")), 400, r)}), path, 150, **options)
+    raw = bytearray(path.read_bytes())
+    end = len(raw) - 8 - int.from_bytes(raw[-8:-4], "little")
+    for _ in range(r.randint(1, 3)):
+        raw[r.randrange(4, end)] = r.randrange(256)
+    path.write_bytes(raw)
+
+
+def told(path: Path, device: Device) -> Any:
+    """The columns of a file, or the error."""
+    try:
+        return [facts(c) for c in read(path, device, 1)]
+    except FileError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_bytes_that_are_damaged(seed: int, gpu: Gpu, played: Played, tmp_path: Path) -> None:
+    """What a GPU decodes, or the error, is what a CPU has."""
+    damaged(tmp_path / "a.parquet", random.Random(seed))
+    assert told(tmp_path / "a.parquet", gpu) == told(tmp_path / "a.parquet", cpu_device())
+
+
+def test_a_file_that_became_shorter(gpu: Gpu, played: Played, tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"c": range(1000)}), path, row_group_size=400)
+    source = ParquetSource(path, cache=ColumnCache(device=gpu, workers=1))
+    assert len(source.schema.fields) == 1
+    os.truncate(path, 600)
+    with pytest.raises(FileError):
+        source.load([0])
+    assert not played.decoded
+
+
+@pytest.fixture
+def device(tune: Tune) -> Device:
+    """A GPU that decodes."""
+    made = cuda_device(0)
+    with made.activate():
+        for builtin in (held_kernels_of_gpu.DECODE, held_kernels_of_gpu.PICK):
+            get_target("cuda").compile(builtin.kernel)
+    get_target("cpu").compile(held_kernels_of_gpu.FETCH.kernel)
+    assert held_kernels_of_gpu.find_kernels(made) is not None
+    tune(tuning.transfers, kept_on_host=0)
+    tune(tuning.encoding, compiled_rows=1)
+    tune(tuning.reading, one_thread=0)
+    return made
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("seed", range(6))
+def test_on_a_gpu(seed: int, device: Device, tmp_path: Path) -> None:
+    r = random.Random(seed)
+    rows = r.choice((1, 5000, 300_000))
+    options: dict[str, Any] = r.choice(({}, {"use_dictionary": False}, {"compression": "none"}, {"data_page_version": "2.0"}))
+    pq.write_table(pa.table({k: values(k, rows, r) for k in KINDS}), tmp_path / "a.parquet", row_group_size=40_000, **options)
+    ours, theirs = (read(tmp_path / "a.parquet", each, 8) for each in (device, cpu_device()))
+    for kind, one, other in zip(KINDS, ours, theirs, strict=True):
+        assert one.data.devices[0] is device, kind
+        assert facts(one) == facts(other), kind
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("seed", range(40))
+def test_damage_on_a_gpu(seed: int, device: Device, tmp_path: Path) -> None:
+    damaged(tmp_path / "a.parquet", random.Random(seed))
+    assert told(tmp_path / "a.parquet", device) == told(tmp_path / "a.parquet", cpu_device())

@@ -1,0 +1,133 @@
+"""Chunks of Parquet as the lanes of a warp decode them, without a GPU: 32 threads that run in turns until they wait for others or
+meet them, so that what one reads before others have written it is wrong here, and lanes that part for good never end."""
+
+from __future__ import annotations
+
+import random
+from decimal import Decimal
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from gquery.device.host import address_of
+from gquery.kernels.primitives import held_chunks, packed, page_texts, pages, simulated, warp_pages
+from gquery.kernels.primitives.held_chunks import CHANGES, CHUNK, FALLS, FOUND, LONGEST, OUTCOME, ROWS
+from tests.support.turns import in_turns
+
+BLOCK, LIMIT, SLACK = 16, 8, 64
+LANES = 32
+OPTIONS: dict[str, dict[str, Any]] = {
+    "dictionary": {},
+    "plain": {"use_dictionary": False},
+    "not packed": {"compression": "none"},
+    "version 2": {"data_page_version": "2.0"},
+    "many pages": {"data_page_size": 64, "write_batch_size": 32},
+    "the highest byte first": {"use_dictionary": False},
+}
+
+
+def bound() -> Any:
+    """`read_held` on what lanes of a warp have of their own, and on memory that others see."""
+    own = {name: getattr(simulated, name) for name in ("lane", "warp_barrier", "shuffle_down_i64", "shuffle_from_i64")}
+    for name in ("atomic_add_i64", "atomic_min_i64", "atomic_max_i64"):
+        own[name] = getattr(simulated, name)
+    own["lanes"] = lambda: LANES
+    found: dict[str, Any] = {}
+    for module in (packed, page_texts, pages, held_chunks, warp_pages):
+        for name, body in vars(module).items():
+            if isinstance(body, FunctionType) and body.__module__ == module.__name__:
+                found[name] = FunctionType(body.__code__, {**body.__globals__, **own}, name)
+    for body in found.values():
+        body.__globals__.update(found)
+    return found["read_held"]
+
+
+READ_HELD = bound()
+
+
+def decoded(path: Path, width: int) -> tuple[list[int], np.ndarray[Any, Any], list[int], list[int]]:
+    """The values of the first chunk of a file, what was found of them, and the extremes of their blocks."""
+    chunk = pq.read_metadata(path).row_group(0).column(0)
+    first = chunk.dictionary_page_offset if chunk.has_dictionary_page else chunk.data_page_offset
+    rows, has_levels = chunk.num_values, pq.read_schema(path).field(0).nullable
+    raw = np.frombuffer(path.read_bytes()[first : first + chunk.total_compressed_size] + bytes(SLACK), np.uint8)
+    words, flags, entries = np.zeros(rows, np.int64), np.zeros(rows + SLACK, np.uint8), np.zeros(rows, np.int64)
+    scratch = np.zeros(chunk.total_uncompressed_size + SLACK, np.uint8)
+    values, made = np.zeros(rows, np.int64), np.zeros(FOUND, np.int64)
+    blocks = -(-rows // BLOCK)
+    low, high = np.full(blocks, 2**63 - 1), np.full(blocks, -(2**63))
+    state = np.zeros(pages.STATE + 1, np.int64)
+    for word, value in (
+        (pages.SOURCE, address_of(raw)), (pages.HAVE, chunk.total_compressed_size), (pages.WORDS, address_of(words)),
+        (pages.ROOM, rows), (pages.SCRATCH, address_of(scratch)), (pages.SIZE, len(scratch) - SLACK), (pages.LEFT, rows),
+        (pages.VALUES, rows), (pages.WIDTH, width), (pages.CODEC, int(chunk.compression == "SNAPPY")),
+        (pages.LEVELS, int(has_levels)), (pages.FLAGS, address_of(flags)), (pages.DICTIONARY, address_of(entries)),
+        (pages.ENTRY_ROOM, rows),
+    ):  # fmt: skip
+        state[word] = value
+    about = np.zeros(CHUNK, np.int64)
+    about[:] = address_of(values), 0, 8, BLOCK, LIMIT
+    block = simulated.Block(LANES)
+
+    def run(lane: int) -> None:
+        simulated.enter(block, lane)
+        READ_HELD(state.copy().data, about.data, made.data, low.data, high.data)
+
+    in_turns([partial(run, lane) for lane in range(LANES)])
+    return values.tolist(), made, low.tolist(), high.tolist()
+
+
+def longest(values: list[int]) -> int:
+    """The least power of two that no run of equal values exceeds."""
+    length = 1
+    while any(a == b for a, b in zip(values, values[length:], strict=False)) and length <= LIMIT:
+        length *= 2
+    return length
+
+
+@pytest.mark.parametrize("how", OPTIONS)
+@pytest.mark.parametrize("kind", ["sorted", "few", "far", "alike"])
+def test_lanes_decode_a_chunk_together(kind: str, how: str, tmp_path: Path) -> None:
+    r = random.Random(f"{kind} {how}")
+    rows = r.choice((1, 33, 130))
+    values = {
+        "sorted": sorted(r.choices(range(rows), k=rows)), "few": r.choices((7, -1, 2**40), k=rows),
+        "far": [r.randint(-(10**17), 10**17) for _ in range(rows)], "alike": [5] * rows,
+    }[kind]  # fmt: skip
+    array, width = pa.array(values, pa.int64()), 8
+    if how == "the highest byte first":
+        array, width = pa.array([Decimal(v) for v in values], pa.decimal128(18)), -8
+    table = pa.table([array], pa.schema([pa.field("c", array.type, nullable=r.random() < 0.7)]))
+    pq.write_table(table, tmp_path / "a.parquet", **OPTIONS[how])
+    made, found, low, high = decoded(tmp_path / "a.parquet", width)
+    steps = list(pairwise(values))
+    falls = sum(b < a for a, b in steps)
+    assert made == values
+    assert (found[OUTCOME], found[ROWS], found[FALLS]) == (pages.DONE, rows, falls)
+    assert found[CHANGES] == sum(a != b for a, b in steps)
+    assert falls or found[LONGEST] == longest(values)
+    assert low == [min(values[at : at + BLOCK]) for at in range(0, rows, BLOCK)]
+    assert high == [max(values[at : at + BLOCK]) for at in range(0, rows, BLOCK)]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_lanes_end_together_where_bytes_are_damaged(seed: int, tmp_path: Path) -> None:
+    r = random.Random(seed)
+    path = tmp_path / "a.parquet"
+    how = r.choice(("dictionary", "plain", "not packed", "version 2"))
+    pq.write_table(pa.table({"c": r.choices(range(50), k=70)}), path, **OPTIONS[how])
+    raw, chunk = bytearray(path.read_bytes()), pq.read_metadata(path).row_group(0).column(0)
+    first = chunk.dictionary_page_offset if chunk.has_dictionary_page else chunk.data_page_offset
+    for _ in range(r.randint(1, 3)):
+        raw[first + r.randrange(chunk.total_compressed_size)] = r.randrange(256)
+    path.write_bytes(raw)
+    made, found, _, _ = decoded(path, 8)
+    assert found[ROWS] <= 70 and len(made) == 70
+    assert found[OUTCOME] in range(7)

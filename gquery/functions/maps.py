@@ -273,6 +273,9 @@ def _has_entry(args: Sequence[Expr]) -> Expr | None:
     if len(args) != 3 or args[0].dtype.kind is not Kind.MAP:
         return None
     m, key, value = args
+    for what, (_, own), wanted in zip(("key", "value"), m.dtype.fields, (key, value), strict=True):
+        if Kind.NULL not in (own.kind, wanted.dtype.kind) and own.is_string != wanted.dtype.is_string:  # not even a constant
+            raise BindError(f"a value of type {wanted.dtype} is no {what} of a value of type {m.dtype}")
     there = call("coalesce", call("map_contains", m, key), Literal(0, BOOLEAN))
     same = call("is_not_distinct_from", call("list_extract", call("map_extract", m, key), Literal(1, BIGINT)), value)
     return Case(((IsNull(m), Literal(None, BOOLEAN)), (there, same)), Literal(0, BOOLEAN))

@@ -132,7 +132,7 @@ def test_a_gpu_with_little_room_has_them_beside_the_host(share: float, gpu: Gpu,
     pq.write_table(pa.table({"n": range(3000)}), tmp_path / "a.parquet", row_group_size=400)
     (loaded,) = read(tmp_path / "a.parquet", gpu, 2)
     assert len(loaded.data.devices) == (2 if share else 1)
-    assert loaded.data.on(gpu).values.tolist() == loaded.data.host.tolist() == list(range(3000))  # type: ignore[attr-defined]
+    assert gpu.to_host(loaded.data.on(gpu)).tolist() == loaded.data.host.tolist() == list(range(3000))
 
 
 def test_what_a_gpu_has_alone_is_the_last_to_give_way(gpu: Gpu, tmp_path: Path) -> None:

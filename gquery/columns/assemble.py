@@ -33,7 +33,7 @@ from gquery.columns.encode import (
 from gquery.columns.loops import NarrowingLoop
 from gquery.columns.narrowing import loop_for, word_loop, words_in, words_of
 from gquery.columns.ownership import are_narrow, check_digits
-from gquery.columns.page_values import FALLS, ROWS, MisfitError, Placed, PlacedTexts, Room, TextRoom, Words, room_for
+from gquery.columns.page_values import MisfitError, Placed, PlacedTexts, Room, TextRoom, Words, room_for
 from gquery.columns.statistics import OrderOfParts, SampleOfParts, may_all_differ
 from gquery.columns.table import ColumnData
 from gquery.columns.zones import ZonesOfParts
@@ -238,24 +238,21 @@ class Fixed:
         return is_plain and self.is_long and self._wide is None and self._transfer.is_alone
 
     def device_values(self, device: Device) -> Any:
-        """Where values that a device decodes go, all of them."""
+        """See `HeldAssembly`."""
         return self._transfer.buffer().on(device)
 
     def blocks(self) -> tuple[int, Any, Any]:
-        """Of how many rows a block is, and room for the extremes of each (int64), as if it had no rows."""
+        """See `HeldAssembly`."""
         assert self._zones is not None
         return self._zones.block, *self._zones.no_extremes()
 
     def take_found(self, found: Any, low: Any, high: Any, pick: Callable[[Any], Any]) -> None:
-        """What was found of values that are on the device, of each chunk in order (`page_values.FOUND`) and of blocks. ``pick``
-        gives the values of some rows (int64), as words of which the low bytes count. MisfitError as in `add`."""
+        """See `HeldAssembly`; MisfitError as in `add`."""
         self._bounds.append(self._checked(0, low, high))
         dtype = self._transfer.dtype
         unsigned = np.dtype(f"u{dtype.itemsize}")
         self._sample.take(pick(self._sample.places).astype(unsigned).view(dtype))
-        self._order.possible = not found[:, FALLS].any()
-        if self._order.possible:
-            self._order.take(found, pick(self._order.end_places(found[:, ROWS])).astype(unsigned).view(dtype))
+        self._order.take_held(found, pick, dtype)
 
     def _loop(self) -> NarrowingLoop | None:
         """What narrows pieces in one pass, where there are enough rows for it."""

@@ -33,7 +33,9 @@ from gquery.columns.encode_strings import (
 from gquery.columns.page_values import Placed, PlacedTexts, Room, TextRoom, Words, room_for
 from gquery.columns.statistics import OrderOfParts
 from gquery.columns.table import ColumnData
+from gquery.device.device import Device
 from gquery.device.transfer import Transfer, Upload
+from gquery.expression.types import INT64
 from gquery.runtime.arrow_compute import cast, dictionary_encode
 from gquery.runtime.threads import Phases, Task
 
@@ -48,6 +50,7 @@ class DictionaryPieces:
         self._limit = tuning.encoding.largest_dictionary if limit is None else limit
         self._groups: list[list[Codes]] = [[] for _ in starts[1:]]
         self._order = OrderOfParts()
+        self._united: tuple[DictionaryUnion, Transfer] | None = None  # of texts that came before their codes
 
     def room(self, group: int, at: int, is_nullable: bool) -> Room | None:
         """For codes, which are narrowed once there is a dictionary."""
@@ -68,6 +71,9 @@ class DictionaryPieces:
     def finish(self) -> Phases[ColumnData]:
         """The column: codes of one sorted dictionary of all pieces' values, in the narrowest integers. It owns its buffers."""
         rows = self._starts[-1]
+        if self._united is not None:
+            union, codes = self._united
+            return union.column(codes.buffer(), None, 0, self._order.order())
         pieces = [codes for group in self._groups for codes in group]
         if not pieces:
             return null_strings(rows)
@@ -85,6 +91,35 @@ class DictionaryPieces:
         nulls = sum(counts)
         ok = validity.buffer() if validity is not None and nulls else None
         return union.column(codes.buffer(), ok, nulls, self._order.order())
+
+    @property
+    def takes_held(self) -> bool:
+        """Whether there are enough rows for a device to decode."""
+        return self._starts[-1] >= tuning.encoding.compiled_rows
+
+    def unite(self, texts: Sequence[pa.Array]) -> Phases[Any | None]:
+        """The codes (int64) of texts in one sorted dictionary, for codes that a device decodes; None where it will not: a
+        dictionary is too large, or the device has no room."""
+        union = yield from union_in_phases([Codes(some, np.empty(0, np.uint8), None) for some in texts])
+        codes = self._upload.make(self._starts[-1], union.physical_type.numpy)
+        if not 0 < len(union) <= self._limit or union.has_nulls or not codes.is_alone:
+            return None
+        self._united = union, codes
+        return np.concatenate([union.codes_of(number, len(some)) for number, some in enumerate(texts)])
+
+    def device_values(self, device: Device) -> Any:
+        """See `HeldAssembly`."""
+        assert self._united is not None
+        return self._united[1].buffer().on(device)
+
+    def blocks(self) -> tuple[int, Any, Any]:
+        """See `HeldAssembly`: one of all rows."""
+        return self._starts[-1], np.full(1, INT64.high), np.full(1, INT64.low)
+
+    def take_found(self, found: Any, low: Any, high: Any, pick: Callable[[Any], Any]) -> None:
+        """See `HeldAssembly`."""
+        assert self._united is not None
+        self._order.take_held(found, pick, self._united[1].dtype)
 
     def _write(self, union: DictionaryUnion, codes: Transfer, validity: Transfer | None, nulls: list[int]) -> list[Task]:
         """Write the codes of all groups, and note their NULLs."""

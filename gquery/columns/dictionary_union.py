@@ -94,6 +94,12 @@ class DictionaryUnion:
             validity &= np.take(self._entry_ok[start:], piece.raw, mode="clip")
         codes[validity == 0] = 0
 
+    def codes_of(self, number: int, count: int) -> Any:
+        """The codes (int64) that the first ``count`` entries of piece ``number`` have, none NULL."""
+        assert self._entry_ok is None
+        start = self._starts[number]
+        return self._recode[start : start + count].astype(np.int64)
+
     def of_slots(self, used: Any, size: int, pieces: int) -> DictionaryUnion:
         """The same for so many pieces whose codes are slots of a table of that ``size``, where this is of one dictionary, whose
         entries lie in the slots ``used``."""

@@ -18,7 +18,8 @@ from gquery.runtime.records import dataclass
 class HeldChunks:
     """Chunks of a column whose bytes lie on a device: ``states`` (int64, a row each) as `kernels.primitives.pages` has them. The
     values, integers of ``size`` bytes, go to the addresses ``places``, which are those of the column's rows ``rows``; ``low`` and
-    ``high`` (int64) take the extremes of each ``block`` rows of the column."""
+    ``high`` (int64) take the extremes of each ``block`` rows of the column. With a ``table`` (int64) the entries of dictionaries
+    lie there, as many bytes behind its beginning as states say in place of an address."""
 
     states: Any
     places: Any
@@ -27,6 +28,25 @@ class HeldChunks:
     low: Any
     high: Any
     block: int
+    table: Any = None
+
+
+class HeldAssembly(Protocol):
+    """A column in the making whose values a device decodes."""
+
+    def device_values(self, device: Device) -> Any:
+        """Where the values go, all of them."""
+        ...
+
+    def blocks(self) -> tuple[int, Any, Any]:
+        """Of how many rows a block is, and room for the extremes of each (int64), as if it had no rows."""
+        ...
+
+    def take_found(self, found: Any, low: Any, high: Any, pick: Callable[[Any], Any]) -> None:
+        """What was found of values that are on the device, of each chunk in order (`page_values.FOUND`) and of blocks. ``pick``
+        gives the values of some rows (int64), as words of which the low bytes count. MisfitError where the column cannot hold
+        them."""
+        ...
 
 
 class HeldKernels(Protocol):
@@ -35,6 +55,12 @@ class HeldKernels(Protocol):
     def fetch(self, file: int, chunks: Array) -> bool:
         """Reads bytes of a file that is open into the host's memory. ``chunks`` (int64) has the address that they go to, how many
         they are, and where in the file they begin, for each. Whether all came."""
+        ...
+
+    def dictionaries(self, states: Array) -> bool:
+        """Takes the texts of dictionaries with which chunks begin whose bytes lie in the host's memory: ``states`` (int64, a row
+        each) as `kernels.primitives.pages` has them, each of which says behind it how many texts there are up to there, and where
+        the page behind the dictionary lies. All go where the first row says. Whether each has one, and there was room."""
         ...
 
     def decode(self, device: Device, chunks: HeldChunks) -> Array:

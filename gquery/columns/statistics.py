@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from gquery import tuning
 from gquery.columns.loops import loops
-from gquery.columns.page_values import CHANGES, LONGEST, ROWS
+from gquery.columns.page_values import CHANGES, FALLS, LONGEST, ROWS
 from gquery.expression.types import Bounds
 from gquery.runtime.records import dataclass
 
@@ -117,6 +118,14 @@ class OrderOfParts:
         is_late = (np.repeat(rows, kept) > 2 * size) & (number >= size)
         places: Any = np.repeat(starts, kept) + number + np.where(is_late, np.repeat(rows - 2 * size, kept), 0)
         return places
+
+    def take_held(self, found: Any, pick: Callable[[Any], Any], dtype: Any) -> None:
+        """Take groups into account that a device has decoded, one behind another: what was found of them
+        (`page_values.FOUND`), and who gives values of some rows (int64) as words, of which the low bytes count."""
+        self.possible = not found[:, FALLS].any()
+        if self.possible:
+            unsigned = np.dtype(f"u{dtype.itemsize}")
+            self.take(found, pick(self.end_places(found[:, ROWS])).astype(unsigned).view(dtype))
 
     def take(self, found: Any, ends: Any) -> None:
         """Take groups into account, one behind another, of which others found what `page_values.FOUND` has; with the values of

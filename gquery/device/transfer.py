@@ -52,12 +52,12 @@ class Transfer:
         self.size = size
         self._host = host
         self._file = file  # that it lies in, if it is written there
-        self._target = target
+        self.target = target
 
     @property
     def is_alone(self) -> bool:
         """Whether a device has the array, and the host no copy."""
-        return self._host is None and self._target is not None
+        return self._host is None and self.target is not None
 
     def rows(self, low: int, high: int) -> Array:
         """Memory for rows ``low`` to ``high``, to be written and sent, or kept and sent: uninitialised. Asked for once for each
@@ -87,17 +87,17 @@ class Transfer:
 
     def send(self, low: int, values: Array) -> None:
         """Bring values over, which are those from row ``low`` on: contiguous, in what `rows` gave."""
-        if self._target is None or not len(values):
+        if self.target is None or not len(values):
             return
         began = time.perf_counter()
-        address = self._target.array.data.ptr + low * self.dtype.itemsize
-        staging(self._target.device).send(address, np.ascontiguousarray(values).view(np.uint8))
-        self._target.seconds.append(time.perf_counter() - began)
+        address = self.target.array.data.ptr + low * self.dtype.itemsize
+        staging(self.target.device).send(address, np.ascontiguousarray(values).view(np.uint8))
+        self.target.seconds.append(time.perf_counter() - began)
 
     def buffer(self) -> Buffer:
         """The array as a buffer, wherever it lies; to be used after `Upload.wait`."""
         self._file = None
-        target = self._target
+        target = self.target
         if self._host is None:
             assert target is not None
             return Buffer(target.array, target.device)
@@ -114,7 +114,7 @@ class Upload:
     def __init__(self, device: Device | None) -> None:
         self._device = device if device is not None and device.is_cuda and not device.streams else None
         self._limited = device if device is not None and device.keeps_columns else None
-        self._started = False
+        self._arrays: dict[int, Array] = {}  # on the device, that may be on their way
         self.seconds: list[float] = []  # that threads have spent on sending
 
     @property
@@ -166,7 +166,7 @@ class Upload:
             array = device_array(self._device, size, dtype)
         except OutOfMemoryError:
             return None
-        self._started = True
+        self._arrays[id(array)] = array
         staging(self._device).drain()
         return _Target(self._device, array, self.seconds)
 
@@ -177,9 +177,20 @@ class Upload:
 
     def wait(self) -> None:
         """Until everything that was sent has arrived."""
-        if self._started:
+        if self._arrays:
             assert self._device is not None
             staging(self._device).wait()
+
+    def release(self, transfer: Transfer) -> None:
+        """Let go of an array that was waited for, once nobody else has it. Until then it stays: where a column is given up, what
+        was sent would arrive in memory that others have."""
+        if transfer.target is not None:
+            self._arrays.pop(id(transfer.target.array), None)
+
+    def close(self) -> None:
+        """Wait, and let go of all arrays."""
+        self.wait()
+        self._arrays.clear()
 
 
 def send_whole(device: Device, host: Array, context: str) -> Array:
@@ -191,10 +202,12 @@ def send_whole(device: Device, host: Array, context: str) -> Array:
     part, start = tuning.transfers.mover_bytes, on_gpu(array).data.ptr
     from concurrent.futures import ThreadPoolExecutor
 
-    with ThreadPoolExecutor(tuning.transfers.movers) as pool:
-        for sent in [pool.submit(stage.send, start + at, raw[at : at + part]) for at in range(0, raw.size, part)]:
-            sent.result()
-    stage.wait()
+    try:
+        with ThreadPoolExecutor(tuning.transfers.movers) as pool:
+            for sent in [pool.submit(stage.send, start + at, raw[at : at + part]) for at in range(0, raw.size, part)]:
+                sent.result()
+    finally:  # before the array is let go of
+        stage.wait()
     return array
 
 

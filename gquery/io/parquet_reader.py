@@ -152,7 +152,7 @@ class ParquetReader:
         """Wait until all has arrived on the device; where the time went."""
         for opened in itertools.chain.from_iterable(self._idle.values()):
             opened.close()
-        self._upload.wait()
+        self._upload.close()
         decode, copy = sum(self._decoding), sum(self._upload.seconds)
         encode = max(0.0, sum(self._working) - decode - copy)
         return Spent(time.perf_counter() - self._began, decode, encode, copy)
@@ -199,7 +199,8 @@ class ParquetReader:
         from gquery.io.held_chunks import held_column
 
         layouts = {self._layout(run[0].file, wanted) for run in wanted.cut.runs}
-        return held_column(self._files, wanted.cut.runs, layouts, wanted.number, assembly, self._upload)
+        field = wanted.number, wanted.field.name
+        return held_column(self._files, wanted.cut.runs, layouts, field, assembly, self._upload)
 
     def _text_bytes(self, wanted: Wanted) -> list[int] | None:
         """How many bytes texts that are wanted as they are have in each run; None where footers do not tell."""

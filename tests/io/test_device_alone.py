@@ -4,6 +4,7 @@ host brings them to it when somebody asks, and before its memory is given to oth
 from __future__ import annotations
 
 import random
+import weakref
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -20,6 +21,7 @@ from gquery.columns.loops import use_loops
 from gquery.columns.table import ColumnData
 from gquery.device import transfer
 from gquery.device.device import Device, cpu_device
+from gquery.device.transfer import Upload
 from gquery.execution.streamed import StreamedPart
 from gquery.io.column_cache import ColumnCache
 from gquery.io.parquet import ParquetSource
@@ -159,3 +161,19 @@ def test_characters_are_streamed_whose_offsets_a_gpu_has_alone(gpu: Gpu, tmp_pat
     assert loaded.data.devices == (gpu,) and loaded.characters is not None
     part = StreamedPart(ColumnPart(None, 0, "characters"), loaded.characters.host, loaded)
     assert bytes(part.section(5, 8)) == "".join(texts[5:8]).encode()
+
+
+def test_what_is_given_up_stays_until_all_has_arrived(gpu: Gpu) -> None:
+    """Memory that was let go of before is another's, and a copy that is on its way would arrive there."""
+    upload = Upload(gpu)
+    sent, waited = (upload.make(1000, np.int64) for _ in range(2))
+    for each in (sent, waited):
+        each.write(0, np.arange(1000))
+    upload.wait()
+    sent.write(0, np.arange(1000))
+    arrays = [weakref.ref(each.target.array) for each in (sent, waited) if each.target is not None]
+    upload.release(waited)
+    del sent, waited, each
+    assert [array() is None for array in arrays] == [False, True]
+    upload.close()
+    assert not gpu.played.pending and arrays[0]() is None

@@ -1,4 +1,4 @@
-"""Integers of Parquet that a GPU decodes are those that a CPU reads, with what is known of them; damaged files are told of. The
+"""Integers and codes of texts of Parquet that a GPU decodes are those that a CPU reads; files that are damaged are told of. The
 GPU is played by the host, whose kernels do what a GPU's would."""
 
 from __future__ import annotations
@@ -37,6 +37,9 @@ from tests.support.tuned import Tune
 assert ready
 KINDS = ("sorted", "runs", "runs across", "unique", "far", "few", "days", "money", "one", "repeated", "ends")
 
+DAMAGED = ("sorted", "few", "far", "days", "money")
+TEXTS = ("few", "sorted", "in runs", "one", "many")
+
 
 class Played:
     """The kernels of a GPU, on the host, and how many chunks they have decoded."""
@@ -46,6 +49,9 @@ class Played:
 
     def fetch(self, file: int, chunks: Array) -> bool:
         return self.kernels.fetch(file, chunks)
+
+    def dictionaries(self, states: Array) -> bool:
+        return self.kernels.dictionaries(states)
 
     def decode(self, device: Device, chunks: HeldChunks) -> Array:
         found = self.kernels.decode(cpu_device(), chunks)
@@ -89,6 +95,22 @@ def values(kind: str, rows: int, r: random.Random) -> pa.Array:
             return column(kind, rows, r)
 
 
+def texts(kind: str, rows: int, r: random.Random) -> pa.Array:
+    """Texts of a kind, none NULL, of which few differ."""
+    some = ["tea", "jam", "", "é", "the " * 9]
+    match kind:
+        case "few":
+            return pa.array(r.choices(some, k=rows))
+        case "sorted":
+            return pa.array(sorted(r.choices(some, k=rows)))
+        case "in runs":  # of which row groups have some each
+            return pa.array([str(n // 70) for n in range(rows)])
+        case "one":
+            return pa.array(["tea"] * rows)
+        case _:
+            return pa.array([str(r.randrange(max(rows // 10, 1))) for _ in range(rows)])
+
+
 def both(path: Path, gpu: Gpu, r: random.Random) -> list[tuple[ColumnData, ColumnData]]:
     """The columns of a file, read for a GPU and for a CPU."""
     ours, theirs = (read(path, device, r.choice((1, 3))) for device in (gpu, cpu_device()))
@@ -119,6 +141,27 @@ def test_columns_that_a_gpu_decodes_are_those_of_a_cpu(
     assert played.decoded == len(KINDS)
 
 
+@pytest.mark.parametrize("seed", range(24))
+def test_codes_that_a_gpu_decodes_are_those_of_a_cpu(
+    seed: int, gpu: Gpu, played: Played, tmp_path: Path, tune: Tune
+) -> None:
+    r = random.Random(seed)
+    rows = r.choice((700, 2000))
+    tune(tuning.encoding, longest_run=r.choice((4, 64)))
+    tune(tuning.encoding, union_part=r.choice((2, 65_536)))
+    tune(tuning.reading, run_rows=r.choice((0, 250)))
+    tune(tuning.reading, coded_rows=1)
+    options: dict[str, Any] = r.choice(({}, {"compression": "none"}, {"data_page_version": "2.0"}, {"data_page_size": 100}))
+    fields = [pa.field(k, r.choice((pa.string(), pa.large_string())), nullable=r.random() < 0.5) for k in TEXTS]
+    table = pa.table([texts(k, rows, r).cast(f.type) for k, f in zip(TEXTS, fields, strict=True)], pa.schema(fields))
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=r.choice((300, 5000)), **options)
+    columns = both(tmp_path / "a.parquet", gpu, r)
+    for kind, (one, other) in zip(TEXTS, columns, strict=True):
+        assert one.data.is_on(gpu), kind
+        assert facts(one) == facts(other), kind
+    assert played.decoded >= 3  # others do not look like codes in their footers
+
+
 def test_several_files(gpu: Gpu, played: Played, tmp_path: Path, tune: Tune) -> None:
     tune(tuning.reading, run_rows=50)
     for n in range(3):
@@ -132,7 +175,10 @@ def test_several_files(gpu: Gpu, played: Played, tmp_path: Path, tune: Tune) -> 
 OTHERS: dict[str, tuple[pa.Array, dict[str, Any]]] = {
     "NULLs": (pa.array([1, None] * 50), {}),
     "floats": (pa.array([0.5] * 100), {}),
-    "texts": (pa.array(["a"] * 100), {}),
+    "texts as they are": (pa.array([str(n) for n in range(100)]), {"use_dictionary": False}),
+    "NULL among codes": (pa.array(["a", None] * 50), {}),
+    "codes, then texts": (pa.array([str(n // 2) for n in range(100)]), {"dictionary_pagesize_limit": 20, "data_page_size": 20}),
+    "bytes that are no text": (pa.array([b"\xff"] * 100).view(pa.string()), {}),
     "another codec": (pa.array(range(100)), {"compression": "zstd"}),
     "another encoding": (pa.array(range(100)), {"use_dictionary": False, "column_encoding": {"c": "DELTA_BINARY_PACKED"}}),
     "no statistics": (pa.array(range(100)), {"write_statistics": False}),
@@ -144,8 +190,16 @@ OTHERS: dict[str, tuple[pa.Array, dict[str, Any]]] = {
 def test_the_host_reads_the_others(what: str, gpu: Gpu, played: Played, tmp_path: Path) -> None:
     array, options = OTHERS[what]
     pq.write_table(pa.table({"c": array}), tmp_path / "a.parquet", row_group_size=40, **options)
-    ((one, other),) = both(tmp_path / "a.parquet", gpu, random.Random(0))
-    assert facts(one) == facts(other)
+    assert told(tmp_path / "a.parquet", gpu) == told(tmp_path / "a.parquet", cpu_device())
+    assert not played.decoded
+
+
+def test_a_dictionary_that_is_too_large(gpu: Gpu, played: Played, tmp_path: Path, tune: Tune) -> None:
+    tune(tuning.encoding, largest_dictionary=20)
+    tune(tuning.reading, coded_rows=1)
+    array = pa.array([str(n // 10) for n in range(1000)])
+    pq.write_table(pa.table({"c": array}), tmp_path / "a.parquet", row_group_size=400)
+    assert told(tmp_path / "a.parquet", gpu) == told(tmp_path / "a.parquet", cpu_device())
     assert not played.decoded
 
 
@@ -166,9 +220,10 @@ def test_the_host_reads_what_is_too_much(
 
 
 def damaged(path: Path, r: random.Random) -> None:
-    """Write a file of one column of integers, some bytes of whose pages are others."""
+    """Write a file of one column of integers or texts, some bytes of whose pages are others."""
     options: dict[str, Any] = r.choice(({}, {"use_dictionary": False}, {"compression": "none"}, {"data_page_version": "2.0"}))
-    pq.write_table(pa.table({"c": values(r.choice(("sorted", "few", "far", "days", "money")), 400, r)}), path, 150, **options)
+    column = texts(r.choice(TEXTS), 400, r) if r.random() < 0.4 else values(r.choice(DAMAGED), 400, r)
+    pq.write_table(pa.table({"c": column}), path, 150, **options)
     raw = bytearray(path.read_bytes())
     end = len(raw) - 8 - int.from_bytes(raw[-8:-4], "little")
     for _ in range(r.randint(1, 3)):
@@ -209,11 +264,13 @@ def device(tune: Tune) -> Device:
     with made.activate():
         for builtin in (held_kernels_of_gpu.DECODE, held_kernels_of_gpu.PICK):
             get_target("cuda").compile(builtin.kernel)
-    get_target("cpu").compile(held_kernels_of_gpu.FETCH.kernel)
+    for builtin in (held_kernels_of_gpu.FETCH, held_kernels_of_gpu.DICTIONARIES):
+        get_target("cpu").compile(builtin.kernel)
     assert held_kernels_of_gpu.find_kernels(made) is not None
     tune(tuning.transfers, kept_on_host=0)
     tune(tuning.encoding, compiled_rows=1)
     tune(tuning.reading, one_thread=0)
+    tune(tuning.reading, coded_rows=1)
     return made
 
 
@@ -223,10 +280,11 @@ def test_on_a_gpu(seed: int, device: Device, tmp_path: Path) -> None:
     r = random.Random(seed)
     rows = r.choice((1, 5000, 300_000))
     options: dict[str, Any] = r.choice(({}, {"use_dictionary": False}, {"compression": "none"}, {"data_page_version": "2.0"}))
-    pq.write_table(pa.table({k: values(k, rows, r) for k in KINDS}), tmp_path / "a.parquet", row_group_size=40_000, **options)
+    columns = {k: values(k, rows, r) for k in KINDS} | {f"{k} texts": texts(k, rows, r) for k in TEXTS}
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet", row_group_size=40_000, **options)
     ours, theirs = (read(tmp_path / "a.parquet", each, 8) for each in (device, cpu_device()))
-    for kind, one, other in zip(KINDS, ours, theirs, strict=True):
-        assert one.data.devices[0] is device, kind
+    for kind, one, other in zip(columns, ours, theirs, strict=True):
+        assert one.data.devices[0] is device or (one.dtype.is_string and rows == 1), kind
         assert facts(one) == facts(other), kind
 
 

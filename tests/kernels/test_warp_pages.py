@@ -30,6 +30,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "version 2": {"data_page_version": "2.0"},
     "many pages": {"data_page_size": 64, "write_batch_size": 32},
     "the highest byte first": {"use_dictionary": False},
+    "codes of texts": {},
 }
 
 
@@ -52,8 +53,9 @@ def bound() -> Any:
 READ_HELD = bound()
 
 
-def decoded(path: Path, width: int) -> tuple[list[int], np.ndarray[Any, Any], list[int], list[int]]:
-    """The values of the first chunk of a file, what was found of them, and the extremes of their blocks."""
+def decoded(path: Path, width: int, known: tuple[int, ...] = ()) -> tuple[list[int], np.ndarray[Any, Any], list[int], list[int]]:
+    """The values of the first chunk of a file, what was found of them, and the extremes of their blocks. With ``known`` entries
+    of its dictionary the page that has them is not read."""
     chunk = pq.read_metadata(path).row_group(0).column(0)
     first = chunk.dictionary_page_offset if chunk.has_dictionary_page else chunk.data_page_offset
     rows, has_levels = chunk.num_values, pq.read_schema(path).field(0).nullable
@@ -72,6 +74,9 @@ def decoded(path: Path, width: int) -> tuple[list[int], np.ndarray[Any, Any], li
         (pages.ENTRY_ROOM, rows),
     ):  # fmt: skip
         state[word] = value
+    if known:
+        state[pages.AT], state[pages.ENTRIES], entries[: len(known)] = chunk.data_page_offset - first, len(known), known
+        state[pages.ENTRY_ROOM] = 0
     about = np.zeros(CHUNK, np.int64)
     about[:] = address_of(values), 0, 8, BLOCK, LIMIT
     block = simulated.Block(LANES)
@@ -101,12 +106,14 @@ def test_lanes_decode_a_chunk_together(kind: str, how: str, tmp_path: Path) -> N
         "sorted": sorted(r.choices(range(rows), k=rows)), "few": r.choices((7, -1, 2**40), k=rows),
         "far": [r.randint(-(10**17), 10**17) for _ in range(rows)], "alike": [5] * rows,
     }[kind]  # fmt: skip
-    array, width = pa.array(values, pa.int64()), 8
+    array, width, known = pa.array(values, pa.int64()), 8, tuple[int, ...]()
     if how == "the highest byte first":
         array, width = pa.array([Decimal(v) for v in values], pa.decimal128(18)), -8
+    if how == "codes of texts":
+        array, width, known = pa.array([f"{v} times" for v in values]), 0, tuple(dict.fromkeys(values))
     table = pa.table([array], pa.schema([pa.field("c", array.type, nullable=r.random() < 0.7)]))
     pq.write_table(table, tmp_path / "a.parquet", **OPTIONS[how])
-    made, found, low, high = decoded(tmp_path / "a.parquet", width)
+    made, found, low, high = decoded(tmp_path / "a.parquet", width, known)
     steps = list(pairwise(values))
     falls = sum(b < a for a, b in steps)
     assert made == values

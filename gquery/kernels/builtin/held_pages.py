@@ -1,4 +1,5 @@
-"""The kernels of `io.held_chunks`: chunks of Parquet fetched into the host's memory, and decoded by a GPU."""
+"""The kernels of `io.held_chunks`: chunks of Parquet fetched into the host's memory, the texts of their dictionaries, and what a
+GPU decodes."""
 
 from __future__ import annotations
 
@@ -11,8 +12,9 @@ import numpy as np
 
 from gquery import tuning
 from gquery.columns.held_pages import HeldChunks, HeldKernels, use_held_kernels
-from gquery.device.array import Array
+from gquery.device.array import Array, on_gpu
 from gquery.device.device import Device
+from gquery.device.host import address_of
 from gquery.kernels.bindings import Argument
 from gquery.kernels.builtin.define import BuiltinKernel, builtin_kernel
 from gquery.kernels.primitives import pages
@@ -43,6 +45,20 @@ FETCH = builtin_kernel(
     "    size, left = add_i64(size, got), sub_i64(left, got)",
     "store_i64(found, i64(i), from_bool(eq_i64(left, 0)))",
 )
+DICTIONARIES = builtin_kernel(
+    "states:*i64 count:i64 found:*i64",
+    "k, texts, used, ok, state = i64(0), i64(0), i64(0), i64(1), words_behind(states, i64(0))",
+    "while lt_i64(k, count) and eq_i64(ok, 1):",
+    f"    state = words_behind(states, mul_i64(k, {_STATE}))",
+    f"    store_i64(state, {pages.TEXTS}, texts)",
+    f"    store_i64(state, {pages.BYTES}, used)",
+    f"    ok = from_bool(eq_i64(read_pages(state), {pages.FOUND_DICTIONARY}))",
+    "    if eq_i64(ok, 1):",
+    f"        ok = from_bool(eq_i64(take_dictionary(state), {pages.DONE}))",
+    f"    texts, used = load_i64(state, {pages.TEXTS}), load_i64(state, {pages.BYTES})",
+    "    k = add_i64(k, 1)",
+    "store_i64(found, i64(i), ok)",
+)
 
 
 class Kernels:
@@ -58,18 +74,29 @@ class Kernels:
         _run("cpu", FETCH, len(chunks), file, chunks.reshape(-1), found)
         return bool(found.all())
 
+    def dictionaries(self, states: Array) -> bool:
+        """See `HeldKernels.dictionaries`."""
+        found = np.zeros(1, np.int64)
+        _run("cpu", DICTIONARIES, 1, states.reshape(-1), len(states), found)
+        return bool(found[0])
+
     def decode(self, device: Device, chunks: HeldChunks) -> Array:
         """See `HeldKernels.decode`."""
         count = len(chunks.states)
         size, block, limit = (np.full(count, n) for n in (chunks.size, chunks.block, tuning.encoding.longest_run))
         described = np.stack((chunks.places, chunks.rows, size, block, limit), 1)
         with device.activate(), self._stream(device):
-            own = device.empty(chunks.states.size * self._lanes, np.int64, "decoding columns")
-            states, about, made, low, high = (
+            states = chunks.states
+            if chunks.table is not None:
+                table = device.initialized(chunks.table)
+                states = states.copy()
+                states[:, pages.DICTIONARY] += _address(table)
+            own = device.empty(states.size * self._lanes, np.int64, "decoding columns")
+            on_device, about, made, low, high = (
                 device.initialized(a.reshape(-1))
-                for a in (chunks.states, described, np.zeros((count, FOUND), np.int64), chunks.low, chunks.high)
+                for a in (states, described, np.zeros((count, FOUND), np.int64), chunks.low, chunks.high)
             )
-            _run(self._target, DECODE, count * self._lanes, states, own, about, made, low, high)
+            _run(self._target, DECODE, count * self._lanes, on_device, own, about, made, low, high)
             chunks.low[:], chunks.high[:] = device.to_host(low), device.to_host(high)
             return device.to_host(made).reshape(count, FOUND)
 
@@ -98,6 +125,10 @@ class Kernels:
         self._streams.put(stream)
 
 
+def _address(array: Array) -> int:
+    return address_of(array) if isinstance(array, np.ndarray) else int(on_gpu(array).data.ptr)
+
+
 def _run(name: str, builtin: BuiltinKernel, rows: int, *values: Argument) -> None:
     target = get_target(name)
     compiled = target.compile(builtin.kernel)
@@ -111,7 +142,7 @@ _found: dict[int, Kernels] = {}  # of each GPU, once they are there
 def find_kernels(device: Device) -> HeldKernels | None:
     """The kernels, if they are compiled; else they will be, in the background."""
     with device.activate():
-        if device.ordinal not in _found and _are_ready("cpu", FETCH) and _are_ready("cuda", DECODE, PICK):
+        if device.ordinal not in _found and _are_ready("cpu", FETCH, DICTIONARIES) and _are_ready("cuda", DECODE, PICK):
             _found[device.ordinal] = Kernels()
     return _found.get(device.ordinal)
 

@@ -63,6 +63,11 @@ def repeat_bytes(source: int, target: int, length: int) -> None:
     copy_words(source, target, length)
 
 
+def copy_text(source: int, target: int, length: int) -> None:
+    """The same."""
+    copy_words(source, target, length)
+
+
 def fill_bytes(target: int, count: int, bit: int) -> None:
     """Write so many bytes of 0 or 1."""
     k = lane()

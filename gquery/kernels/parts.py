@@ -43,10 +43,14 @@ def parted(body: Block, outside: Block) -> tuple[Block, tuple[Function, ...]]:
     >>> len(block), len(parts), printed(block)[1][:50]
     (11, 3, 'n = part1(n, v0, k47, k48, k49, k50, k51, k52, k53')
     """
-    limits = tuning.kernel_parts
-    if line_count(body) <= limits.lines and _depth(body) <= limits.depth:
+    if line_count(body) <= tuning.kernel_parts.lines and not is_deep(body):
         return body, ()
     return _Parting(body, outside).result()
+
+
+def is_deep(body: Block) -> bool:
+    """Whether blocks are nested in each other so deeply that a body has to be cut, however short it is."""
+    return _depth(body) > tuning.kernel_parts.depth
 
 
 @dataclass(frozen=True, slots=True)

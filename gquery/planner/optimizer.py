@@ -13,9 +13,11 @@ from importlib import import_module
 from time import perf_counter
 
 from gquery.errors import InternalError
+from gquery.expression.expr import Call
 from gquery.expression.frozen import frozen_open
-from gquery.planner.logical.nodes import JoinKind, Limit, Plan, Query, UnionAll, Values, Window
+from gquery.planner.logical.nodes import Aggregate, JoinKind, Limit, Plan, Query, UnionAll, Values, Window
 from gquery.planner.logical.shared import each, kinds, uses, without_uses
+from gquery.planner.logical.tree import walk
 from gquery.planner.logical.verify import is_verifying, verify
 from gquery.planner.rules.common_subplans import common_subplans
 from gquery.planner.rules.comparison_keys import comparison_keys
@@ -72,6 +74,16 @@ def _rare(name: str) -> Callable[[Plan], Plan | None]:
         return rule
 
     return lambda plan: found()(plan)
+
+
+def _linear_sums(plan: Plan) -> Plan | None:
+    """`linear_sums`, where several aggregates of one node are of calls."""
+    nodes = [n for n in walk(plan) if isinstance(n, Aggregate) and len(n.aggregates) > 1]
+    if any(sum(bool(a.args) and isinstance(a.args[0], Call) for _, a in n.aggregates) > 1 for n in nodes):
+        from gquery.planner.rules.linear_sums import linear_sums  # as above
+
+        return linear_sums(plan)
+    return None
 
 
 def _inline_shared(query: Query, _: Evaluate | None) -> Query | None:
@@ -135,6 +147,8 @@ RULES: tuple[Rule, ...] = (
     Rule("limit_windows", _on_plan(_rare("limit_windows")), only=(Window,)),
     Rule("drop_sorts", lambda query, _: drop_sorts(query), whole=True),
     Rule("merge_projections", _on_plan(merge_projections)),
+    # behind those that put expressions into aggregates
+    Rule("linear_sums", _on_plan(_linear_sums), only=(Aggregate,)),
     # again: outer joins became inner ones
     Rule("refresh_nullability_last", lambda query, _: refresh_nullability(query, is_pruned=True)),
     # again: conditions that moved into joins and filters leave columns that nothing above them needs

@@ -10,6 +10,7 @@ _RANGE_JOINS = "2026-11-24: joins by order"
 _LOOKUPS = "2026-11-23: rows looked up together"
 _KEY_FILTERS = "2026-11-22: key filters"
 _REGISTERS = "2026-11-24: HyperLogLog as groups"
+_SUMS = "2026-11-28: sums of one value and constants"
 _INTERPRETED = "2026-11-21: what is interpreted, and for how long"
 
 
@@ -103,6 +104,12 @@ class Rewrites(Record):
     )
     sharing_rounds: int = number(4, "rounds", "of deciding which subplans are shared, each over what the last one left")
     least_in_list: int = number(6, "constants", "that a value differs from, from which on they become a NOT IN list")
+    sums_of_all: int = number(
+        8, "sums", "over one value and constants, of all rows, from which on they are computed of one sum", _SUMS
+    )
+    sums_of_groups: int = number(
+        3, "sums", "the same of groups; one less where each sum would count its own values", _SUMS
+    )
 
 
 @dataclass(init=False, eq=False, repr=False)

@@ -6,8 +6,10 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+import gquery
 from gquery import tuning
 from gquery.kernels import ir, parts
 from gquery.kernels.code import Code
@@ -15,6 +17,7 @@ from gquery.kernels.ir.expressions import Leaf
 from gquery.kernels.ir.read import read_lines
 from gquery.kernels.ir.walk import assigned, loads_memory, names, over, read, statements
 from gquery.kernels.kernel import Kernel
+from gquery.kernels.targets import get_target
 from gquery.kernels.unroll import UnrolledLoop
 from gquery.operators import codegen
 from gquery.planner.physical import Pipeline
@@ -212,3 +215,29 @@ def test_parts_do_not_depend_on_names(tune: Tune) -> None:
         assert others == functions
         cut += bool(functions)
     assert cut > 20
+
+
+@pytest.mark.parametrize("rows", [100, 2_000])  # as it is, and with primitives inlined
+def test_python_runs_a_long_body_whole_and_cuts_a_deep_one(
+    rows: int, tune: Tune, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its compiler takes time with the length alone. Under test, when kernels have claims, it runs what is compiled."""
+    tune(tuning.kernel_parts, lines=8, depth=6, part_lines=6, part_depth=2, calls=3)
+    tune(tuning.kernel_texts, own_constants=2)
+    deep = "x"
+    for n in range(8):
+        deep = f"CASE WHEN x > {n} THEN {deep} + {n} ELSE {n} END"
+    wide = ", ".join(f"x + {n}, x * {n}" for n in range(1, 12))
+    answers: list[Any] = []
+    for checked in (True, False):
+        monkeypatch.setattr("gquery.kernels.checks.ENABLED", checked)
+        connection = gquery.connect("python").register("t", pa.table({"x": pa.array(range(rows))}))
+        source = get_target("python").source
+        (long,), (nested,) = (connection.kernels(f"SELECT {what} FROM t", "python") for what in (wide, deep))
+        assert long.is_long and nested.is_long
+        assert ("def part" in source(long)) is checked
+        assert "def part" in source(nested)
+        answers.append(connection.sql(f"SELECT {wide}, {deep} FROM t").fetchall())
+    assert answers[0] == answers[1]
+    x = rows - 1
+    assert answers[1][-1] == (*(v for n in range(1, 12) for v in (x + n, x * n)), x + 28)

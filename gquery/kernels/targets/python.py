@@ -70,13 +70,23 @@ _Printer = Callable[[Sequence[Statement], int], list[str]]
 """Prints a block at a level of indentation."""
 
 
+def _stays_whole(kernel: Kernel) -> bool:
+    """Whether a long body is run as it is written: Python's compiler takes time with its length alone, and only deep ones have to
+    be cut. Under test it runs what is compiled."""
+    from gquery.kernels.parts import is_deep  # few kernels are long
+
+    return kernel.claimed is None and not is_deep(kernel.written)
+
+
 def _text(kernel: Kernel, printer: _Printer) -> str:
     """The text of a kernel's module."""
-    body, epilogue = kernel.body, kernel.epilogue
-    if kernel.claimed is not None and not kernel.parts:  # what is cut into functions is run as it is compiled
+    body, parts, epilogue = kernel.written, kernel.cut, kernel.epilogue
+    if kernel.is_long and not _stays_whole(kernel):
+        body, parts = kernel.body, kernel.parts
+    if kernel.claimed is not None and not parts:
         body, epilogue = kernel.claimed
     lines: list[str] = []
-    for part in kernel.parts:
+    for part in parts:
         lines += [part.head, *printer(part.body, 1), ""]
     lines.append(f"def kernel({', '.join(['lo', 'hi', *(p.name for p in kernel.parameters)])}):")
     lines += [*printer(kernel.prologue, 1), "    for i in range(lo, hi):"]

@@ -18,7 +18,7 @@ from operator import is_
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, get_args
 
 from gquery.expression.exact import exact
-from gquery.expression.frozen import frozen
+from gquery.expression.frozen import comparing, frozen, remembering_hash, remembering_nullable
 from gquery.expression.types import BIGINT, BOOLEAN, DType
 
 if TYPE_CHECKING:
@@ -182,7 +182,32 @@ class Case(_Node):
 
     @property
     def nullable(self) -> bool:
-        return self.otherwise.nullable or any(value.nullable for _, value in self.branches)
+        """A value that a condition has tested, as COALESCE does, is not NULL."""
+        known: list[Expr] = []  # what is not NULL behind the branches so far
+        for condition, value in self.branches:
+            if value.nullable and (of := _uncast(value)) not in known and not _tells_of(condition, of):
+                return True
+            if isinstance(condition, IsNull):
+                known.append(_uncast(condition.arg))
+        return self.otherwise.nullable and _uncast(self.otherwise) not in known
+
+
+def _uncast(e: Expr) -> Expr:
+    """What an expression is a cast of, which is NULL where that is."""
+    while isinstance(e, Cast) and not e.try_:
+        e = e.arg
+    return e
+
+
+def _tells_of(condition: Expr, value: Expr) -> bool:
+    """Whether a condition that holds says that a value is not NULL."""
+    match condition:
+        case Not(arg=IsNull(arg=tested)):
+            return _uncast(tested) == value
+        case And(args=args):
+            return any(_tells_of(a, value) for a in args)
+        case _:
+            return False
 
 
 @frozen
@@ -321,65 +346,13 @@ class AggregateCall:
         return AggregateCall(self.function, args, self.dtype, self.distinct, only, order)
 
 
-def _remembering_hash(generated: Callable[[Any], int]) -> Callable[[Any], int]:
-    """The hash, which is made of those of a node's children, computed once."""
-
-    def remembered(self: Any) -> int:
-        found: int | None = self.memo_hash
-        if found is None:
-            found = self.memo_hash = generated(self)
-        return found
-
-    return remembered
-
-
-def _remembering_nullable(generated: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    """The same for whether a node may be NULL."""
-
-    def remembered(self: Any) -> bool:
-        found: bool | None = self.memo_nullable
-        if found is None:
-            found = self.memo_nullable = generated(self)
-        return found
-
-    return remembered
-
-
-def _comparing(generated: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """A node's equality. Two that were found equal have one twin from then on, so that graphs are compared node by node."""
-
-    def __eq__(self: Any, other: object) -> Any:  # noqa: N807  (becomes a class's own)
-        if self is other:
-            return True
-        if type(self) is not type(other):
-            return NotImplemented
-        if hash(self) != hash(other):
-            return False
-        a, b = _twin(self), _twin(other)
-        if a is b:
-            return True
-        is_equal = generated(a, b)
-        if is_equal is True:
-            a.memo_twin = b
-        return is_equal
-
-    return __eq__
-
-
-def _twin(e: Any) -> Any:
-    """The node that stands for all that were found equal to ``e``."""
-    while e.memo_twin is not None:
-        e = e.memo_twin
-    return e
-
-
 for _kind in get_args(Expr):
     if _kind is not Column:
-        _kind.__hash__ = _remembering_hash(_kind.__hash__)
+        _kind.__hash__ = remembering_hash(_kind.__hash__)
     if _kind not in (Column, Literal):
-        _kind.__eq__ = _comparing(_kind.__eq__)
+        _kind.__eq__ = comparing(_kind.__eq__)
     if _kind in (Cast, Case, And, Or, Not, In):
-        _kind.nullable = property(_remembering_nullable(_kind.nullable.fget))
+        _kind.nullable = property(remembering_nullable(_kind.nullable.fget))
 
 
 def same_objects(a: tuple[object, ...], b: tuple[object, ...]) -> bool:

@@ -2,10 +2,14 @@
 
 They are frozen to the type checker and plain dataclasses at run time: one that checks each assignment takes two to four times
 as long to make (0.27 us with three fields and slots, in place of 0.14).
+
+Nodes of expressions remember their hash, whether they may be NULL, and an equal node: `gquery.expression.expr` wraps their
+methods so when the classes have been made.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import field, fields
 from typing import Any, TypeVar, cast, dataclass_transform
 
@@ -44,3 +48,55 @@ def frozen_open(cls: type[T]) -> type[T]:
 def frozen_single(cls: type[T]) -> type[T]:
     """The same for what holds arrays: equal to itself alone."""
     return dataclass(eq=False)(cls)
+
+
+def remembering_hash(generated: Callable[[Any], int]) -> Callable[[Any], int]:
+    """The hash, which is made of those of a node's children, computed once."""
+
+    def remembered(self: Any) -> int:
+        found: int | None = self.memo_hash
+        if found is None:
+            found = self.memo_hash = generated(self)
+        return found
+
+    return remembered
+
+
+def remembering_nullable(generated: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """The same for whether a node may be NULL."""
+
+    def remembered(self: Any) -> bool:
+        found: bool | None = self.memo_nullable
+        if found is None:
+            found = self.memo_nullable = generated(self)
+        return found
+
+    return remembered
+
+
+def comparing(generated: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """A node's equality. Two that were found equal have one twin from then on, so that graphs are compared node by node."""
+
+    def __eq__(self: Any, other: object) -> Any:  # noqa: N807  (becomes a class's own)
+        if self is other:
+            return True
+        if type(self) is not type(other):
+            return NotImplemented
+        if hash(self) != hash(other):
+            return False
+        a, b = _twin(self), _twin(other)
+        if a is b:
+            return True
+        is_equal = generated(a, b)
+        if is_equal is True:
+            a.memo_twin = b
+        return is_equal
+
+    return __eq__
+
+
+def _twin(e: Any) -> Any:
+    """The node that stands for all that were found equal to ``e``."""
+    while e.memo_twin is not None:
+        e = e.memo_twin
+    return e

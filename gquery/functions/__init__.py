@@ -58,9 +58,9 @@ from gquery.functions.aggregates import (
     declaration,
     declared,
     gives_one_value,
-    has_result,
     is_aggregate,
     is_ordered,
+    may_give_null,
 )
 from gquery.functions.casts import cast, castable, unified, unify
 from gquery.functions.conditional import case, case_of
@@ -71,8 +71,8 @@ __all__ = [
     "AGGREGATES", "COMPARISONS", "EXAMPLES", "FUNCTIONS", "MIRRORED", "NEGATED", "RESOLVERS", "AggregateFunction",
     "ScalarFunction", "aggregate", "blobs", "call", "case", "case_of", "cast", "castable", "chance", "clock", "comparison_keys",
     "conditional", "counts", "date_differences", "date_forms", "date_names", "dates", "day_times", "declaration", "declared",
-    "format_text", "frame_forms", "gives_one_value", "grapheme_pieces", "has_result", "integers", "is_aggregate", "is_ordered",
-    "likeness", "list_aggregates", "list_moments", "list_picks", "list_sets", "list_splits", "lists", "maps",
+    "format_text", "frame_forms", "gives_one_value", "grapheme_pieces", "integers", "is_aggregate", "is_ordered",
+    "likeness", "list_aggregates", "list_moments", "list_picks", "list_sets", "list_splits", "lists", "maps", "may_give_null",
     "new_strings", "numeric", "operators", "parsing", "paths", "readable", "regex", "rounding", "session",
     "special", "strings", "structs", "text_pieces", "unified", "unify", "zones",
 ]  # fmt: skip

@@ -339,9 +339,10 @@ def is_ordered(call: AggregateCall) -> bool:
     return bool(call.order) or declaration(call).is_ordered
 
 
-def has_result(call: AggregateCall) -> bool:
-    """Whether an aggregate of a group that has a row is surely not NULL."""
-    return declaration(call).parts is None and call.filter is None and not any(a.nullable for a in call.args)
+def may_give_null(call: AggregateCall, has_rows: bool) -> bool:
+    """Whether an aggregate may be NULL. Where each group ``has_rows``, most of values that are never NULL are not."""
+    is_sure = declaration(call).parts is None and call.filter is None and not any(a.nullable for a in call.args)
+    return call.nullable and not (has_rows and is_sure)
 
 
 def is_aggregate(name: str) -> bool:

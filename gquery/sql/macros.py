@@ -27,7 +27,8 @@ from gquery.sql.parse import Parsed, located, nodes_of, parse_one
 from gquery.sql.pieces import parsed_piece
 from gquery.sql.statement import CreateMacro
 
-_AROUND = (exp.Window, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
+_NULLS = (exp.IgnoreNulls, exp.RespectNulls)
+_AROUND = (exp.Window, exp.Filter, exp.WithinGroup, *_NULLS)
 _CLOSED = (exp.Query, exp.Lambda, exp.Comprehension)  # where names can mean others than outside
 _calls = itertools.count(1)
 
@@ -167,7 +168,7 @@ class _Expander:
             if name in used:
                 raise BindError(f"macro {call.name!r} calls itself")
             is_windowed = _is_windowed(call)
-            if isinstance(call.parent, _AROUND) and call.parent.this is call and not is_windowed:
+            if _around(call) is not None and not is_windowed:
                 raise BindError(f"FILTER and the like are of aggregates, and {call.name!r} is a macro: its body has them")
             if any(isinstance(a, exp.Distinct | exp.Order | exp.Star) for a in call.expressions):
                 raise BindError(f"DISTINCT, ORDER BY and * are no arguments of a macro: {call.name!r}")
@@ -192,6 +193,15 @@ class _Expander:
             if node.args.get(key):
                 root.set(key, node.args[key])
         return root
+
+
+def _around(call: exp.Expr) -> exp.Expr | None:
+    """OVER, FILTER, WITHIN GROUP, IGNORE NULLS or RESPECT NULLS of a call. The last two stand within the parentheses of another
+    call too, behind its last argument: then they are of that call."""
+    above = call.parent
+    if not isinstance(above, _AROUND) or above.this is not call:
+        return None
+    return None if isinstance(above, _NULLS) and _around(above) is None else above
 
 
 def _is_windowed(call: exp.Expr) -> bool:
@@ -242,6 +252,6 @@ def _substitute(root: exp.Expr, given: Mapping[str, exp.Expr], call: int, is_tab
 def _mark(argument: exp.Expr, call: int) -> None:
     """Marks the columns and aggregates of an argument, but what its own subqueries and lambda functions may mean."""
     for node in nodes_of(argument):
-        is_own = isinstance(node, exp.Column) or (is_aggregate_call(node) and not isinstance(node.parent, _AROUND))
+        is_own = isinstance(node, exp.Column) or (is_aggregate_call(node) and _around(node) is None)
         if is_own and not any(isinstance(a, _CLOSED) for a in _above(node)):
             node._meta = {ARGUMENT: call} | (node._meta or {})

@@ -151,10 +151,10 @@ def _call(node: exp.Expr) -> str | None:
             return f"({column_name(left)} {'->>' if text else '->'} {column_name(right)})"
         case exp.Window():
             return window_name(node, column_name)
-        case exp.IgnoreNulls() | exp.RespectNulls():
-            return f"{column_name(node.this)} {'IGNORE' if isinstance(node, exp.IgnoreNulls) else 'RESPECT'} NULLS"
-        case exp.Order() if node.this is not None:
-            return f"{column_name(node.this)} ORDER BY {keys_name(node, column_name)}"
+        case exp.IgnoreNulls():
+            return f"{column_name(node.this)} IGNORE NULLS"
+        case exp.RespectNulls():  # which is what is done anyway
+            return column_name(node.this)
         case exp.Order() if node.this is not None:
             return f"{column_name(node.this)} ORDER BY {keys_name(node, column_name)}"
         case exp.WithinGroup():

@@ -48,10 +48,12 @@ def keys_name(order: exp.Expr, name: Name) -> str:
 
 
 def _call(node: exp.Expr, name: Name) -> str:
-    """The call before OVER; DuckDB prints ``count(*)`` as ``count()`` there."""
+    """The call before OVER. DuckDB prints ``count(*)`` as ``count()`` there, and no quotes around names."""
     if isinstance(node, exp.Filter) and MACRO not in (node._meta or ()):
         return f"{_call(node.this, name)} FILTER (WHERE {name(node.expression.this)})"
     text = name(node)
+    if text.startswith('"'):
+        text = text[1:].replace('"', "", 1)
     return "count()" if text == "count_star()" else text
 
 

@@ -27,6 +27,9 @@ CREATE MACRO whole(v) AS total(v)
 SELECT x, total(x) OVER (ORDER BY x), total_of_many(x) OVER (PARTITION BY g) FROM q ORDER BY x
 SELECT whole(x + 1) OVER w, total(count(*)) OVER () FROM q GROUP BY x WINDOW w AS (ORDER BY x DESC ROWS 1 PRECEDING) ORDER BY x
 SELECT total(total(x)) OVER (), plus(total(x) OVER ()) FROM q GROUP BY x ORDER BY ALL
+CREATE MACRO same(v) AS v
+SELECT x, last_value(same(y) IGNORE NULLS) OVER w, lag(same(y), plus(0, 1) RESPECT NULLS) OVER w FROM q WINDOW w AS (ORDER BY x)
+SELECT x, nth_value(same(y), same(1) IGNORE NULLS) OVER (ORDER BY x DESC) FROM q ORDER BY x
 CREATE MACRO safe(a, b) AS CASE WHEN b = 0 THEN NULL ELSE a / b END
 SELECT safe(x, y), safe(x, 0), typeof(safe(1, 2)) FROM q ORDER BY x
 SELECT safe(x, 2) AS h, count(*) FROM q GROUP BY safe(x, 2) ORDER BY ALL

@@ -186,6 +186,41 @@ def test_an_extreme_that_is_not_null_stays_so(extreme: str) -> None:
     optimizer.steps(bound(sql), disabled=frozenset(("refresh_nullability",)), check=True)
 
 
+@pytest.mark.parametrize("rule", ["", *sorted(r.name for r in optimizer.RULES if not r.required)])
+def test_what_is_not_null_stays_so(rule: str) -> None:
+    """The columns that rules make of groups and of their counts are as certain as those in whose places they come."""
+    for sql in (
+        "SELECT k, min(x), count(*), avg(x) FROM a WHERE 1 = 0 GROUP BY ROLLUP (k) HAVING count(*) <= 5",
+        "SELECT k, s, x, min(d), count(x), avg(x), sum(x) FROM a GROUP BY CUBE (k, s, x)",
+        "SELECT k, x, count(DISTINCT s), max(d) FROM a GROUP BY GROUPING SETS ((k), (x)) UNION ALL SELECT 1, 2, 3, NULL",
+        "SELECT b.k, count(n.v), count(*) FROM b LEFT JOIN n ON b.k = n.k GROUP BY b.k",
+        "SELECT k + (SELECT count(*) FROM n WHERE n.k = a.k) AS m FROM a WHERE x > 1 UNION ALL SELECT 2 FROM a WHERE 1 = 0",
+    ):
+        optimizer.steps(bound(sql), disabled=frozenset((rule,)), check=True)
+
+
+@pytest.mark.parametrize(
+    ("value", "may_be_null"),
+    [
+        ("coalesce(v, 1)", False),
+        ("coalesce(v, k)", True),
+        ("coalesce(v, k, 1)", False),
+        ("CASE WHEN v IS NULL THEN 0 ELSE v END", False),
+        ("CASE WHEN k = 1 THEN 1 WHEN v IS NULL THEN 0 ELSE v END", False),
+        ("CASE WHEN v IS NOT NULL AND k = 1 THEN v ELSE 0 END", False),
+        ("CASE WHEN v IS NOT NULL OR k = 1 THEN v ELSE 0 END", True),
+        ("CASE WHEN v IS NULL THEN v ELSE 0 END", True),
+        ("CASE WHEN v IS NULL THEN 0 ELSE v + k END", True),
+        ("CASE WHEN k IS NULL THEN 0 ELSE v END", True),
+        ("CASE WHEN k IS NULL THEN 0 WHEN v IS NULL THEN k ELSE v END", False),
+        ("CASE WHEN v IS NULL AND k = 1 THEN 0 ELSE v END", True),
+    ],
+)
+def test_a_value_that_has_been_tested_is_not_null(value: str, may_be_null: bool) -> None:
+    assert optimized(f"SELECT {value} FROM n").columns[0].nullable == may_be_null
+    assert _joins(f"SELECT * FROM a WHERE k NOT IN (SELECT {value} FROM n)") == [(JoinKind.ANTI, JoinKind.MARK)[may_be_null]]
+
+
 def test_copies_are_canonically_equal() -> None:
     plan = optimized(queries.sql(9))
     copy, _ = fresh_copy(plan)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Iterable
 from functools import partial
 
 from gquery.errors import InternalError
@@ -57,6 +58,7 @@ def verify(query: Query, finished: bool = False) -> None:
         problems.append(f"columns {sorted(missing)} are used and made nowhere")
     have = {c.id: c for c in query.plan.columns}
     problems.extend(f"result column {c.name}#{c.id} is not in the plan" for c in query.outputs if c.id not in have)
+    problems += _hidden_nulls("the result", [(c, have[c.id]) for c in query.outputs if c.id in have])
     if len(query.outputs) != len(query.names):
         problems.append("the result has more or fewer names than columns")
     if problems:
@@ -114,8 +116,7 @@ def _definition(d: Definition) -> list[str]:
     for c in d.outputs:
         if c.id not in have:
             out.append(f"{what} does not make its output {c.name}#{c.id}")
-        elif have[c.id].nullable and not c.nullable:
-            out.append(f"{what} calls its output {c.name}#{c.id} NOT NULL, it is nullable")
+    out += _hidden_nulls(what, [(c, have[c.id]) for c in d.outputs if c.id in have])
     return out
 
 
@@ -128,6 +129,11 @@ def _use(plan: Shared) -> list[str]:
         for c, made in zip(plan.columns, plan.outputs, strict=True)
         if c.dtype != made.dtype or (made.nullable and not c.nullable)
     ]
+
+
+def _hidden_nulls(what: str, made: Iterable[tuple[Column, Expr]]) -> list[str]:
+    """The columns that are called NOT NULL, made of values that may be NULL."""
+    return [f"{what} calls {c.name}#{c.id} NOT NULL, it is nullable" for c, e in made if e.nullable and not c.nullable]
 
 
 def _inputs(plan: Plan) -> tuple[Column, ...]:
@@ -147,24 +153,33 @@ def _node(plan: Plan) -> list[str]:
             return [f"{type(plan).__name__} on a {p.dtype}"]
         case Join(kind=kind, mark=mark) | Apply(kind=kind, mark=mark) if (kind is JoinKind.MARK) != (mark is not None):
             return ["a MARK join without a mark, or a mark on another join"]
-        case Project(exprs=exprs) if any(isinstance(e, Column) and e.nullable and not c.nullable for c, e in exprs):
-            return ["Project calls a nullable column NOT NULL"]
+        case Project(exprs=exprs):
+            return _hidden_nulls("Project", exprs)
         case Aggregate(sets=sets) if sets is not None and len(sets.sets) == 0:
             return ["grouping sets without a set"]
-        case Aggregate(aggregates=calls):
-            return [f"{a.function} with a filter of {a.filter.dtype}" for _, a in calls
-                    if a.filter is not None and a.filter.dtype.kind.value != "BOOLEAN"]  # fmt: skip
+        case Aggregate(keys=keys, aggregates=calls):  # what is known of a call's value may be more than its form says
+            out = [f"{a.function} with a filter of {a.filter.dtype}" for _, a in calls
+                   if a.filter is not None and a.filter.dtype.kind.value != "BOOLEAN"]  # fmt: skip
+            return out + _hidden_nulls("Aggregate", keys)
         case UnionAll():
-            return [
-                f"UNION ALL takes {x.name} {x.dtype} as {c.dtype}"
-                for s, row in zip(plan.sources, plan.inputs, strict=True)
-                for c, x in zip(plan.columns, row, strict=True)
-                if x.dtype != c.dtype or x.id not in {y.id for y in s.columns}
-            ]
+            out = []
+            for s, row in zip(plan.sources, plan.inputs, strict=True):
+                have = {c.id: c for c in s.columns}
+                pairs = [*zip(plan.columns, row, strict=True)]
+                takes = [
+                    f"UNION ALL takes {x.name} {x.dtype} as {c.dtype}"
+                    for c, x in pairs
+                    if x.dtype != c.dtype or x.id not in have
+                ]
+                out += takes + _hidden_nulls("UNION ALL", [(c, have.get(x.id, x)) for c, x in pairs])
+            return out
         case Shared():
             return _use(plan)
         case Values(rows=rows):
-            return ["a row of VALUES of another width" for row in rows if len(row) != len(plan.columns)]
+            out = ["a row of VALUES of another width" for row in rows if len(row) != len(plan.columns)]
+            return out or [
+                problem for row in rows for problem in _hidden_nulls("VALUES", zip(plan.columns, row, strict=True))
+            ]
         case _:
             return []
 

@@ -28,7 +28,7 @@ from gquery import tuning
 from gquery.expression.expr import TRUE, AggregateCall, Case, Cast, Column, Expr, Literal, new_column
 from gquery.expression.facts import MOST_PRECISION
 from gquery.expression.types import BIGINT, DOUBLE, decimal
-from gquery.functions import aggregate, call, cast, declaration
+from gquery.functions import aggregate, call, cast, declaration, may_give_null
 from gquery.functions.aggregate_record import Mean, State, Total
 from gquery.planner.logical.everywhere import transform_everywhere
 from gquery.planner.logical.nodes import (
@@ -128,7 +128,7 @@ class _Sets:
         if self.merges:
             parts: list[tuple[Column, AggregateCall]] = []
             for _, a in self.old.aggregates:
-                own = tuple((new_column(p.function, p.dtype, p.nullable), p) for p in _parts(a))
+                own = tuple((new_column(p.function, p.dtype, may_give_null(p, bool(keys))), p) for p in _parts(a))
                 self.inner.append(own)
                 parts += own
             return _Groups(Aggregate(self.old.source, keys, tuple(parts)), named, {c.id: c for c, _ in parts})
@@ -151,11 +151,9 @@ class _Sets:
         for c, part in (pair for own in self.inner for pair in own):
             if self.merges:
                 again = aggregate(declaration(part).merged_by or "", (names[c.id],))
-                nullable = again.nullable and (names[c.id].nullable or not has_keys)
             else:
                 again = part.mapped(lambda e: remap_expr(e, names))
-                nullable = again.nullable
-            made[c.id] = new_column(c.name, again.dtype, nullable)
+            made[c.id] = new_column(c.name, again.dtype, may_give_null(again, has_keys))
             calls.append((made[c.id], again))
         return tuple(calls), made
 

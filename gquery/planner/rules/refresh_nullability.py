@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import assert_never
 
 from gquery.expression.expr import (
-    AggregateCall,
     Call,
     Column,
     Exists,
@@ -25,7 +24,7 @@ from gquery.expression.expr import (
 )
 from gquery.expression.traverse import transform
 from gquery.expression.types import Kind
-from gquery.functions import FUNCTIONS, has_result
+from gquery.functions import FUNCTIONS, may_give_null
 from gquery.functions.windows import with_nullability
 from gquery.planner.logical.nodes import (
     Aggregate,
@@ -230,7 +229,7 @@ def _columns(plan: Plan, read: Read) -> Plan:
             return replace(plan, exprs=tuple((_as(c, e.nullable), e) for c, e in exprs))
         case Aggregate(keys=keys, aggregates=calls):
             by = tuple((_as(c, e.nullable), e) for c, e in keys)
-            of = tuple((_as(c, _call_nullable(a, bool(keys))), a) for c, a in calls)
+            of = tuple((_as(c, may_give_null(a, has_rows=bool(keys))), a) for c, a in calls)
             return plan if _same_pairs((*by, *of), (*keys, *calls)) else replace(plan, keys=by, aggregates=of)
         case Window(calls=windows):
             found = tuple((c, with_nullability(call)) for c, call in windows)
@@ -265,11 +264,6 @@ def _columns(plan: Plan, read: Read) -> Plan:
             return plan
         case _:
             assert_never(plan)
-
-
-def _call_nullable(a: AggregateCall, grouped: bool) -> bool:
-    """A group has a row, so most aggregates over values that are never NULL are not; without keys there may be no row."""
-    return a.nullable and not (grouped and has_result(a))
 
 
 def _same_pairs(a: tuple[tuple[Column, object], ...], b: tuple[tuple[Column, object], ...]) -> bool:

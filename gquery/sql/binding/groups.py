@@ -10,7 +10,7 @@ from gquery.errors import BindError
 from gquery.expression.expr import AggregateCall, Case, Column, Expr, Literal, new_column
 from gquery.expression.traverse import with_children
 from gquery.expression.types import BIGINT
-from gquery.functions import call, has_result
+from gquery.functions import call, may_give_null
 from gquery.planner.logical.nodes import GroupingSets
 from gquery.planner.logical.tree import has_subquery
 from gquery.runtime.records import dataclass
@@ -83,7 +83,7 @@ class GroupedScope:
         found = self._by_call.get(call) if shareable else None
         if found is not None:
             return found
-        column = new_column(name, call.dtype, call.nullable and not (self._has_rows and has_result(call)))
+        column = new_column(name, call.dtype, may_give_null(call, self._has_rows))
         self.aggregates.append((column, call))
         if shareable:
             self._by_call[call] = column

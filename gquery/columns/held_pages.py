@@ -57,6 +57,11 @@ class HeldKernels(Protocol):
         they are, and where in the file they begin, for each. Whether all came."""
         ...
 
+    def upload(self, job: Array) -> int:
+        """Reads ranges of a file and begins to copy them to a device: what it ended with, for a job of
+        `kernels.primitives.uploads`."""
+        ...
+
     def dictionaries(self, states: Array) -> bool:
         """Takes the texts of dictionaries with which chunks begin whose bytes lie in the host's memory: ``states`` (int64, a row
         each) as `kernels.primitives.pages` has them, each of which says behind it how many texts there are up to there, and where

@@ -21,6 +21,7 @@ from gquery import tuning
 from gquery.device.arena import reclaimable_bytes, release_recordings
 from gquery.device.array import READ_AHEAD, Array, on_gpu
 from gquery.device.current import Current, Nothing
+from gquery.device.driver import CopyCalls, copy_calls
 from gquery.device.gpu_pool import GpuPool, limited
 from gquery.device.host import has_driver, machine_memory, processor, refuse_huge_pages
 from gquery.device.kept_memory import KEPT, available_memory
@@ -182,6 +183,10 @@ class Device(LimitedMemory):
         cuda = _cupy().cuda
         with cuda.Device(self.ordinal), cuda.using_allocator(self._limited), limited():
             yield
+
+    def copy_calls(self) -> CopyCalls | None:
+        """What copies to a GPU are begun by where the interpreter is not there; None where there is nothing."""
+        return copy_calls() if self.is_cuda else None
 
     def stream(self) -> Any:
         """A new stream (a context manager that makes it current); on the CPU one that does nothing."""

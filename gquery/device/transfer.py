@@ -11,6 +11,8 @@ from __future__ import annotations
 import queue
 import threading
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -20,6 +22,7 @@ from gquery import tuning
 from gquery.device.array import READ_AHEAD, Array, on_gpu
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device
+from gquery.device.host import address_of
 from gquery.device.kept_memory import KEPT
 from gquery.device.spill import OpenFile
 from gquery.errors import OutOfMemoryError
@@ -94,6 +97,18 @@ class Transfer:
         staging(self.target.device).send(address, np.ascontiguousarray(values).view(np.uint8))
         self.target.seconds.append(time.perf_counter() - began)
 
+    def send_ranges(self, file: int, ranges: Array, upload: Callable[[Array], int]) -> bool:
+        """Bring ranges of a file over, whose number is given: rows (int64) of the byte of the array that each goes to, in order,
+        how many bytes, and where in the file they begin. ``upload`` does so for a job of `kernels.primitives.uploads`. Whether
+        the file has all of them."""
+        assert self.target is not None
+        began = time.perf_counter()
+        ranges = ranges.copy()
+        ranges[:, 0] += self.target.array.data.ptr
+        outcome = staging(self.target.device).send_ranges(file, ranges, upload)
+        self.target.seconds.append(time.perf_counter() - began)
+        return outcome
+
     def buffer(self) -> Buffer:
         """The array as a buffer, wherever it lies; to be used after `Upload.wait`."""
         self._file = None
@@ -128,10 +143,10 @@ class Upload:
             return np.empty(size, dtype)
         return self._limited.empty_spillable(size, dtype, _READING)
 
-    def make(self, size: int, dtype: Any) -> Transfer:
+    def make(self, size: int, dtype: Any, least: int | None = None) -> Transfer:
         """A transfer of an array whose rows are to be written (`Transfer.rows`) and sent. A device that has room enough has it
-        alone: the system clears each page of memory that nobody would look at again."""
-        target = self._room(size, dtype)
+        alone: the system clears each page of memory that nobody would look at again. So many bytes it has at ``least``."""
+        target = self._room(size, dtype, tuning.transfers.kept_on_host if least is None else least)
         is_alone = target is not None and (
             target.device.free_bytes >= tuning.transfers.device_alone * target.device.total_bytes
         )
@@ -152,13 +167,13 @@ class Upload:
 
     def start(self, host: Any) -> Transfer:
         """A transfer of a contiguous array of the host, which keeps it, and whose values may be written later."""
-        return Transfer(len(host), host.dtype, host, self._room(len(host), host.dtype))
+        return Transfer(len(host), host.dtype, host, self._room(len(host), host.dtype, tuning.transfers.kept_on_host))
 
-    def _room(self, size: int, dtype: Any) -> _Target | None:
+    def _room(self, size: int, dtype: Any, least: int) -> _Target | None:
         """An array on the device; None for one that stays on the host, until a kernel asks for it: small ones, and what would
         leave the device little room, where what was used least recently gives way then."""
         bytes_ = size * np.dtype(dtype).itemsize
-        if self._device is None or bytes_ < tuning.transfers.kept_on_host:
+        if self._device is None or bytes_ < least:
             return None
         if bytes_ > self._device.free_bytes - self._device.total_bytes // tuning.transfers.headroom:
             return None
@@ -258,6 +273,25 @@ class Staging:
                     event.record(self._stream)
                 finally:
                     self._free.put((buffer, event))
+
+    def send_ranges(self, file: int, ranges: Array, upload: Callable[[Array], int]) -> bool:
+        """See `Transfer.send_ranges`; the addresses are the device's."""
+        calls = self._device.copy_calls()
+        assert calls is not None
+        taken = [self._free.get()]
+        with suppress(queue.Empty):  # to wait for a second one while others wait for theirs would be for ever
+            taken.append(self._free.get_nowait())
+        buffers = [word for buffer, event in taken for word in (buffer.ctypes.data, event.ptr)]
+        about = file, address_of(ranges), len(ranges), self._stream.ptr, *calls, self._piece, len(taken)
+        try:
+            with self._device.activate():
+                outcome = upload(np.array([*about, *buffers], np.int64))
+        finally:
+            for each in taken:
+                self._free.put(each)
+        if outcome < 0:
+            raise self._cuda.runtime.CUDARuntimeError(-outcome)
+        return outcome > 0
 
     def wait(self) -> None:
         with self._device.activate():

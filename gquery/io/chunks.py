@@ -73,6 +73,12 @@ class Chunks:
         return np.where((dictionary > 0) & (dictionary < data), dictionary, data)
 
     @property
+    def dictionary_bytes(self) -> Array:
+        """How many of their bytes in the file lie before the first page of data; 0 where there is no dictionary."""
+        data, dictionary = self.words[:, _DATA], self.words[:, _DICTIONARY]
+        return np.where((dictionary > 0) & (dictionary < data), data - dictionary, 0)
+
+    @property
     def has_dictionary(self) -> Array:
         """Whether a page with a dictionary is told of."""
         return self.words[:, _DICTIONARY] >= 0

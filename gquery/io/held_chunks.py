@@ -8,39 +8,31 @@ or says what is wrong.
 
 from __future__ import annotations
 
-import itertools
 import threading
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from gquery import tuning
-from gquery.columns.assemble import Fixed
-from gquery.columns.assemble_strings import DictionaryPieces
-from gquery.columns.held_pages import HeldAssembly, HeldChunks, HeldKernels, held_kernels
-from gquery.columns.ownership import check_decoded
+from gquery.columns.held_pages import HeldAssembly, HeldChunks, HeldKernels
 from gquery.columns.page_values import OUTCOME, ROWS, MisfitError
 from gquery.device.array import Array, on_gpu
 from gquery.device.device import Device
-from gquery.device.host import address_of
 from gquery.device.transfer import Transfer, Upload
 from gquery.errors import OutOfMemoryError
 from gquery.io import pages
 from gquery.io.chunks import Chunks
 from gquery.io.files import reading
-from gquery.io.pages import CAN_READ, DONE, SLACK, Layout, are_readable, made_bytes
+from gquery.io.pages import DONE, SLACK, Layout
 from gquery.io.parquet_files import ParquetFiles, RowGroup
 from gquery.io.parquet_opened import random_access
 from gquery.runtime.interrupt import check
-from gquery.runtime.threads import Phases
+from gquery.runtime.threads import Phases, core_count
 from gquery.runtime.tuples import NamedTuple
 
-Run = tuple[RowGroup, ...]  # of one file, side by side
 _ALIGNED = 64  # a chunk begins at a multiple of so many bytes
-_MOST_CHARACTERS = 2**31 - 1  # that offsets of 32 bits tell apart
 _decoding = threading.Semaphore(tuning.reading.decoded_columns)  # each has memory of its own meanwhile
 
 
@@ -72,10 +64,10 @@ class Decoder(NamedTuple):
 
 
 class HeldFiles(NamedTuple):
-    """Runs of row groups of a column, of one layout in all files, and their chunks."""
+    """Row groups of files, and a column of them: its layout, which is one in all files, and its chunks."""
 
     files: ParquetFiles
-    runs: Sequence[Run]
+    groups: Sequence[RowGroup]
     layout: Layout
     chunks: Chunks
 
@@ -85,13 +77,12 @@ class HeldColumn:
 
     def __init__(self, decoder: Decoder, held: HeldFiles, assembly: HeldAssembly) -> None:
         self._device, self._kernels, self._upload = decoder
-        self._files, self._runs, self._layout, self._chunks = held
+        self._files, self._groups, self._layout, self._chunks = held
         self._assembly = assembly
-        self._firsts = [0, *itertools.accumulate(map(len, self._runs))]  # the number of each run's first chunk
         size = -(-(self._chunks.packed + SLACK) // _ALIGNED) * _ALIGNED
         self._at = np.concatenate((np.zeros(1, np.int64), np.cumsum(size)))  # where each chunk lies, and the last one ends
         self._room = _Room.of(self._chunks)
-        self._fetched: list[int] = []
+        self._sent: list[int] = []
         self._is_decoded = False
 
     def read(self) -> Phases[bool]:
@@ -99,30 +90,40 @@ class HeldColumn:
         needed = int(self._at[-1]) + len(self._chunks) * self._room.bytes
         if needed > self._device.free_bytes // tuning.reading.decoding_share:
             return False
-        raw = self._upload.make(int(self._at[-1]), np.uint8)
+        raw = self._upload.make(int(self._at[-1]), np.uint8, least=1)
         if not raw.is_alone:
             return False
-        yield [partial(self._fetch, raw, number) for number in range(len(self._runs))]
-        if len(self._fetched) == len(self._runs) and (yield from self._prepare()):
+        parts = self._parts()
+        yield [partial(self._send, raw, number, *part) for number, part in enumerate(parts)]
+        if len(self._sent) == len(parts) and (yield from self._prepare()):
             yield [partial(self._decode, raw)]
         return self._is_decoded
 
-    def _fetch(self, raw: Transfer, number: int) -> None:
-        """The bytes of a run's chunks on their way to the device."""
-        check()
-        first, last = self._firsts[number], self._firsts[number + 1]
-        low, high = int(self._at[first]), int(self._at[last])
-        file, bytes_ = self._files.files[self._runs[number][0].file], raw.rows(low, high)
-        chunks, places = self._chunks.take(slice(first, last)), address_of(bytes_) + self._at[first:last] - low
-        wanted = np.stack((places, chunks.packed, chunks.start), 1)
-        with reading(file.name, "Parquet file"), random_access(file) as source:
-            is_there = self._kernels.fetch(source.fileno(), wanted)
-        if is_there and self._look(number, chunks, places):
-            raw.send(low, bytes_)
-            self._fetched.append(number)
+    def _parts(self) -> list[tuple[int, slice]]:
+        """Chunks side by side of one file, its number first, that a thread sends: as many parts as there are cores, if those are
+        not too small."""
+        files, size = [group.file for group in self._groups], self._chunks.packed.tolist()
+        most = max(sum(size) // core_count(), tuning.reading.uploaded_bytes)
+        found, first, bytes_ = list[tuple[int, slice]](), 0, 0
+        for number, file in enumerate(files):
+            if number > first and (file != files[first] or bytes_ + size[number] > most):
+                found.append((files[first], slice(first, number)))
+                first, bytes_ = number, 0
+            bytes_ += size[number]
+        return [*found, (files[first], slice(first, len(files)))]
 
-    def _look(self, number: int, chunks: Chunks, places: Array) -> bool:
-        """Whether a device may decode the chunks of a run, whose bytes lie at these addresses of the host."""
+    def _send(self, raw: Transfer, number: int, file: int, part: slice) -> None:
+        """Bring the bytes of a part's chunks to the device."""
+        check()
+        opened, chunks = self._files.files[file], self._chunks.take(part)
+        ranges = np.stack((self._at[:-1][part], chunks.packed, chunks.start), 1)
+        with reading(opened.name, "Parquet file"), random_access(opened) as source:
+            if self._look(number, part, source.fileno()):
+                if raw.send_ranges(source.fileno(), ranges, self._kernels.upload):
+                    self._sent.append(number)
+
+    def _look(self, number: int, part: slice, file: int) -> bool:
+        """Whether a device may decode a part's chunks, which lie in an open file."""
         return True
 
     def _prepare(self) -> Phases[bool]:
@@ -150,7 +151,7 @@ class HeldColumn:
                 )
             except OutOfMemoryError:
                 return
-            states, numbers = _states(self._layout, self._chunks), np.arange(count)
+            states, numbers = states_of(self._layout, self._chunks), np.arange(count)
             states[:, pages.SOURCE] = _address(bytes_) + self._at[:-1]
             states[:, pages.WORDS], states[:, pages.ROOM] = _address(words) + 8 * room.words * numbers, room.words
             states[:, pages.FLAGS] = _address(flags) + (room.words + SLACK) * numbers
@@ -177,56 +178,7 @@ class HeldColumn:
         return None
 
 
-class HeldCodes(HeldColumn):
-    """A column of texts that are codes into dictionaries. The host takes those apart and makes one of them, whose codes are what
-    a device decodes."""
-
-    def __init__(self, decoder: Decoder, held: HeldFiles, assembly: DictionaryPieces, name: str) -> None:
-        super().__init__(decoder, held, assembly)
-        self._codes, self._name = assembly, name
-        self._room = self._room._replace(entries=0)
-        self._texts: dict[int, pa.Array] = {}  # of each run
-        self._begun = np.zeros((len(self._chunks), 3), np.int64)  # of each chunk: bytes read, entries, those of its run before
-        self._table: Array | None = None
-
-    def _look(self, number: int, chunks: Chunks, places: Array) -> bool:
-        room = chunks.unpacked.clip(0, tuning.reading.decoded_bytes)
-        count, most = len(chunks), min(int(room.sum()), _MOST_CHARACTERS)
-        offsets, characters, scratch = np.zeros(most // 4 + 1, np.int32), made_bytes(most), made_bytes(int(room.max()))
-        states = _states(self._layout, chunks)
-        states[:, pages.SOURCE], states[:, pages.ENTRY_ROOM] = places, most // 4
-        states[:, pages.OFFSETS], states[:, pages.CHARACTERS] = address_of(offsets), address_of(characters)
-        states[:, pages.CHARACTER_ROOM] = most
-        states[:, pages.SCRATCH], states[:, pages.SIZE] = address_of(scratch), len(scratch) - SLACK
-        if not self._kernels.dictionaries(states):
-            return False
-        entries, texts = states[:, pages.ENTRIES], int(states[-1, pages.TEXTS])
-        self._begun[self._firsts[number] :][:count] = np.stack(
-            (states[:, pages.AT], entries, states[:, pages.TEXTS] - entries), 1
-        )
-        used = characters[: states[-1, pages.BYTES]].copy()
-        buffers = [None, pa.py_buffer(offsets[: texts + 1].copy()), pa.py_buffer(used)]
-        self._texts[number] = pa.Array.from_buffers(pa.string(), texts, buffers)
-        try:
-            check_decoded(self._texts[number], self._name)
-        except ValueError:  # the host says so
-            return False
-        return True
-
-    def _prepare(self) -> Phases[bool]:
-        texts = [self._texts[number] for number in range(len(self._runs))]
-        before = np.repeat(np.cumsum([0, *map(len, texts)])[:-1], [len(run) for run in self._runs])
-        self._begun[:, 2] += before
-        self._table = yield from self._codes.unite(texts)
-        return self._table is not None
-
-    def _begin(self, states: Array) -> Array | None:
-        states[:, pages.AT], states[:, pages.ENTRIES], before = self._begun.T
-        states[:, pages.DICTIONARY] = 8 * before
-        return self._table
-
-
-def _states(layout: Layout, chunks: Chunks) -> Array:
+def states_of(layout: Layout, chunks: Chunks) -> Array:
     """A row for each chunk, of which nothing is read."""
     states = np.zeros((len(chunks), pages.STATE + 1), np.int64)
     states[:, pages.HAVE], states[:, pages.CODEC] = chunks.packed, chunks.codec
@@ -237,36 +189,3 @@ def _states(layout: Layout, chunks: Chunks) -> Array:
 
 def _address(array: Any) -> int:
     return int(on_gpu(array).data.ptr)
-
-
-def held_column(
-    files: ParquetFiles,
-    runs: Sequence[Run],
-    layouts: set[Layout | None],
-    field: tuple[int, str],
-    assembly: object,
-    upload: Upload,
-) -> HeldColumn | None:
-    """The column of a field, its number and name, if a GPU may decode it: integers or codes of one leaf without NULLs, with one
-    layout in all files, each of whose row groups is wanted whole. None while the kernels are not ready."""
-    groups = [group for run in runs for group in run]
-    layout = layouts.pop() if len(layouts) == 1 else None
-    if layout is None or layout.are_texts or not groups or not all(group.whole and group.rows for group in groups):
-        return None
-    if not (CAN_READ and isinstance(assembly, (Fixed, DictionaryPieces)) and assembly.takes_held):
-        return None
-    if any(file.filesystem is not None for file in files.files):
-        return None
-    (chunks,) = files.chunks(field[0], groups)
-    sizes = np.array([files.files[group.file].size for group in groups])
-    are_read = are_readable(chunks, layout, np.array([group.rows for group in groups]), sizes)
-    if not are_read.all() or (layout.has_levels and (chunks.nulls != 0).any()):
-        return None
-    device = upload.device
-    kernels = None if device is None else held_kernels(device)
-    if device is None or kernels is None:
-        return None
-    decoder, held = Decoder(device, kernels, upload), HeldFiles(files, runs, layout, chunks)
-    if isinstance(assembly, Fixed):
-        return HeldColumn(decoder, held, assembly)
-    return HeldCodes(decoder, held, assembly, field[1])

@@ -196,11 +196,12 @@ class ParquetReader:
         """What has a GPU decode a column, if it may."""
         if self._upload.device is None or self._selection is not None or len(wanted.leaves) != 1:
             return None
-        from gquery.io.held_chunks import held_column
+        from gquery.io.held_columns import held_column
 
         layouts = {self._layout(run[0].file, wanted) for run in wanted.cut.runs}
         field = wanted.number, wanted.field.name
-        return held_column(self._files, wanted.cut.runs, layouts, field, assembly, self._upload)
+        groups = [group for run in wanted.cut.runs for group in run]
+        return held_column(self._files, groups, layouts, field, assembly, self._upload)
 
     def _text_bytes(self, wanted: Wanted) -> list[int] | None:
         """How many bytes texts that are wanted as they are have in each run; None where footers do not tell."""

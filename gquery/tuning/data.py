@@ -165,6 +165,7 @@ class Reading(Record):
         0.2, "share of a memory limit", "that columns take in a file, from which on that is done", _SELECTED
     )
     text_share: float = number(0.25, "share of rows", "that are taken to have one of the texts of a small dictionary")
+    uploaded_bytes: int = number(4 << 20, "bytes", "of chunks that a GPU decodes that a thread sends at least")
     coded_rows: int = number(100, "rows", "from which on text is read with the dictionary that its file has")
     first_groups: int = number(1, "row groups", "that a filter below a LIMIT is tried on first")
     more_groups: int = number(4, "times", "as many row groups are tried next where those gave too few rows")

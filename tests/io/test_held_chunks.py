@@ -31,7 +31,7 @@ from gquery.kernels.builtin.held_pages import Kernels
 from gquery.kernels.targets import get_target
 from tests.io.test_device_alone import column, read, ready
 from tests.io.test_pages import facts
-from tests.support.played_gpu import Gpu
+from tests.support.played_gpu import DriverError, Gpu
 from tests.support.tuned import Tune
 
 assert ready
@@ -49,6 +49,9 @@ class Played:
 
     def fetch(self, file: int, chunks: Array) -> bool:
         return self.kernels.fetch(file, chunks)
+
+    def upload(self, job: Array) -> int:
+        return self.kernels.upload(job)
 
     def dictionaries(self, states: Array) -> bool:
         return self.kernels.dictionaries(states)
@@ -68,6 +71,8 @@ class Played:
 @pytest.fixture
 def gpu(tune: Tune) -> Iterator[Gpu]:
     tune(tuning.transfers, kept_on_host=0)
+    tune(tuning.transfers, buffer_bytes=512)
+    tune(tuning.transfers, buffers=3)
     tune(tuning.encoding, compiled_rows=1)
     tune(tuning.reading, one_thread=0)
     transfer._staging.cache_clear()
@@ -128,6 +133,7 @@ def test_columns_that_a_gpu_decodes_are_those_of_a_cpu(
     tune(tuning.encoding, zone_rows=64)
     tune(tuning.encoding, sample=r.choice((100, 65_536)))
     tune(tuning.reading, run_rows=r.choice((0, 250)))
+    tune(tuning.reading, uploaded_bytes=r.choice((1, 2000, 1 << 20)))
     options: dict[str, Any] = r.choice(
         ({}, {"use_dictionary": False}, {"compression": "none"}, {"data_page_version": "2.0"}, {"data_page_size": 100},
          {"store_decimal_as_integer": True})
@@ -150,6 +156,7 @@ def test_codes_that_a_gpu_decodes_are_those_of_a_cpu(
     tune(tuning.encoding, longest_run=r.choice((4, 64)))
     tune(tuning.encoding, union_part=r.choice((2, 65_536)))
     tune(tuning.reading, run_rows=r.choice((0, 250)))
+    tune(tuning.reading, uploaded_bytes=r.choice((1, 2000, 1 << 20)))
     tune(tuning.reading, coded_rows=1)
     options: dict[str, Any] = r.choice(({}, {"compression": "none"}, {"data_page_version": "2.0"}, {"data_page_size": 100}))
     fields = [pa.field(k, r.choice((pa.string(), pa.large_string())), nullable=r.random() < 0.5) for k in TEXTS]
@@ -203,20 +210,30 @@ def test_a_dictionary_that_is_too_large(gpu: Gpu, played: Played, tmp_path: Path
     assert not played.decoded
 
 
-@pytest.mark.parametrize("limit", ["decoded_rows", "decoded_bytes", "decoding_share", "outcome", "fetch"])
+@pytest.mark.parametrize("limit", ["decoded_rows", "decoded_bytes", "decoding_share", "outcome", "upload"])
 def test_the_host_reads_what_is_too_much(
     limit: str, gpu: Gpu, played: Played, tmp_path: Path, tune: Tune, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if limit == "outcome":
         played.outcome = 5
-    elif limit == "fetch":
-        monkeypatch.setattr(played, "fetch", lambda file, chunks: False)
+    elif limit == "upload":
+        monkeypatch.setattr(played, "upload", lambda job: 0)
     else:
         tune(tuning.reading, **{limit: 1 << 60 if limit == "decoding_share" else 20})
     pq.write_table(pa.table({"c": range(1000)}), tmp_path / "a.parquet", row_group_size=400, use_dictionary=False)
     ((one, other),) = both(tmp_path / "a.parquet", gpu, random.Random(0))
     assert facts(one) == facts(other)
     assert played.decoded == (limit == "outcome")
+
+
+def test_a_copy_that_the_driver_refuses(gpu: Gpu, played: Played, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"c": range(1000)}), tmp_path / "a.parquet", row_group_size=400)
+    gpu.played.failing = 719
+    with pytest.raises(DriverError) as told:
+        read(tmp_path / "a.parquet", gpu, 1)
+    assert told.value.args == (719,) and not played.decoded
+    gpu.played.failing = 0
+    assert read(tmp_path / "a.parquet", gpu, 1)[0].data.host.tolist() == list(range(1000))
 
 
 def damaged(path: Path, r: random.Random) -> None:
@@ -264,7 +281,7 @@ def device(tune: Tune) -> Device:
     with made.activate():
         for builtin in (held_kernels_of_gpu.DECODE, held_kernels_of_gpu.PICK):
             get_target("cuda").compile(builtin.kernel)
-    for builtin in (held_kernels_of_gpu.FETCH, held_kernels_of_gpu.DICTIONARIES):
+    for builtin in (held_kernels_of_gpu.FETCH, held_kernels_of_gpu.UPLOAD, held_kernels_of_gpu.DICTIONARIES):
         get_target("cpu").compile(builtin.kernel)
     assert held_kernels_of_gpu.find_kernels(made) is not None
     tune(tuning.transfers, kept_on_host=0)

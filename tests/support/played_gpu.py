@@ -10,7 +10,14 @@ from typing import Any
 import numpy as np
 
 from gquery.device.device import Device
+from gquery.device.driver import CopyCalls
 from gquery.errors import OutOfMemoryError
+
+_CALL = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_int64] * 4)
+
+
+class DriverError(Exception):
+    """Stands for CuPy's."""
 
 
 class Played:
@@ -22,12 +29,33 @@ class Played:
         self.drained = 0
         self.cuda = SimpleNamespace(
             Stream=lambda non_blocking: SimpleNamespace(ptr=1, synchronize=self.complete),
-            Event=lambda block, disable_timing: SimpleNamespace(synchronize=self.complete, record=lambda stream: None),
+            Event=lambda block, disable_timing: SimpleNamespace(
+                synchronize=self.complete, record=lambda stream: None, ptr=2
+            ),
             alloc_pinned_memory=bytearray,
             runtime=SimpleNamespace(
-                memcpyAsync=self.copy, memcpyHostToDevice=1, deviceSynchronize=self.drain
+                memcpyAsync=self.copy, memcpyHostToDevice=1, deviceSynchronize=self.drain,
+                CUDARuntimeError=DriverError,
             ),
         )  # fmt: skip
+
+        self.failing = 0  # what copies end with that no interpreter begins
+        calls = self._wait_for, self._begin, self._record
+        self._calls = [_CALL(call) for call in calls]  # that somebody has while they are called
+        self.copy_calls = CopyCalls(*(ctypes.cast(call, ctypes.c_void_p).value or 0 for call in self._calls))
+
+    def _wait_for(self, event: int, *_: int) -> int:
+        assert event == 2
+        self.complete()
+        return 0
+
+    def _begin(self, to: int, source: int, size: int, stream: int) -> int:
+        self.copy(to, source, size, 1, stream)
+        return self.failing
+
+    def _record(self, event: int, stream: int, *_: int) -> int:
+        assert (event, stream) == (2, 1)
+        return 0
 
     def copy(self, to: int, source: int, size: int, kind: int, stream: int) -> None:
         assert (kind, stream) == (1, 1)
@@ -84,6 +112,9 @@ class Gpu(Device):
         if self.room == 0:
             raise OutOfMemoryError(context)
         return Array(np.full(shape, 77, dtype))
+
+    def copy_calls(self) -> CopyCalls:
+        return self.played.copy_calls
 
     def to_host(self, array: Any) -> Any:
         return array.values if isinstance(array, Array) else array

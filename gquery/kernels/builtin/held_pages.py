@@ -1,5 +1,5 @@
-"""The kernels of `io.held_chunks`: chunks of Parquet fetched into the host's memory, the texts of their dictionaries, and what a
-GPU decodes."""
+"""The kernels of `io.held_chunks`: chunks of Parquet fetched into the host's memory or sent to a GPU, the texts of their
+dictionaries, and what a GPU decodes."""
 
 from __future__ import annotations
 
@@ -45,6 +45,7 @@ FETCH = builtin_kernel(
     "    size, left = add_i64(size, got), sub_i64(left, got)",
     "store_i64(found, i64(i), from_bool(eq_i64(left, 0)))",
 )
+UPLOAD = builtin_kernel("job:*i64 found:*i64", "store_i64(found, i64(i), upload_ranges(job))")
 DICTIONARIES = builtin_kernel(
     "states:*i64 count:i64 found:*i64",
     "k, texts, used, ok, state = i64(0), i64(0), i64(0), i64(1), words_behind(states, i64(0))",
@@ -73,6 +74,12 @@ class Kernels:
         found = np.zeros(len(chunks), np.int64)
         _run("cpu", FETCH, len(chunks), file, chunks.reshape(-1), found)
         return bool(found.all())
+
+    def upload(self, job: Array) -> int:
+        """See `HeldKernels.upload`."""
+        found = np.zeros(1, np.int64)
+        _run("cpu", UPLOAD, 1, job, found)
+        return int(found[0])
 
     def dictionaries(self, states: Array) -> bool:
         """See `HeldKernels.dictionaries`."""
@@ -142,7 +149,7 @@ _found: dict[int, Kernels] = {}  # of each GPU, once they are there
 def find_kernels(device: Device) -> HeldKernels | None:
     """The kernels, if they are compiled; else they will be, in the background."""
     with device.activate():
-        if device.ordinal not in _found and _are_ready("cpu", FETCH, DICTIONARIES) and _are_ready("cuda", DECODE, PICK):
+        if device.ordinal not in _found and _are_ready("cpu", FETCH, UPLOAD, DICTIONARIES) and _are_ready("cuda", DECODE, PICK):
             _found[device.ordinal] = Kernels()
     return _found.get(device.ordinal)
 

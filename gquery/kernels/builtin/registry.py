@@ -12,8 +12,8 @@ MODULES = ("scans", "grouping", "gathers", "define", "order_bits", "counted_orde
            "text_scan", "parquet_pages", "held_pages", "elements", "prefix_sums", "wide_arrays", "narrowing", "marking",
            "text_coding")  # fmt: skip
 ENCODING = ("text_coding", "marking", "narrowing")
-ON_CPUS = ("gathers._APPEND", "parquet_pages.READ", "parquet_pages.FOOTER", "held_pages.FETCH", "held_pages.DICTIONARIES",
-           *ENCODING)  # fmt: skip
+ON_CPUS = ("gathers._APPEND", "parquet_pages.READ", "parquet_pages.FOOTER", "held_pages.FETCH", "held_pages.UPLOAD",
+           "held_pages.DICTIONARIES", *ENCODING)  # fmt: skip
 """Beginnings of names: these have memory fetched early, read files, or encode what comes from outside."""
 NOT_AWAITED = ("held_pages",)
 """Beginnings of names: what these do on a GPU, the host does until they are compiled."""

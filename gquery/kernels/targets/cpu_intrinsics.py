@@ -57,6 +57,12 @@ def _read_file(b: Any, file: Any, address: Any, size: Any, position: Any) -> Any
     return b.call(read, [b.trunc(file, I32), address, size, position])
 
 
+def _call_native(b: Any, function: Any, *words: Any) -> Any:
+    """Of a library's function, whose error is an integer of 32 bits. One of fewer words takes no notice of the others."""
+    type_ = ir.FunctionType(I32, [I64] * len(words))
+    return b.sext(b.call(b.inttoptr(function, type_.as_pointer()), words), I64)
+
+
 def _accumulate_u32(b: Any, state: Any, slot: Any, value: Any) -> None:
     place = element(b, state, slot, I32)
     b.store(b.add(b.load(place), b.trunc(value, I32)), place)
@@ -93,6 +99,7 @@ CPU_DEFINITIONS = {
        for name, (type_, emit) in _ACCUMULATE.items() for how in ("accumulate", "reduce")},
     "atomic_add_f64": Definition("atomic_add_f64", ("*", "i64", "f64"), "f64", _fadd_atomic),
     "accumulate_add_u32": Definition("accumulate_add_u32", ("*", "i64", "i64"), "void", _accumulate_u32),
+    "call_native": Definition("call_native", ("i64",) * 5, "i64", _call_native),
     "byte_pairs": Definition("byte_pairs", ("i64",) * 4, "i64", _byte_pairs),
     "marks_word": Definition("marks_word", ("*", "i64"), "i64", _marks_word),
     "prefetch": Definition("prefetch", ("*", "i64"), "void", _prefetch),

@@ -33,7 +33,7 @@ _FORMATS = {
     "f32": "f", "f64": "d",
 }  # fmt: skip
 BODIES = ("bits", "bit_sets", "checked", "chunks", "dates", "decimals", "floats", "footers", "groups", "packed",
-          "page_texts", "pages", "ranges", "tables", "strings", "search", "globs", "user")  # fmt: skip
+          "page_texts", "pages", "ranges", "tables", "strings", "search", "globs", "uploads", "user")  # fmt: skip
 INTRINSICS = ("integers", "checked", "wide", "floats", "memory", "bits", "strings", "atomics", "groups", "user")
 _OWN = {"refuse": checks.refuse, "range": paced_range, "next_index": paced_next}
 """What kernels find by these names, beside primitives and their functions."""

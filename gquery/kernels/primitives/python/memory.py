@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Callable
-from ctypes import c_char, memmove
+from ctypes import CFUNCTYPE, c_char, c_int, c_int64, memmove
 
 from gquery.kernels.checks import string_at
 from gquery.kernels.primitives.python.floats import round_f32
@@ -83,6 +83,11 @@ def read_file(file: int, address: int, size: int, position: int) -> int:
         return os.preadv(file, [(c_char * size).from_address(address)], position)
     except OSError:
         return -1
+
+
+def call_native(function: int, a: int, b: int, c: int, d: int) -> int:
+    """Calls a function of a library, whose address is given, with up to four words: its error, 0 for none."""
+    return int(CFUNCTYPE(c_int, c_int64, c_int64, c_int64, c_int64)(function)(a, b, c, d))
 
 
 def store_byte(address: int, v: int) -> None:

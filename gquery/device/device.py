@@ -21,7 +21,6 @@ from gquery import tuning
 from gquery.device.arena import reclaimable_bytes, release_recordings
 from gquery.device.array import READ_AHEAD, Array, on_gpu
 from gquery.device.current import Current, Nothing
-from gquery.device.driver import CopyCalls, copy_calls
 from gquery.device.gpu_pool import GpuPool, limited
 from gquery.device.host import has_driver, machine_memory, processor, refuse_huge_pages
 from gquery.device.kept_memory import KEPT, available_memory
@@ -34,6 +33,8 @@ from gquery.runtime.amounts import format_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
+
+    from gquery.device.driver import CopyCalls
 
 
 class Device(LimitedMemory):
@@ -186,7 +187,11 @@ class Device(LimitedMemory):
 
     def copy_calls(self) -> CopyCalls | None:
         """What copies to a GPU are begun by where the interpreter is not there; None where there is nothing."""
-        return copy_calls() if self.is_cuda else None
+        if self.is_cpu:
+            return None
+        from gquery.device.driver import copy_calls
+
+        return copy_calls()
 
     def stream(self) -> Any:
         """A new stream (a context manager that makes it current); on the CPU one that does nothing."""

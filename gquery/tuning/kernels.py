@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from gquery.tuning.record import Record, number
 
 _H200_QUERIES = "2026-11-21: where the time of the 22 queries goes on an H200"
+_BRANCHES = "2026-11-28: a fresh plan: what many branches of CASE give is computed before them"
 _FRAMES = "2026-11-24: passes behind a window's sort, counted"
 _PARTITIONING = "2026-11-23: rows partitioned by keys"
 _SORTED_TILES = "2026-11-27: quantiles of frames that slide, sorted by tiles"
@@ -30,6 +31,7 @@ class KernelTexts(Record):
     function_lines: int = number(8, "lines", "of an unrolled row that are worth a function")
     interleaved_steps: int = number(4, "nested ifs behind loads", "of a row whose probes are interleaved")
     interleaved_tail: int = number(24, "lines", "behind the last interleaved probe: they are written for each row")
+    shared_branches: int = number(4, "CASEs", "that give a value, from which on it is computed before them", _BRANCHES)
     skipped_sectors: float = number(
         0.3, "share of sectors", "that no row needs, from which on a column is loaded only where it is", _H200_QUERIES
     )

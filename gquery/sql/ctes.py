@@ -15,7 +15,7 @@ from gquery.sql.binding.shared import Named
 from gquery.sql.binding.subquery import QueryBinder
 from gquery.sql.catalog import Catalog
 from gquery.sql.definitions import View
-from gquery.sql.parse import located
+from gquery.sql.parse import located, nodes_of
 from gquery.sql.scope import Scope
 
 
@@ -44,12 +44,19 @@ class Cte:
             cte, is_done = stack.pop()
             if is_done:
                 out.append(cte)
-            elif id(cte) not in met and cte.bound is None and cte.failed is None and cte.working is None:
+            elif id(cte) not in met and cte.is_waiting:
                 met.add(id(cte))
-                names = {t.name.lower() for t in cte.node.find_all(exp.Table) if not t.db}
                 stack.append((cte, True))
-                stack += [(e, False) for n, e in cte.visible.entries.items() if n in names]
+                others = {n: e for n, e in cte.visible.entries.items() if id(e) not in met and e.is_waiting}
+                if others:  # else nothing in the tree can name one
+                    names = {t.name.lower() for t in nodes_of(cte.node) if isinstance(t, exp.Table) and not t.db}
+                    stack += [(e, False) for n, e in others.items() if n in names]
         return out
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it has to be bound."""
+        return self.bound is None and self.failed is None and self.working is None
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,9 @@ def _reads_column(node: exp.Expr, binder: ExprBinder, aliases: Mapping[str, exp.
 
 def has_aggregate(node: exp.Expr) -> bool:
     """Whether an aggregate stands in an expression, outside its subqueries, or among the arguments of a macro that has some."""
+    kind = type(node)
+    if kind is exp.Column or kind is exp.Literal or kind is exp.Identifier:  # most; the call of a macro is none of them
+        return False
     if node._meta is not None and (call := node._meta.get(CALL)) is not None:
         for inner in node.walk():
             if (inner._meta or {}).get(ARGUMENT) == call and is_aggregate_call(inner):

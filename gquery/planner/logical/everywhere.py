@@ -33,4 +33,4 @@ def transform_everywhere(plan: Plan, f: Callable[[Plan], Plan]) -> Plan:
             raise InternalError("a rule moves the columns of a subquery, whose values come first")
         return made
 
-    return transform_up(plan, lambda p: f(map_subqueries(p, inside)))
+    return transform_up(plan, lambda p: f(map_subqueries(p, inside) if own_subqueries(p) else p))

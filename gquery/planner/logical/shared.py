@@ -24,7 +24,7 @@ from gquery.planner.logical.nodes import (
 from gquery.planner.logical.tree import (
     cached,
     own_subqueries,
-    transform_up,
+    with_sources,
 )
 from gquery.runtime.records import replace
 
@@ -75,8 +75,9 @@ def kinds(plan: Plan) -> Kinds:
 
 def _kinds(plan: Plan) -> Kinds:
     if isinstance(plan, Shared):
-        for d in definitions(plan):  # those that it uses first: a long chain is no deep recursion
-            kinds(d.plan)
+        if "_kinds" not in plan.definition.plan.__dict__:
+            for d in definitions(plan):  # those that it uses first: a long chain is no deep recursion
+                kinds(d.plan)
         return kinds(plan.definition.plan)
     own: object = plan.kind if isinstance(plan, Join) else type(plan)
     found = _NO_KINDS
@@ -86,14 +87,42 @@ def _kinds(plan: Plan) -> Kinds:
     return found if own in found else found | {own}
 
 
+_Leaves = tuple[tuple[Shared, ...], tuple[Plan, ...]]
+"""The uses of definitions in a plan, and the plans of its subqueries, those that stand in several nodes as often."""
+_NO_LEAVES: _Leaves = (), ()
+
+
+def _leaves(plan: Plan) -> _Leaves:
+    """Remembered of each node: behind a rule most nodes below a new one are old."""
+    found: _Leaves | None = plan.__dict__.get("_leaves")
+    if found is None:
+        own = (plan,) if isinstance(plan, Shared) else ()
+        plans = tuple([s.plan for s in own_subqueries(plan)])
+        found = (own, plans) if own or plans else _NO_LEAVES
+        for s in plan.sources:
+            below = _leaves(s)
+            if below is not _NO_LEAVES:
+                found = (found[0] + below[0], found[1] + below[1]) if found is not _NO_LEAVES else below
+        plan.__dict__["_leaves"] = found
+    return found
+
+
 def uses(plan: Plan) -> tuple[Shared, ...]:
     """The uses of definitions in a plan, those inside subquery expressions too."""
-    return cached(plan, "_uses", lambda: tuple([n for n in nodes(plan) if isinstance(n, Shared)]))
+    found, plans = _leaves(plan)
+    if not plans:
+        return found
+    waiting = list(plans)
+    while waiting:
+        more, plans = _leaves(waiting.pop())
+        found += more
+        waiting += plans
+    return found
 
 
 def without_uses(plan: Plan) -> None:
     """Note what is known: that a plan uses no definition. Looking at each node of it costs more than most rules."""
-    cached(plan, "_uses", tuple)
+    plan.__dict__["_leaves"] = _NO_LEAVES
 
 
 def definitions(plan: Plan, changed: Definitions | None = None) -> tuple[Definition, ...]:
@@ -139,16 +168,12 @@ def with_definitions(plan: Plan, new: Definitions, positions: Positions | None =
     """The plan using other definitions in place of those with their numbers; the same object where it uses none."""
     if not new or not any(u.definition.number in new for u in uses(plan)):
         return plan
-
-    def node(p: Plan) -> Plan:
-        if isinstance(p, Shared):
-            d = new.get(p.definition.number)
-            moved = None if positions is None else positions.get(p.definition.number)
-            fields = p.fields if moved is None else tuple(moved[f] for f in p.fields)
-            return p if d is None else Shared(d, p.columns, fields)
-        return map_subqueries(p, lambda q: with_definitions(q, new, positions))
-
-    return transform_up(plan, node)
+    if isinstance(plan, Shared):
+        moved = None if positions is None else positions.get(plan.definition.number)
+        fields = plan.fields if moved is None else tuple(moved[f] for f in plan.fields)
+        return Shared(new[plan.definition.number], plan.columns, fields)
+    plan = with_sources(plan, tuple([with_definitions(s, new, positions) for s in plan.sources]))
+    return map_subqueries(plan, lambda q: with_definitions(q, new, positions)) if own_subqueries(plan) else plan
 
 
 def rebuilt(plan: Plan, changed: Definitions, positions: Positions | None = None) -> Plan:

@@ -36,8 +36,9 @@ from gquery.columns.statistics import (
     may_all_differ,
     minimum_and_maximum,
     order_of,
+    sampled,
 )
-from gquery.columns.table import ColumnData, ColumnStatistics
+from gquery.columns.table import ColumnData, ColumnStatistics, Frequent
 from gquery.columns.zones import ValueRange, value_range
 from gquery.device.buffer import Buffer
 from gquery.errors import ConversionError
@@ -191,7 +192,7 @@ def float_column(
 ) -> ColumnData:
     """A column around an array of floats, with an estimate of how many are distinct: by a sample, if there is one."""
     rows = data.length - nulls
-    distinct = estimate_distinct(data.host, rows) if sample is None else sample.estimate(rows)
+    distinct = estimate_distinct(data.host, rows) if sample is None else sample.estimate(rows).distinct
     return ColumnData(
         dtype, physical_type, data.length, data, validity, statistics=ColumnStatistics(None, nulls, distinct)
     )
@@ -245,18 +246,20 @@ def integer_column(dtype: DType, integers: Integers, validity: Buffer | None, nu
     """A column around integers, with the rest of its statistics."""
     data, bounds, order = integers.data, integers.bounds, integers.order
     unique = order.is_sorted and order.runs == data.length
+    rows, sample = data.length, integers.sample
+    frequent: Frequent = ()
+    if not unique:
+        seen = sampled(data.host, rows - nulls, nulls) if sample is None else sample.estimate(rows - nulls, nulls)
+        distinct, frequent = min(seen.distinct, bounds.width), seen.frequent
     if order.is_sorted:  # equal values lie together
         distinct = order.runs
     else:
-        rows, sample = data.length, integers.sample
-        estimate = estimate_distinct(data.host, rows - nulls) if sample is None else sample.estimate(rows - nulls)
-        distinct = min(estimate, bounds.width)
         unique = distinct == rows and nulls == 0 and may_all_differ(rows, bounds) and all_differ(data.host, bounds)
     found = integers.found
     if found is None:
         found = value_range(data.host, validity.host if validity is not None and nulls else None)
     stats = ColumnStatistics(
-        bounds, nulls, distinct, order.is_sorted, unique, found.bounds, found.zones, order.longest_run
+        bounds, nulls, distinct, order.is_sorted, unique, found.bounds, found.zones, order.longest_run, frequent
     )
     return ColumnData(dtype, integers.physical_type, data.length, data, validity, statistics=stats)
 

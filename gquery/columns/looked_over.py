@@ -10,7 +10,7 @@ from gquery import tuning
 from gquery.columns.arrow import export_column
 from gquery.columns.encode import Integers, boolean_column, float_column, import_column, integer_column, wide_column
 from gquery.columns.encode_strings import dictionary_limit
-from gquery.columns.statistics import Order, estimate_distinct, minimum_and_maximum, order_of
+from gquery.columns.statistics import Order, Sampled, minimum_and_maximum, order_of, sampled
 from gquery.columns.table import ColumnData, ColumnStatistics, Dictionary
 from gquery.device.array import Array
 from gquery.device.buffer import Buffer
@@ -100,7 +100,9 @@ def _where_it_lies(column: ColumnData) -> ColumnData:
         array = column.data.on(column.data.devices[0])[: column.length]
         bounds, order = bounds_and_order(array)
         values = column.length - nulls
-        distinct = values if order.rises else min(estimate_distinct(sample_of(array), values), bounds.width)
+        seen = Sampled(values) if order.rises else sampled(sample_of(array), values, nulls)
         in_order = order if not nulls else Rising(False, False)
-        known = ColumnStatistics(bounds, nulls, distinct, in_order.never_falls, in_order.rises)
+        known = ColumnStatistics(
+            bounds, nulls, min(seen.distinct, bounds.width), in_order.never_falls, in_order.rises, frequent=seen.frequent
+        )
     return replace(column, validity=column.validity if nulls else None, statistics=known)

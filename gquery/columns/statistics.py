@@ -11,6 +11,7 @@ import numpy as np
 from gquery import tuning
 from gquery.columns.loops import loops
 from gquery.columns.page_values import CHANGES, FALLS, LONGEST, ROWS
+from gquery.columns.table import Frequent
 from gquery.expression.types import Bounds
 from gquery.runtime.records import dataclass
 
@@ -197,9 +198,22 @@ def _differ_within(values: Any, low: int, width: int) -> bool:
 
 def estimate_distinct(values: Any, rows: int) -> int:
     """Distinct values, estimated by Chao from how many are seen once and twice in a sample over the whole column."""
+    return sampled(values, rows).distinct
+
+
+def sampled(values: Any, rows: int, nulls: int = 0) -> Sampled:
+    """What a sample of ``values`` tells of a column of so many ``rows`` that have a value, and ``nulls`` that have none."""
     sample = SampleOfParts(len(values))
     sample.see(0, values)
-    return sample.estimate(rows)
+    return sample.estimate(rows, nulls)
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """What a sample tells of a column: about how many values differ, and which have far more rows than others."""
+
+    distinct: int
+    frequent: Frequent = ()
 
 
 class SampleOfParts:
@@ -228,13 +242,28 @@ class SampleOfParts:
             low, high = np.searchsorted(self._places, (at, at + len(values)))
             self._parts.append(values[self._places[low:high] - at])
 
-    def estimate(self, rows: int) -> int:
-        """How many distinct values ``rows`` rows have, once all were seen; the others are NULL."""
+    def estimate(self, rows: int, nulls: int = 0) -> Sampled:
+        """What is known of ``rows`` rows that have a value, and of ``nulls`` that are 0 here, once all were seen."""
         if rows == 0:
-            return 0
+            return Sampled(0)
         sample = np.concatenate(self._parts)
-        counts = np.unique(sample, return_counts=True)[1]
-        return chao(len(counts), int((counts == 1).sum()), int((counts == 2).sum()), len(sample), rows)
+        values, counts = np.unique(sample, return_counts=True)
+        distinct = chao(len(counts), int((counts == 1).sum()), int((counts == 2).sum()), len(sample), rows)
+        if values.dtype.kind not in "iu":
+            return Sampled(distinct)
+        return Sampled(distinct, frequent_among(values, counts, nulls / (rows + nulls)))
+
+
+def frequent_among(values: Any, counts: Any, nulls: float) -> Frequent:
+    """The integers of a sample that come far more often than its values do on average; ``nulls`` is the share of rows that are 0
+    because they are NULL."""
+    limits, size = tuning.encoding, int(counts.sum())
+    if nulls > 0:
+        counts = np.maximum(counts - np.where(values == 0, round(nulls * size), 0), 0)
+    least = max(limits.frequent_times * size / max(len(counts), 1), limits.frequent_share * size)
+    found = np.flatnonzero(counts >= least)
+    found = found[np.argsort(-counts[found], kind="stable")][: limits.frequent_values]
+    return tuple((int(values[n]), int(counts[n]) / size) for n in found.tolist())
 
 
 @lru_cache(maxsize=8)  # of tables whose columns are read together

@@ -13,7 +13,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from gquery import tuning
 from gquery.columns.opaque import Opaque
@@ -25,6 +25,10 @@ from gquery.runtime.records import replace
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+Frequent: TypeAlias = tuple[tuple[int, float], ...]
+"""Physical integers and the share of rows that have each, the most frequent first."""
 
 
 @frozen_open
@@ -39,6 +43,7 @@ class ColumnStatistics:
     values: Bounds | None = None  # of physical integers, NULLs left out
     zones: Zones | None = None  # of physical integers, where rows that lie together have values that lie together
     longest_run: int | None = None  # of a sorted column: no value has more rows
+    frequent: Frequent = ()  # an estimate: the values that have far more rows than others
 
     def of_some_rows(self) -> ColumnStatistics:
         """What holds of any part of the rows, in their order."""

@@ -17,7 +17,7 @@ from gquery import tuning
 from gquery.columns.domain import Restriction, ScanUse
 from gquery.columns.looked_over import bounds_and_order, sample_of
 from gquery.columns.numbered import NumberedTable
-from gquery.columns.statistics import estimate_distinct
+from gquery.columns.statistics import Sampled, sampled
 from gquery.columns.store import TableStore, check_names, new_version
 from gquery.columns.table import ColumnData, ColumnStatistics, Table, TableSource
 from gquery.device.array import Array
@@ -384,6 +384,8 @@ def import_device_array(array: Any, dtype: DType) -> ColumnData:
         array = array.view("uint8")
     elif str(array.dtype) == "uint64":
         array = array.view("int64")
-    distinct = rows if order.rises else min(estimate_distinct(sample_of(array), rows), bounds.width)
-    stats = ColumnStatistics(bounds, 0, distinct, order.never_falls, order.rises)
+    seen = Sampled(rows) if order.rises else sampled(sample_of(array), rows)
+    frequent = () if physical_type is PhysicalType.I128 else seen.frequent  # of words there
+    distinct = min(seen.distinct, bounds.width)
+    stats = ColumnStatistics(bounds, 0, distinct, order.never_falls, order.rises, frequent=frequent)
     return ColumnData(dtype, physical_type, rows, Buffer(array), statistics=stats)

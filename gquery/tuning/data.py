@@ -26,6 +26,7 @@ _CODED = "2026-11-28: texts that repeat are coded in one table"
 _UNIQUE = "2026-11-28: first use of a column whose values all differ"
 _CREATED = "2026-11-27: CREATE OR REPLACE TABLE AS keeps its plan"
 _SHARED = "2026-11-28: first runs of ClickBench: what of reading one core does"
+_FREQUENT = "2026-11-28: frequent values"
 _BEING_RIGHT = "2026-11-22: what being right costs"
 
 
@@ -34,6 +35,9 @@ class Encoding(Record):
     """How Arrow's columns are encoded, and what is found out about them."""
 
     sample: int = number(65_536, "values", "that decide on a dictionary and estimate distinct values")
+    frequent_values: int = number(16, "values", "of a column that are noted as frequent, at most", _FREQUENT)
+    frequent_times: float = number(4, "times", "the rows of an average value that a frequent one has at least", _FREQUENT)
+    frequent_share: float = number(0.001, "share of rows", "that it has at least: 65 rows of the sample", _FREQUENT)
     sampled_places: int = number(8, "places", "of a column of text that the sample comes from")
     first_step: int = number(4_096, "values", "of the first step of a test that may end early")
     step: int = number(1 << 20, "values", "of its other steps")

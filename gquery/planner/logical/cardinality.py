@@ -55,7 +55,14 @@ from gquery.planner.logical.nodes import (
     sources,
 )
 from gquery.planner.logical.properties import key_pair
-from gquery.planner.logical.selectivity import RangeEnd, distinct_counts, factor, selectivity_of
+from gquery.planner.logical.selectivity import (
+    Frequencies,
+    RangeEnd,
+    distinct_counts,
+    factor,
+    selectivity_of,
+    selectivity_of_values,
+)
 from gquery.planner.logical.shared import definitions
 from gquery.planner.logical.tree import column_ids
 
@@ -274,7 +281,7 @@ class Estimator(ColumnEstimates):
             case IsNull(arg=arg):
                 return self.null_fraction(arg)
             case In(arg=arg, items=items):
-                return min(1.0, len(items) * self._equals(arg))
+                return self._equals_one(arg, items)
             case Column(id=i):
                 return tuning.cardinality.boolean if i in self.columns else tuning.cardinality.other
             case Call():
@@ -315,6 +322,18 @@ class Estimator(ColumnEstimates):
             return None
         return a, b, RangeEnd(function, factor(b.dtype, a.dtype), bounds.low, max(bounds.width, 1))
 
+    def _equals_one(self, e: Expr, constants: tuple[Literal, ...]) -> float:
+        """The share of rows in which an expression has one of some constant values."""
+        of = e
+        while isinstance(of, Cast):
+            of = of.arg
+        known = self.columns.get(of.id, UNKNOWN) if isinstance(of, Column) else UNKNOWN
+        if known.frequent and all(isinstance(shown(c), int | float) for c in constants):
+            rest = 1 - sum(part for _, part in known.frequent)
+            other = max(rest, tuning.cardinality.least_range) / max(self.base_distinct(of) - len(known.frequent), 1.0)
+            return selectivity_of_values(constants, Frequencies(known.frequent, other, factor(constants[0].dtype, of.dtype)))
+        return min(1.0, len(constants) * self._equals(e))
+
     def _equals(self, e: Expr) -> float:
         match e:
             case Column(id=i):
@@ -331,15 +350,13 @@ class Estimator(ColumnEstimates):
     def _call(self, e: Call) -> float:
         match e.function:
             case "eq" | "is_not_distinct_from":
-                a, b = e.args
-                if isinstance(b, Literal) or isinstance(a, Literal):
-                    return self._equals(a if isinstance(b, Literal) else b)
-                return min(self._equals(a), self._equals(b))
+                tested = _constant_side(e)
+                return min(map(self._equals, e.args)) if tested is None else self._equals_one(*tested)
             case "ne" | "is_distinct_from":
-                a, b = e.args
-                if not isinstance(a, Literal) and not isinstance(b, Literal):  # of which one may have but one value
-                    return max(tuning.cardinality.least_unequal, 1 - min(self._equals(a), self._equals(b)))
-                return 1 - self._equals(a if isinstance(b, Literal) else b)
+                tested = _constant_side(e)
+                if tested is None:  # one of the sides may have but one value
+                    return max(tuning.cardinality.least_unequal, 1 - min(map(self._equals, e.args)))
+                return 1 - self._equals_one(*tested)
             case "lt" | "le" | "gt" | "ge":
                 part = self._range(e)
                 return tuning.cardinality.range if part is None else selectivity_of([part[1:]])
@@ -347,6 +364,14 @@ class Estimator(ColumnEstimates):
                 return tuning.cardinality.like
             case _:
                 return tuning.cardinality.other
+
+
+def _constant_side(e: Call) -> tuple[Expr, tuple[Literal, ...]] | None:
+    """What a comparison compares with a constant, and the constant, if it does."""
+    a, b = e.args
+    if isinstance(b, Literal):
+        return a, (b,)
+    return (b, (a,)) if isinstance(a, Literal) else None
 
 
 def _least(parts: list[dict[int, float]]) -> dict[int, float]:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from math import log, sqrt
 
 from gquery import tuning
+from gquery.columns.table import Frequent
 from gquery.expression.expr import Literal
 from gquery.expression.facts import MICROS_PER_DAY, power_of_ten
 from gquery.expression.frozen import frozen
@@ -76,6 +77,37 @@ def _keeps_about_as_many(*given: float | tuple[RangeEnd, ...]) -> bool:
     *constants, ends, planned = given
     assert isinstance(ends, tuple) and not isinstance(planned, tuple)
     kept = _kept(ends, [c for c in constants if not isinstance(c, tuple)])
+    return abs(log(kept / planned)) <= log(tuning.cardinality.served_selectivities) / 2
+
+
+@frozen
+class Frequencies:
+    """The rows of a column by value: those of values that are frequent, by physical integer, and those of any other, as shares;
+    ``factor`` is what a unit of a constant is in the column's."""
+
+    frequent: Frequent
+    other: float
+    factor: float
+
+    def of(self, constants: Sequence[float]) -> float:
+        """The share of rows that have one of some values."""
+        known: dict[float, float] = dict(self.frequent)
+        values = constants if self.factor == 1 else [c * self.factor for c in constants]  # a float has not all BIGINTs
+        return min(1.0, sum(known.get(v, self.other) for v in values))
+
+
+def selectivity_of_values(constants: tuple[Literal, ...], known: Frequencies) -> float:
+    """The share of rows that equal one of some constants."""
+    planned = known.of([shown(c) for c in constants])
+    decided(_are_about_as_frequent, constants, known, planned)
+    return planned
+
+
+def _are_about_as_frequent(*given: float | Frequencies) -> bool:
+    """Whether other constants have about as many rows as those that a plan was made for, whose share comes last."""
+    *constants, known, planned = given
+    assert isinstance(known, Frequencies) and not isinstance(planned, Frequencies)
+    kept = known.of([c for c in constants if not isinstance(c, Frequencies)])
     return abs(log(kept / planned)) <= log(tuning.cardinality.served_selectivities) / 2
 
 

@@ -50,7 +50,7 @@ def import_columns(
     if sum(len(a) for a in arrays) < tuning.encoding.one_thread:
         whole = arrays if origin is None else [origin.take(a, f.name) for a, f in zip(arrays, fields, strict=True)]
         return [import_column(a, f, narrow) for a, f in zip(whole, fields, strict=True)]
-    pieces = sum([-(-len(a) // tuning.encoding.least_piece) for a in arrays])
+    pieces = sum([-(-len(a) // _least_piece(f)) for a, f in zip(arrays, fields, strict=True)])
     workers = min(workers or core_count(), pieces)
     phases = [_import(a, f, narrow, origin, workers) for a, f in zip(arrays, fields, strict=True)]
     return run_phases(phases, workers)
@@ -67,7 +67,7 @@ def _import(
         return (yield from import_strings_in_phases(array))
     if rows <= limits.piece or _is_viewed(array, field, narrow):
         return (yield from _whole(array, field, narrow))
-    size = min(max(-(-rows // workers), limits.least_piece), limits.piece)
+    size = min(max(-(-rows // workers), _least_piece(field)), limits.piece)
     starts = [*range(0, rows, size), rows]
     pieces = [array.slice(start, size).chunks for start in starts[:-1]]
     known = None
@@ -83,6 +83,11 @@ def _import(
     if misfits:
         return (yield from _whole((yield from _taken(array, field, origin)), field, narrow))
     return (yield from assembly.finish())
+
+
+def _least_piece(field: Field) -> int:
+    """How many rows are worth a task of their own: one of numbers is short, and each of its calls waits for a turn."""
+    return tuning.encoding.least_piece if field.dtype.is_string else tuning.encoding.least_numbers
 
 
 def _taken(array: pa.ChunkedArray, field: Field, origin: Origin | None) -> Phases[pa.ChunkedArray]:

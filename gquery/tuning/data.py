@@ -27,6 +27,7 @@ _UNIQUE = "2026-11-28: first use of a column whose values all differ"
 _CREATED = "2026-11-27: CREATE OR REPLACE TABLE AS keeps its plan"
 _SHARED = "2026-11-28: first runs of ClickBench: what of reading one core does"
 _FREQUENT = "2026-11-28: frequent values"
+_TURNS = "2026-11-28: turns at the interpreter's lock"
 _BEING_RIGHT = "2026-11-22: what being right costs"
 
 
@@ -66,6 +67,9 @@ class Encoding(Record):
     least_piece: int = number(
         1 << 17, "rows", "that a thread encodes at once, and of text gives a dictionary of their own, at least", _FIRST_RUNS
     )
+    least_numbers: int = number(
+        1 << 19, "rows", "of numbers that a thread encodes at once, at least: less are soon done, and wait for turns", _TURNS
+    )
     largest_piece: int = number(
         1 << 19, "texts", "of them at most, about: their dictionary is to stay in cache", _FIRST_RUNS
     )
@@ -102,7 +106,9 @@ class Ownership(Record):
     copied_rows: int = number(
         1 << 20, "rows", "up to which a column is copied first and encoded when it is used", _BEING_RIGHT
     )
-    block: int = number(1 << 16, "rows", "copied at a time where they are narrowed next: they stay in a core's cache")
+    block: int = number(
+        1 << 19, "rows", "copied at a time where they are narrowed next: a block is 18 turns at the interpreter's lock", _TURNS
+    )
     long_column: int = number(200_000, "rows", "of a column from which on threads copy it together", _BEING_RIGHT)
     piece_rows: int = number(1 << 20, "rows", "that one task validates, or whose offsets it copies")
     piece_bytes: int = number(1 << 22, "bytes", "that one task copies", _SHARED)

@@ -133,7 +133,7 @@ def test_cores_take_pieces_of_what_others_hold(tune: Tune, workers: int) -> None
     fields, arrays = import_schema(table.schema).fields, table.columns
     tune(tuning.encoding, zone_rows=130)
     whole = import_table(table)
-    tune(tuning.encoding, one_thread=0, piece=5_000, least_piece=200, compiled_rows=ROWS)
+    tune(tuning.encoding, one_thread=0, piece=5_000, least_piece=200, least_numbers=200, compiled_rows=ROWS)
     columns = import_columns(arrays, fields, workers=workers, origin=caller_origin("t"))
     assert export_table(Table(whole.schema, tuple(columns), ROWS)).to_pydict() == table.to_pydict()
     for field, array, column, other in zip(fields, arrays, columns, whole.columns, strict=True):

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from gquery.errors import NotSupportedError
 from gquery.expression.expr import Expr, Literal
-from gquery.expression.types import BIGINT, DATE, TIMESTAMP, Bounds
+from gquery.expression.types import BIGINT, DATE, TIMESTAMP, Bounds, Kind
 from gquery.functions.casts import cast
 from gquery.functions.dates import MICRO_UNITS, YEAR_UNITS, constant_unit
-from gquery.functions.registry import call, make, resolver, scalar
+from gquery.functions.registry import call, is_null_literal, make, resolver, scalar
 
 _MONTHS = {"month": 1, "quarter": 3} | {unit: 12 * years for unit, years in YEAR_UNITS.items()}
 _MICROS = {"week": 7 * 86_400_000_000, "day": 86_400_000_000} | MICRO_UNITS
@@ -101,6 +101,23 @@ def months_passed(a: int, b: int) -> int:
     return mul_i64(sign, months)
 
 
+@scalar("_months_passed_of_moments", ((TIMESTAMP, TIMESTAMP), BIGINT))
+def months_passed_of_moments(a: int, b: int) -> int:
+    """Whole months from a to b: how often one can be added to a, or taken from it, without going beyond b. So it is a's day that
+    a shorter month cuts, whichever is the later one, as ICU has it."""
+    first, last = floor_div_i64(a, 86_400_000_000), floor_div_i64(b, 86_400_000_000)
+    years = sub_i64(date_year(last), date_year(first))
+    months = add_i64(mul_i64(years, 12), sub_i64(date_month(last), date_month(first)))
+    day, end = min_i64(date_day(first), date_day(date_last_day(last))), date_day(last)
+    at, to = floor_mod_i64(a, 86_400_000_000), floor_mod_i64(b, 86_400_000_000)
+    if lt_i64(b, a):
+        if lt_i64(day, end) or (eq_i64(day, end) and lt_i64(at, to)):
+            months = add_i64(months, 1)
+    elif lt_i64(end, day) or (eq_i64(end, day) and lt_i64(to, at)):
+        months = sub_i64(months, 1)
+    return months
+
+
 @scalar("_times_passed", ((BIGINT, BIGINT), BIGINT))
 def times_passed(count: int, unit: int) -> int:
     """Whole units of a count, cut towards zero."""
@@ -111,12 +128,14 @@ def times_passed(count: int, unit: int) -> int:
           example=("date_sub('month', DATE '1995-01-31', DATE '1995-02-28')", "1"))  # fmt: skip
 def _date_sub(part: Expr, a: Expr, b: Expr) -> Expr | None:
     """How many whole units have passed from one date to another."""
-    unit = constant_unit(part)
-    if not (a.dtype.is_temporal and b.dtype.is_temporal):
+    of_moments = any(e.dtype.kind is Kind.TIMESTAMPTZ for e in (a, b))
+    dated = [e.dtype.is_temporal or e.dtype.kind is Kind.TIMESTAMPTZ for e in (a, b)]
+    if not any(dated) or not all(is_dated or is_null_literal(e) for e, is_dated in zip((a, b), dated, strict=True)):
         return None
+    unit = constant_unit(part)
     first, last = cast(a, TIMESTAMP), cast(b, TIMESTAMP)
     if unit in _MONTHS:
-        months = make("_months_passed", (first, last), BIGINT)
+        months = make("_months_passed" + "_of_moments" * of_moments, (first, last), BIGINT)
         return months if unit == "month" else make("_times_passed", (months, Literal(_MONTHS[unit], BIGINT)), BIGINT)
     if unit not in _MICROS:
         raise NotSupportedError(f"date_sub in {unit!r}")

@@ -174,8 +174,8 @@ def _timezone(zone: Expr, x: Expr) -> Expr | None:
 _NAMES = (
     "year", "month", "day", "hour", "minute", "second", "millisecond", "microsecond", "nanosecond", "quarter", "week",
     "weekofyear", "dayofweek", "weekday", "isodow", "dayofyear", "dayofmonth", "decade", "century", "millennium", "isoyear",
-    "yearweek", "era", "dayname", "monthname", "last_day", "date_part", "datepart", "julian", "date_diff", "datediff", "date_sub",
-    "datesub", "date_trunc", "datetrunc", "time_bucket",
+    "yearweek", "era", "dayname", "monthname", "last_day", "date_part", "datepart", "julian", "date_diff", "datediff",
+    "date_trunc", "datetrunc", "time_bucket",
 )  # fmt: skip
 
 

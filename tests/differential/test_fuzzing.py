@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 from typing import get_args
 
@@ -107,8 +108,10 @@ def test_the_same_rows_may_be_numbered_in_two_ways() -> None:
 
 
 def test_whether_rows_are_the_same_is_asked_of_windows_with_several_orders() -> None:
-    cases = [case for seed in range(3000) if (case := of_seed(seed)).ties]
-    answers = {row for case in cases for row in oracle(tables(case.sets)).execute(case.ties).fetchall()}
+    cases, answers = [case for seed in range(3000) if (case := of_seed(seed)).ties], set()
+    for case in cases:
+        with suppress(*DATA_ERRORS):  # of a condition of its rows: then the query fails too
+            answers.update(oracle(tables(case.sets)).execute(case.ties).fetchall())
     assert {case.kind for case in cases} == {"windows"} and answers == {(True,), (False,)}
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import calendar
+import datetime
 import random
 
 import duckdb
@@ -73,3 +75,27 @@ def test_as_in_duckdb(device: str) -> None:
 def test_errors(sql: str, kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=message):
         gquery.connect(device="python").sql(sql).fetchall()
+
+
+@pytest.mark.parametrize("device", ["python", "cpu"])
+def test_units_that_have_passed_between_moments(device: str) -> None:
+    """From the later one back a month is as long as in front of it, which it is not for TIMESTAMPs: about ends of months."""
+    r = random.Random(11)
+
+    def moment() -> datetime.datetime | None:
+        year, month, day = r.choice((1, 1582, 1969, 2000, 2001, 2004, 9998)), r.randint(1, 12), r.choice((1, 28, 29, 30, 31, 31))
+        last = calendar.monthrange(year, month)[1]
+        made = datetime.datetime(year, month, min(day, last), r.choice((0, 0, 12, 23)), r.choice((0, 30)), tzinfo=datetime.UTC)
+        return None if r.random() < 0.05 else made
+
+    kind = pa.timestamp("us", "UTC")
+    t = pa.table({name: pa.array([moment() for _ in range(2000)], kind) for name in "ab"})
+    theirs = duckdb.connect()
+    theirs.sql("SET TimeZone = 'UTC'")
+    ours = gquery.connect(device=device)
+    theirs.register("t", t)
+    ours.register("t", t)
+    pairs = ("a, b", "a, b::TIMESTAMP", "a::DATE, b", "a::TIMESTAMP, b::TIMESTAMP", "a, NULL", "NULL, b::DATE")
+    for unit in ("month", "quarter", "year", "decade", "week", "hour"):
+        sql = f"SELECT {', '.join(f'date_sub({unit!r}, {pair})' for pair in pairs)} FROM t"
+        assert ours.sql(sql).fetchall() == theirs.sql(sql).fetchall(), unit

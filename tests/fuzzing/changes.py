@@ -41,9 +41,10 @@ class Changes:
         self.g.own = ("z", self.columns)
         self.asked = [self._question() for _ in range(tape.count(1, 2))]
         out += self.asked
+        out += self._insert() if self.is_primary else []
         steps: tuple[Callable[[], list[str]], ...] = (
             self._insert, self._update, self._delete, self._insert, self._update, self._again, self._prepare, self._execute,
-            self._rare, self._rare, self._merge, self._merge,
+            self._rare, self._rare, self._merge, self._merge, *[self._insert] * (2 * self.is_primary),
         )  # fmt: skip
         for _ in range(tape.count(1, 5)):
             out += tape.one(steps)()
@@ -54,11 +55,11 @@ class Changes:
         tape = self.tape
         where = f" WHERE i16 <= {tape.count(-2, 6)}" if tape.chance(40) else ""
         rows = f"SELECT {', '.join(self.columns)} FROM {tape.one(TABLES)}{where}"
-        if "dur" in self.columns or tape.chance(60):
+        if "dur" in self.columns or tape.chance(50):
             return [f"CREATE OR REPLACE TABLE z AS {rows}"]
         columns = ", ".join(f"{c} {_TYPES[c]}{self._asked(c)}" for c in self.columns)
         both = ", CHECK (i32 <= i64)" if tape.chance(10) else ""
-        if tape.chance(35):
+        if tape.chance(60):
             primary = "PRIMARY KEY (i32, i64)"
             key = tape.one((primary, "UNIQUE (i64)", primary, "UNIQUE (str, i32)", primary, "UNIQUE (i32), UNIQUE (i64, str)"))
             self.is_primary = key.startswith("PRIMARY")
@@ -124,7 +125,7 @@ class Changes:
     def _insert(self) -> list[str]:
         """Rows; of a key that the table has now and then in place of those. (Of keys with NULL DuckDB takes the first alone.)"""
         text = self._plain_insert()
-        if not self.is_primary or self.tape.chance(40):
+        if not self.is_primary or self.tape.chance(25):
             return [text + self._returning()]
         value = self.tape.one(("excluded.str", "z.str || excluded.str", "DEFAULT"))
         where = self.tape.one(("", "", " WHERE excluded.str <> z.str"))

@@ -88,6 +88,7 @@ def whole(g: Grammar, sub: Sub) -> str:
     unit = tape.one(("month", "day", "hour", "year"))
     shapes: list[Callable[[], str]] = [
         lambda: f"octet_length({sub(BLOB)})",
+        lambda: f"octet_length({sub(BLOB)} || {sub(BLOB)})",
         lambda: f"extract({part} FROM {sub(CLOCK)})",
         lambda: f"extract({date} FROM {sub(ZONED)})",
         lambda: f"date_diff('{unit}', {sub(ZONED)}, {sub(ZONED)})",

@@ -95,6 +95,7 @@ class Grammar:
 
     def statement(self) -> str:
         tape = self.tape
+        self.ctes.clear()  # of the statement before in a script
         if tape.chance(25):
             text = self._with()
         elif tape.chance(12):
@@ -172,7 +173,7 @@ class Grammar:
         tape = self.tape
         source, names, terms = self.source(tape.below(2))
         keys = [self.value(tape.one(KINDS), names, (), 1, 0) for _ in range(tape.below(3))]
-        items = keys + [self.aggregate(tape.one((DBL, DBL, DBL, *KINDS)), names) for _ in range(tape.count(3, 8))]
+        items = keys + [self.aggregate(tape.one((*[DBL] * 5, *KINDS)), names) for _ in range(tape.count(3, 8))]
         listed = ", ".join(str(n + 1) for n in range(len(keys)))
         group = f" GROUP BY {listed}" if keys else ""
         if keys and tape.chance(40):
@@ -186,7 +187,7 @@ class Grammar:
         """Several window functions over the same rows."""
         tape = self.tape
         source, names, terms = self.source(0)
-        items = [window(self, kind, names) for kind in (tape.one((INT, *KINDS)) for _ in range(tape.count(2, 4)))]
+        items = [window(self, kind, names) for kind in (tape.one((INT, DBL, DBL, *KINDS)) for _ in range(tape.count(2, 4)))]
         clause = ""
         if tape.chance(30):
             items, clause = named(items)
@@ -690,7 +691,7 @@ class Grammar:
         if fitting and tape.chance(50):
             return called(self, tape.one(fitting), names, (), 1)
         keep = f" FILTER (WHERE {self.predicate(names, (), 0, 0)})" if tape.chance(12) else ""
-        if tape.chance(50) and (made := more_aggregates.aggregate(self, kind, names, keep)) is not None:
+        if tape.chance(75 if kind == DBL else 50) and (made := more_aggregates.aggregate(self, kind, names, keep)) is not None:
             return made
         argument = self.value(kind, names, (), 1, 0)
         any_kind = self.value(tape.one(KINDS), names, (), 1, 0)

@@ -155,6 +155,8 @@ class Lists(Items):
         tape = self.tape
         if tape.chance(12):
             return f"[{self.value(a, 1)}, {a}.xs]"
+        if self.kind in (INT, STR) and tape.chance(18):
+            return f"array_to_string({self.value(a, 1)}, '-')"
         if tape.chance(40):
             return self.value(a)
         return self.scalar(a) if tape.chance(65) else tape.one((f"{a}.k", f"{a}.ks"))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tests.fuzzing.data import BLOB, BOOL, CLOCK, DATE, DEC, INT, STR, TABLES, TIME, ZONED
 from tests.fuzzing.names import Name, Names
+from tests.fuzzing.windows import of_peers
 
 if TYPE_CHECKING:
     from tests.fuzzing.grammar import Grammar
@@ -28,21 +29,36 @@ class Macro:
 def script(g: Grammar) -> tuple[str, ...]:
     """Macros, the later ones over the earlier, and queries over them."""
     tape, out = g.tape, []
-    for n in range(tape.count(1, 3)):
+    for n in range(tape.count(2, 3)):
         shape = tape.below(4)
         out.append(_table(g, n) if shape == 0 else _aggregate(g, n) if shape == 1 else _scalar(g, n))
     out += [g.statement() for _ in range(tape.count(2, 3))]
+    if (windowed := [m for m in g.macros if m.aggregates]) and tape.chance(50):
+        out.append(_over(g, tape.one(windowed)))
     return tuple(out)
+
+
+def _over(g: Grammar, macro: Macro) -> str:
+    """A query of an aggregate's macro with OVER behind it."""
+    tape = g.tape
+    g.ctes.clear()
+    source, names, terms = g.source(0)
+    by = f"PARTITION BY {g.column(tape.one(_KINDS), names, ())} " if tape.chance(50) else ""
+    call = f"{called(g, macro, names, (), 0)} OVER ({by}{of_peers(g, names)})"
+    where = f" WHERE {' AND '.join(terms)}" if terms else ""
+    return f"SELECT {call} AS c0, {g.column(tape.one(_KINDS), names, ())} AS c1 FROM {source}{where}"
 
 
 def _scalar(g: Grammar, n: int) -> str:
     tape = g.tape
-    kind = tape.one(_KINDS)
+    below = [m for m in g.macros if not m.aggregates]
+    inner_macro = tape.one(below) if below and tape.chance(40) else None
+    kind = tape.one(_KINDS) if inner_macro is None else inner_macro.kind
     arguments = (tape.one((kind, *_KINDS)), *(tape.one(_KINDS) for _ in range(tape.below(2))))
     defaults = tape.below(len(arguments) + 1) if tape.chance(40) else 0
     names = tuple(Name(f"a{m}", k, made=True) for m, k in enumerate(arguments))
-    body = g.value(kind, names, (), 2, 0)
-    if tape.chance(25):
+    body = g.value(kind, names, (), 2, 0) if inner_macro is None else called(g, inner_macro, names, (), 1)
+    if inner_macro is None and tape.chance(25):
         source, inner, terms = g.source(0)
         terms.append(g.condition(names, inner))
         body = f"(SELECT {g.aggregate(kind, inner)} FROM {source} WHERE {' AND '.join(terms)})"

@@ -40,7 +40,8 @@ class Nested(Items):
 
     def statement(self) -> str:
         """One of the shapes."""
-        shapes = (self._plain, self._joined, self._grouped, self._sets, self._windows, self._subqueries, self._shared)
+        joined = self._joined
+        shapes = (self._plain, joined, joined, self._grouped, self._sets, self._windows, self._subqueries, self._shared)
         return self.tape.one(shapes)()
 
     # ---- relations ---------------------------------------------------------------------------------------------------
@@ -132,6 +133,7 @@ class Nested(Items):
             lambda: f"({self.struct(x)})['{tape.one(('a', 'b'))}']",
             lambda: f"({self.struct(x)})['{tape.one(('a', 'b'))}']",
             lambda: f"({self.struct(x)})['{tape.one(('a', 'b'))}']",
+            lambda: f"({self.struct(x)})['{tape.one(('a', 'b'))}']",
             lambda: f"struct_extract({self.struct(x)}, '{tape.one(('a', 'b'))}')",
             lambda: f"{x}.deep.s.a",
             lambda: f"{x}.deep.l[{tape.count(1, 3)}]",
@@ -185,7 +187,7 @@ class Nested(Items):
         tape = self.tape
         how = tape.one(("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "SEMI JOIN", "ANTI JOIN"))
         on = tape.one((
-            "x.k = y.k", "x.mp = y.mp", "x.mp = y.mp", "x.mp = y.mp",
+            "x.k = y.k", "x.mp = y.mp", "x.mp = y.mp", "x.mp = y.mp", "x.mp = y.mp", "x.mp = y.mp",
             "x.st = y.st", "x.st = y.su AND x.k = y.k", "x.st.a = y.st.a", "x.st.b = y.deep.s.a",
             "x.mp = y.mp", "x.st IS NOT DISTINCT FROM y.su", "x.deep = y.deep",
         ))  # fmt: skip

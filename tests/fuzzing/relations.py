@@ -20,7 +20,7 @@ _ORDERED = (INT, DATE, DEC, TIME, STR, CLOCK, ZONED)  # of ASOF
 def relation(g: Grammar) -> tuple[str, Names]:
     """A relation in parentheses or a call, and its columns without an alias."""
     shapes: tuple[Callable[[Grammar], tuple[str, Names]], ...] = (
-        _merged, _asof, _positional, _star, _values, _series, _from_first, _sample, _columns,
+        _merged, _asof, _asof, _positional, _star, _values, _series, _from_first, _sample, _columns,
     )  # fmt: skip
     return g.tape.one(shapes)(g)
 
@@ -43,9 +43,9 @@ def _merged(g: Grammar) -> tuple[str, Names]:
     kind, a, b = tape.one(_OF_ROWS), tape.one(KINDS), tape.one(KINDS)
     how = tape.one(("", "LEFT ", "RIGHT ", "FULL ", "SEMI ", "ANTI "))
     left, right = _side(g, ("k", "a"), (kind, a)), _side(g, ("k", "b"), (kind, b))
-    natural = tape.chance(40)
+    natural = tape.chance(50)
     join = f"{left} AS x {'NATURAL ' if natural else ''}{how}JOIN {right} AS y{'' if natural else ' USING (k)'}"
-    join = f"({join})" if tape.chance(30) else join
+    join = f"({join})" if tape.chance(55) else join
     if how in ("SEMI ", "ANTI "):
         return f"(SELECT k AS c0, a AS c1 FROM {join})", _made(kind, a)
     return f"(SELECT k AS c0, a AS c1, b AS c2 FROM {join})", _made(kind, a, b)
@@ -119,7 +119,7 @@ def _values(g: Grammar) -> tuple[str, Names]:
     ]
     columns = ", ".join(f"c{n}" for n in range(len(kinds)))
     others = ""
-    if tape.chance(30):
+    if tape.chance(45):
         row = ", ".join(map(g.literal, kinds))
         others = f" {tape.one(('UNION ALL', 'UNION', 'EXCEPT', 'INTERSECT'))} VALUES ({row})"
     return f"(SELECT * FROM (VALUES {', '.join(f'({row})' for row in rows)}{others}) AS y({columns}))", _made(*kinds)

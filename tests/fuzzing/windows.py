@@ -45,7 +45,7 @@ def window(write: Writer, kind: str, names: Names) -> str:
         ranks = ("rank()", "dense_rank()") if kind == INT else ("percent_rank()", "cume_dist()")
         return f"{tape.one(ranks)} OVER ({by}{order})"
     if tape.chance(45):
-        return _cast(kind, _over(_plain(write, kind, names), f"{by}{_of_peers(write, names)}"))
+        return _cast(kind, _over(_plain(write, kind, names), f"{by}{of_peers(write, names)}"))
     every = _order(tape, [n.sql for n in names])
     write.row_orders.add(f"{by}{every}")
     if tape.chance(50):
@@ -132,7 +132,7 @@ def _of_group(write: Writer, kind: str, names: Names) -> str:
     return "count(*)" if kind == INT else _plain(write, kind, names)
 
 
-def _of_peers(write: Writer, names: Names) -> str:
+def of_peers(write: Writer, names: Names) -> str:
     """An order and a frame that take peers together."""
     tape = write.tape
     ends: tuple[str, ...]

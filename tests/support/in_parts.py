@@ -16,6 +16,8 @@ from gquery.execution.window_slices import can_be_sliced
 from gquery.planner.partition_keys import partition_keys
 from gquery.planner.physical import Build, DistinctRows, Group, OrderedGroups, Pipeline, Sink, SortRows, WindowRows
 
+_MOST_CHUNKS = 1000
+
 
 class Refused:
     """How many groups, join tables, sorts, windows and groups in an order found no room."""
@@ -27,7 +29,7 @@ class Refused:
 @contextmanager
 def all_in_parts(rows: int = 10) -> Iterator[Refused]:
     """Within it, connections under a memory limit make every group-by, join table, window and group in an order in parts, and
-    sort so many rows at once."""
+    sort so many rows at once, or more where that would be too many chunks: each of them is looked at for each range."""
     assert less_memory is not None  # imported before anything is patched, or it would keep what it finds
     count, whole, scratch = Refused(), relief._refused, held.scratch_of
 
@@ -53,7 +55,7 @@ def all_in_parts(rows: int = 10) -> Iterator[Refused]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(relief, "_refused", refused)
         patch.setattr(held, "scratch_of", scratch_of)
-        patch.setattr(sort_parts, "chunk_rows", lambda frame, device: rows)
+        patch.setattr(sort_parts, "chunk_rows", lambda frame, device: max(rows, frame.rows // _MOST_CHUNKS))
         yield count
 
 

@@ -34,8 +34,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-def bound() -> Any:
-    """`read_held` on what lanes of a warp have of their own, and on memory that others see."""
+def bound(wanted: str) -> Any:
+    """A primitive on what lanes of a warp have of their own, and on memory that others see."""
     own = {name: getattr(simulated, name) for name in ("lane", "warp_barrier", "shuffle_down_i64", "shuffle_from_i64")}
     for name in ("atomic_add_i64", "atomic_min_i64", "atomic_max_i64"):
         own[name] = getattr(simulated, name)
@@ -47,10 +47,10 @@ def bound() -> Any:
                 found[name] = FunctionType(body.__code__, {**body.__globals__, **own}, name)
     for body in found.values():
         body.__globals__.update(found)
-    return found["read_held"]
+    return found[wanted]
 
 
-READ_HELD = bound()
+READ_HELD, SNAPPY = bound("read_held"), bound("snappy_decompress")
 
 
 def decoded(path: Path, width: int, known: tuple[int, ...] = ()) -> tuple[list[int], np.ndarray[Any, Any], list[int], list[int]]:
@@ -138,3 +138,54 @@ def test_lanes_end_together_where_bytes_are_damaged(seed: int, tmp_path: Path) -
     made, found, _, _ = decoded(path, 8)
     assert found[ROWS] <= 70 and len(made) == 70
     assert found[OUTCOME] in range(7)
+
+
+def mixed(r: random.Random) -> bytes:
+    """Bytes of which some repeat: near and far, short and long, or as they are."""
+    made = bytearray(r.randbytes(r.randrange(1, 9)))
+    while len(made) < r.choice((1, 40, 700)):
+        match r.randrange(5):
+            case 0:
+                made += r.randbytes(r.choice((1, 3, 31, 32, 33, 59, 60, 61, 300)))
+            case 1:
+                made += bytes([made[-1]]) * r.choice((4, 20, 70))
+            case 2:
+                made += r.randrange(1000).to_bytes(8, "little")
+            case _:
+                distance = r.choice((1, 2, 3, 7, 8, 9, 31, 33, 200))
+                made += bytes(made[-distance:]) * r.choice((1, 2, 9))
+    return bytes(made)
+
+
+def unpacked(packed_bytes: bytes, room: int, alone: bool) -> tuple[int, bytes]:
+    """What bytes of Snappy stand for, by one processor or by lanes of a warp, and how many bytes that are."""
+    raw = np.frombuffer(packed_bytes + bytes(SLACK), np.uint8)
+    target, block, outcomes = np.zeros(room + SLACK, np.uint8), simulated.Block(LANES), list[int]()
+    source, place = address_of(raw), address_of(target)
+    if alone:
+        return packed.snappy_decompress(source, len(packed_bytes), place, room), bytes(target[:room])
+
+    def run(lane: int) -> None:
+        simulated.enter(block, lane)
+        outcomes.append(SNAPPY(source, len(packed_bytes), place, room))
+
+    in_turns([partial(run, lane) for lane in range(LANES)])
+    assert len(set(outcomes)) == 1
+    return outcomes[0], bytes(target[:room])
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_lanes_unpack_what_one_processor_does(seed: int) -> None:
+    r = random.Random(seed)
+    data = mixed(r)
+    raw = bytes(pa.Codec("snappy").compress(data, asbytes=True))
+    assert unpacked(raw, len(data), alone=False) == (len(data), data)
+    if len(data) > 1:
+        assert unpacked(raw, len(data) - 1, alone=False)[0] == -1
+    damaged = bytearray(raw)
+    for _ in range(r.randint(1, 3)):
+        damaged[r.randrange(len(damaged))] = r.randrange(256)
+    damaged = damaged[: r.choice((len(damaged), r.randint(1, len(damaged))))]
+    ours, theirs = (unpacked(bytes(damaged), len(data), alone) for alone in (False, True))
+    assert ours[0] == theirs[0]
+    assert ours[0] < 0 or ours[1][: ours[0]] == theirs[1][: ours[0]]

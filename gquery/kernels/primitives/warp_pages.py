@@ -6,14 +6,16 @@ plain values. What other lanes have written is read behind a barrier.
 
 from __future__ import annotations
 
-from gquery.kernels.primitives.packed import swapped
+from gquery.kernels.primitives.packed import _LONGEST, _element_length, _snappy_elements, _write_element, swapped
 from gquery.kernels.primitives.python.integers import (
     add_i64,
     and_i64,
     eq_i64,
+    from_bool,
     ge_i64,
     gt_i64,
     i64,
+    le_i64,
     lt_i64,
     max_i64,
     min_i64,
@@ -21,6 +23,7 @@ from gquery.kernels.primitives.python.integers import (
     mul_i64,
     ne_i64,
     neg_i64,
+    or_i64,
     shl_i64,
     shr_i64,
     shr_u64,
@@ -30,6 +33,7 @@ from gquery.kernels.primitives.python.memory import load_u8, load_word_unaligned
 from gquery.kernels.primitives.simulated import lane, shuffle_down_i64, shuffle_from_i64, warp_barrier
 
 _LANES = 32
+_DOUBLINGS = 5  # that lead from any lane to any other
 _LONG = 512  # bytes from which on words are copied
 
 
@@ -66,6 +70,82 @@ def repeat_bytes(source: int, target: int, length: int) -> None:
 def copy_text(source: int, target: int, length: int) -> None:
     """The same."""
     copy_words(source, target, length)
+
+
+def snappy_decompress(source: int, size: int, target: int, room: int) -> int:
+    """Write what ``size`` bytes of Snappy stand for, at most ``room`` bytes; how many there are, -1 where they are none. Each
+    lane looks at what an element would be that begins at its byte; those that do are followed, each byte of up to 32 that they
+    stand for is a lane's, and what it copies of bytes among these is found by doubling steps."""
+    at, end, out, last, mine = _snappy_elements(source, size), add_i64(source, size), i64(target), add_i64(target, room), lane()
+    while lt_i64(at, end):
+        element, read, made, inner = _element_here(add_i64(at, mine)), i64(0), i64(0), i64(0)
+        address, root, going = i64(at), i64(mine), i64(1)
+        while eq_i64(going, 1):
+            going = i64(0)
+            found = shuffle_from_i64(element, read)
+            taken, length, offset = and_i64(found, 255), and_i64(shr_i64(found, 8), 255), shr_i64(found, 16)
+            behind, to = add_i64(read, taken), add_i64(made, length)
+            fits = and_i64(from_bool(gt_i64(taken, 0)), from_bool(le_i64(to, _LANES)))
+            if gt_i64(add_i64(at, behind), end) or gt_i64(to, sub_i64(last, out)):
+                fits = i64(0)
+            if gt_i64(offset, add_i64(sub_i64(out, target), made)):
+                fits = i64(0)
+            if eq_i64(fits, 1):
+                if ge_i64(mine, made) and lt_i64(mine, to):
+                    address = add_i64(add_i64(add_i64(at, read), 1), sub_i64(mine, made))
+                    if gt_i64(offset, 0):
+                        root = sub_i64(mine, offset)
+                        address = add_i64(out, root)
+                        if lt_i64(root, 0):  # of what lies before
+                            root = i64(mine)
+                if gt_i64(offset, 0) and lt_i64(offset, to):
+                    inner = i64(1)
+                read, made = i64(behind), i64(to)
+                going = and_i64(from_bool(lt_i64(read, _LANES)), from_bool(lt_i64(add_i64(at, read), end)))
+        if eq_i64(made, 0):  # one that is long, or rare, or none
+            length = _element_length(load_word_unaligned(at))
+            at = _write_element(at, end, out, sub_i64(last, out), sub_i64(out, target))
+            if lt_i64(at, 0):
+                return i64(-1)
+            out = add_i64(out, length)
+        else:
+            rounds = mul_i64(inner, _DOUBLINGS)
+            while gt_i64(rounds, 0):
+                root, rounds = shuffle_from_i64(root, root), sub_i64(rounds, 1)
+            byte = i64(0)
+            if lt_i64(mine, made) and eq_i64(root, mine):
+                byte = load_u8(address)
+            byte = shuffle_from_i64(byte, root)
+            if lt_i64(mine, made):
+                store_byte(add_i64(out, mine), byte)
+            warp_barrier()
+            at, out = add_i64(at, read), add_i64(out, made)
+    if gt_i64(at, end):
+        return i64(-1)
+    return sub_i64(out, target)
+
+
+def snappy_texts(source: int, size: int, target: int, room: int) -> int:
+    """The same."""
+    return snappy_decompress(source, size, target, room)
+
+
+def _element_here(at: int) -> int:
+    """The element of Snappy that begins at an address: bytes that it takes, 0 for one that is told by more than 3, then those
+    that it stands for, and how far before them they were written, 0 where they follow."""
+    word = load_word_unaligned(at)
+    kind, upper = and_i64(word, 3), and_i64(shr_u64(word, 2), 63)
+    taken, length, offset = add_i64(upper, 2), add_i64(upper, 1), i64(0)
+    if eq_i64(kind, 0) and ge_i64(upper, _LONGEST):
+        taken = i64(0)
+    if eq_i64(kind, 1):
+        taken, length = i64(2), add_i64(and_i64(upper, 7), 4)
+        offset = or_i64(shl_i64(shr_u64(upper, 3), 8), and_i64(shr_u64(word, 8), 255))
+    if eq_i64(kind, 2):
+        taken, offset = i64(3), and_i64(shr_u64(word, 8), 0xFFFF)
+    if eq_i64(kind, 3) or (ne_i64(kind, 0) and eq_i64(offset, 0)):
+        taken = i64(0)
+    return or_i64(taken, or_i64(shl_i64(length, 8), shl_i64(offset, 16)))
 
 
 def fill_bytes(target: int, count: int, bit: int) -> None:

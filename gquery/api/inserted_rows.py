@@ -48,15 +48,14 @@ def with_parameters(
 
 def are_allowed(rows: Sequence[Sequence[Any]], conditions: Conditions) -> bool:
     """Whether no condition is false of one of the rows, and none raises."""
-    import pyarrow as pa
-
     from gquery.columns.arrow import arrow_type
     from gquery.kernels.host import evaluate_over_rows
+    from gquery.runtime.value_arrays import value_array
 
     for e in conditions.exprs:
         used = columns_of(e)
         given = {
-            c: pa.array([row[n] for row in rows], arrow_type(c.dtype))
+            c: value_array([row[n] for row in rows], arrow_type(c.dtype))
             for n, c in enumerate(conditions.columns)
             if c.id in used
         }

@@ -93,10 +93,10 @@ class Appended:
     def _store_values(self) -> None:
         if not self._values:
             return
-        import pyarrow as pa
+        from gquery.runtime.value_arrays import value_array  # few processes insert rows
 
         columns = zip(*self._values, strict=True)
-        arrays = [pa.array(c, arrow_type(t)) for c, t in zip(columns, self._types, strict=True)]
+        arrays = [value_array(c, arrow_type(t)) for c, t in zip(columns, self._types, strict=True)]
         for array in arrays:
             self._storage.count(array, self._label)
         self._arrays.append(arrays)

@@ -212,7 +212,7 @@ def cleared(array: pa.Array, validity: Any) -> tuple[pa.Array, Any]:
     """A string array whose NULLs are empty, and its offsets."""
     offsets = offsets_of(array)
     if validity is not None and bool((offsets[1:] - offsets[:-1])[validity == 0].any()):
-        array = pc.fill_null(array, "")
+        array = pc.fill_null(array, cast(string_array([""]), array.type)[0])
         offsets = offsets_of(array)
     return array, offsets
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from gquery.expression.interval import Interval, split_words
 from gquery.functions.calendar import DAY_MICROS
-from gquery.functions.vectors import flags, from_numpy, joined_texts, scalar_text, with_nulls_of
+from gquery.functions.vectors import flags, from_numpy, joined_texts, scalar_text, value_array, with_nulls_of
 from gquery.runtime.arrow_compute import pc
 from gquery.runtime.pattern import pattern
 
@@ -141,7 +141,7 @@ def to_texts(values: pa.Array) -> pa.Array:
 def _counted(numbers: Any, unit: str) -> pa.Array:
     """So many of a unit and a space; nothing for 0."""
     if not numbers.any():
-        return pa.array([""], pa.string()).take(from_numpy(np.zeros(len(numbers), np.int64)))
+        return value_array([""], pa.string()).take(from_numpy(np.zeros(len(numbers), np.int64)))
     plural = pc.if_else(from_numpy(np.abs(numbers) == 1), scalar_text(f" {unit} "), scalar_text(f" {unit}s "))
     texts = joined_texts(from_numpy(numbers).cast(pa.string()), plural)
     return pc.if_else(from_numpy(numbers != 0), texts, scalar_text(""))

@@ -16,7 +16,7 @@ from gquery.functions import binary, cast_to_text, text_casts
 from gquery.functions.casts import fields_in
 from gquery.functions.list_arrays import Lists, list_array, lists_of, plain
 from gquery.functions.nested_arrays import as_type, fields_of, struct_array
-from gquery.functions.vectors import flags, from_numpy
+from gquery.functions.vectors import flags, from_numpy, joined_texts, scalar_text, text_like, value_array
 from gquery.runtime.arrow_compute import pc
 
 _QUOTED = r"""[\[\]{}(),:='"]|^\s|\s$|^$|^(?i:null)$"""
@@ -83,7 +83,7 @@ def _from_text(texts: pa.Array, target: DType, to: pa.DataType, is_tried: bool) 
     ok = np.array([r is not None for r in rows], np.bool_)
 
     def made(parts: list[str | None], dtype: DType, wanted: pa.DataType) -> pa.Array:
-        return as_type(cast_elements(pa.array(parts, pa.string()), VARCHAR, dtype, wanted, is_tried), wanted)
+        return as_type(cast_elements(value_array(parts, pa.string()), VARCHAR, dtype, wanted, is_tried), wanted)
 
     if target.is_struct:
         fields = [
@@ -168,21 +168,22 @@ def text_of(array: pa.Array, dtype: DType) -> pa.Array:
     lists = lists_of(array, len(array))
     if dtype.kind is Kind.MAP:
         key, value = (_inner_text(f, t) for f, (_, t) in zip(fields_of(lists.flat), dtype.fields, strict=True))
-        texts, ends = pc.binary_join_element_wise(key, value, "="), "{}"
+        texts, ends = pc.binary_join_element_wise(key, value, text_like("=", key)), "{}"
     else:
         assert dtype.element is not None
         texts, ends = _inner_text(lists.flat, dtype.element), "[]"
-    opened = pc.binary_join_element_wise(ends[0], joined_lists(lists, texts, ", "), ends[1], "")
+    inside = joined_lists(lists, texts, ", ")
+    opened = joined_texts(text_like(ends[0], inside), inside, text_like(ends[1], inside))
     return pc.if_else(from_numpy(lists.ok), opened, pa.nulls(1, opened.type)[0])
 
 
 def _struct_text(fields: Sequence[pa.Array], dtype: DType) -> pa.Array:
     escaped = [name.replace("\\", "\\\\").replace("'", "\\'") for name, _ in dtype.fields]
     is_named = any(escaped)
-    parts: list[Any] = ["{" if is_named else "("]
+    parts: list[Any] = [scalar_text("{" if is_named else "(")]
     for n, text in enumerate(fields):
-        parts += [(", " if n else "") + (f"'{escaped[n]}': " if is_named else ""), text]
-    return pc.binary_join_element_wise(*parts, "}" if is_named else ")", "")
+        parts += [scalar_text((", " if n else "") + (f"'{escaped[n]}': " if is_named else "")), text]
+    return pc.binary_join_element_wise(*parts, scalar_text("}" if is_named else ")"), scalar_text(""))
 
 
 def _inner_text(array: pa.Array, dtype: DType) -> pa.Array:
@@ -196,13 +197,14 @@ def _inner_text(array: pa.Array, dtype: DType) -> pa.Array:
     else:
         texts = cast_to_text.to_text(plain(array), dtype)
         texts = texts if dtype.is_numeric or dtype.kind is Kind.BOOLEAN else _quoted(texts)
-    return pc.fill_null(texts, "NULL")
+    return pc.fill_null(texts, text_like("NULL", texts))
 
 
 def _quoted(texts: pa.Array) -> pa.Array:
     odd = pc.match_substring_regex(texts, _QUOTED)
     escaped = pc.replace_substring(pc.replace_substring(texts, "\\", "\\\\"), "'", "\\'")
-    return pc.if_else(odd, pc.binary_join_element_wise("'", escaped, "'", ""), texts)
+    quote = text_like("'", texts)
+    return pc.if_else(odd, joined_texts(quote, escaped, quote), texts)
 
 
 def joined_lists(lists: Lists, texts: pa.Array, separator: str) -> pa.Array:
@@ -215,4 +217,4 @@ def joined_lists(lists: Lists, texts: pa.Array, separator: str) -> pa.Array:
     whole = pa.ListArray.from_arrays(
         pa.Array.from_buffers(pa.int32(), len(offsets), [None, pa.py_buffer(offsets)]), own
     )
-    return pc.if_else(from_numpy(lists.ok), pc.binary_join(whole, separator), pa.nulls(1, own.type)[0])
+    return pc.if_else(from_numpy(lists.ok), pc.binary_join(whole, text_like(separator, whole.values)), pa.nulls(1, own.type)[0])

@@ -31,6 +31,7 @@ from gquery.functions.vectors import (
     size_of,
     text_bytes,
     text_like,
+    value_array,
     with_nulls_of,
 )
 from gquery.runtime.arrow_compute import pc
@@ -211,7 +212,7 @@ def _padding(missing: pa.Array, fill: str) -> pa.Array:
         return pc.binary_repeat(pa.repeat(scalar_text(fill, type_ == pa.large_string()), len(missing)), missing)
     encoded = missing.dictionary_encode()
     texts = [(fill * (n // len(fill) + 1))[:n] if fill else None if n else "" for n in encoded.dictionary.to_pylist()]
-    return pa.array(texts, type_).take(encoded.indices)
+    return value_array(texts, type_).take(encoded.indices)
 
 
 _NO_FILL = (DataError, "insufficient padding: the fill of LPAD or RPAD is empty")

@@ -13,7 +13,7 @@ from gquery.expression.types import TIMESTAMP, VARCHAR
 from gquery.functions.calendar import DAY_MICROS, days_from_civil, month_length
 from gquery.functions.casts import cast
 from gquery.functions.registry import host_scalar, is_null_literal, make, resolver
-from gquery.functions.vectors import Vector, by_parameters, each_row
+from gquery.functions.vectors import Vector, by_parameters, each_row, value_array
 
 _MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
            "december")  # fmt: skip
@@ -90,7 +90,7 @@ def _parsed(text: str, pattern: str) -> int | None:
 
 def _stamps(texts: pa.Array, pattern: str) -> pa.Array:
     made = [None if text is None else _parsed(text, pattern) for text in texts.to_pylist()]
-    return pa.array(made, pa.int64()).view(pa.timestamp("us"))
+    return value_array(made, pa.int64()).view(pa.timestamp("us"))
 
 
 @host_scalar("strptime", ((VARCHAR, VARCHAR), TIMESTAMP), fails=(ConversionError, "strptime: a text is not of its format"),

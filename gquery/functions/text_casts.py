@@ -343,11 +343,11 @@ def _moments(texts: pa.Array) -> pa.Array:
     seconds = np.zeros(rows, np.int64)
     for name, unit in (("hour", 3600), ("minute", 60), ("second", 1)):
         part = pc.struct_field(parts, name)
-        digits = pc.if_else(pc.equal(part, ""), pa.scalar(None, pa.string()), part)
+        digits = pc.if_else(pc.equal(part, scalar_text("")), null(pa.string()), part)
         seconds += integers(digits.cast(pa.int64()), rows) * unit
-    sign = pc.fill_null(pc.equal(pc.struct_field(parts, "sign"), "-"), False)
-    micros = np.where(np.asarray(sign), seconds, -seconds) * 1_000_000 + integers(local.view(pa.int64()), rows)
-    return from_numpy(micros, np.asarray(local.is_valid())).view(_MICROS)
+    is_minus = flags(pc.equal(pc.struct_field(parts, "sign"), scalar_text("-")))
+    micros = np.where(is_minus, seconds, -seconds) * 1_000_000 + integers(local.view(pa.int64()), rows)
+    return from_numpy(micros, flags(local.is_valid())).view(_MICROS)
 
 
 def _times(texts: pa.Array) -> pa.Array:

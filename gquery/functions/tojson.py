@@ -32,7 +32,7 @@ from gquery.functions.list_arrays import list_array
 from gquery.functions.nested_arrays import as_type, struct_array
 from gquery.functions.nested_casts import cast_elements
 from gquery.functions.registry import LIST_RESOLVERS, RESOLVERS, call, host_scalar, make, resolver
-from gquery.functions.vectors import Vector, array_of, each_value, size_of
+from gquery.functions.vectors import Vector, array_of, each_value, size_of, value_array
 
 _TOO_WIDE = 15  # digits of a decimal beyond which it is written digit by digit, as no double may have them
 
@@ -98,7 +98,9 @@ def _array(*values: Vector) -> Vector:
     """The list of JSON values."""
     rows = size_of(*values)
     columns = [array_of(v, rows).to_pylist() for v in values]
-    return pa.array(["[" + ",".join(["null" if v is None else v for v in row]) + "]" for row in zip(*columns, strict=True)])
+    return value_array(
+        ["[" + ",".join(["null" if v is None else v for v in row]) + "]" for row in zip(*columns, strict=True)], pa.string()
+    )
 
 
 @host_scalar("_tojson_object", ((JSON,), JSON), strict=False)
@@ -111,14 +113,14 @@ def _object(*args: Vector) -> Vector:
     names = [[quoted(n) for n in column] for column in columns[::2]]
     pairs = list(zip(names, columns[1::2], strict=True))
     made = [",".join([f"{n[row]}:{'null' if v[row] is None else v[row]}" for n, v in pairs]) for row in range(rows)]
-    return pa.array(["{" + m + "}" for m in made])
+    return value_array(["{" + m + "}" for m in made], pa.string())
 
 
 @host_scalar("_tojson_nested", ((VARCHAR, BOOLEAN), JSON))
 def _nested(x: Vector, has_json: Vector) -> Vector:
     """A nested value as JSON; whether the texts in it are JSON."""
     rows = size_of(x, has_json)
-    return pa.array(_written(array_of(x, rows), bool(has_json.as_py())), pa.large_string())
+    return value_array(_written(array_of(x, rows), bool(has_json.as_py())), pa.large_string())
 
 
 def _written(array: pa.Array, has_json: bool) -> list[str | None]:
@@ -220,10 +222,10 @@ def _shaped(values: list[Any], target: DType, to: pa.DataType, is_tried: bool) -
     from gquery.functions.maps import map_array
 
     if target == JSON:
-        return pa.array([None if v is None else written(v) for v in values], pa.string()).cast(to)
+        return value_array([None if v is None else written(v) for v in values], pa.string()).cast(to)
     if not target.is_nested or target.kind is Kind.BLOB:
         shown = _as_number if target.is_numeric else plain
-        texts = pa.array([shown(v) for v in values], pa.string())
+        texts = value_array([shown(v) for v in values], pa.string())
         return as_type(cast_elements(texts, VARCHAR, target, to, is_tried), to)
     is_list = target.kind is Kind.LIST
     kept = [_checked(v, target, is_tried) for v in values]

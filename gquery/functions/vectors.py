@@ -51,7 +51,7 @@ def array_of(x: Vector, rows: int) -> pa.Array:
     """A vector as an array."""
     if isinstance(x, pa.Array):
         return x
-    return pa.repeat(x, rows) if rows else pa.array([], x.type)  # Arrow repeats no list 0 times
+    return pa.repeat(x, rows) if rows else pa.nulls(0, x.type)  # Arrow repeats no list 0 times
 
 
 def from_numpy(values: Any, ok: Any = None) -> pa.Array:
@@ -75,6 +75,13 @@ def strings(texts: Sequence[str]) -> pa.Array:
     offsets = np.zeros(len(data) + 1, np.int32)
     np.cumsum([len(d) for d in data], out=offsets[1:])
     return pa.StringArray.from_buffers(len(data), pa.py_buffer(offsets), pa.py_buffer(b"".join(data)))
+
+
+def value_array(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
+    """Python's values as an array (`runtime.value_arrays`)."""
+    from gquery.runtime import value_arrays  # which few queries need
+
+    return value_arrays.value_array(values, type_)
 
 
 @lru_cache(64)
@@ -213,7 +220,7 @@ def flags(array: pa.Array) -> Any:
 def each_value(array: pa.Array, f: Callable[[Any], Any], type_: pa.DataType) -> pa.Array:
     """A Python function over the values of an array, once for each that differs: for forms that are rare."""
     encoded = array.dictionary_encode()
-    made = pa.array([None if v is None else f(v) for v in encoded.dictionary.to_pylist()], type_)
+    made = value_array([None if v is None else f(v) for v in encoded.dictionary.to_pylist()], type_)
     return made.take(encoded.indices)
 
 
@@ -264,4 +271,4 @@ def each_row(f: Callable[..., Any], gives: pa.DataType, *args: Vector) -> pa.Arr
     """``f`` of the values of each row, in Python; NULL where one is NULL."""
     rows = size_of(*args)
     columns = [array_of(a, rows).to_pylist() for a in args]
-    return pa.array([None if None in row else f(*row) for row in zip(*columns, strict=True)], gives)
+    return value_array([None if None in row else f(*row) for row in zip(*columns, strict=True)], gives)

@@ -12,19 +12,20 @@ from gquery.columns.table import TableSource
 from gquery.errors import FileError, NotSupportedError
 from gquery.io.files import Item, items_of, reading
 from gquery.io.memory import kept_source
+from gquery.runtime.value_arrays import value_array
 
 
 def whole_files(paths: Sequence[str], kind: str, narrow: bool) -> TableSource:
     """A table of the files that paths and patterns mean, which may be none: for "glob" their names, else with their contents,
     sizes and times. They are read now. FileError for a text that is not UTF-8."""
     names = [path for item in items_of(paths) for path in _meant(item)]
-    columns: dict[str, pa.Array] = {"file" if kind == "glob" else "filename": pa.array(names, pa.string())}
+    columns: dict[str, pa.Array] = {"file" if kind == "glob" else "filename": value_array(names, pa.string())}
     if kind != "glob":
         contents = [_content(name, kind) for name in names]
-        columns["content"] = pa.array(contents, pa.large_binary() if kind == "blob" else pa.large_string())
-        columns["size"] = pa.array([len(c) for c in contents], pa.int64())
+        columns["content"] = value_array(contents, pa.large_binary() if kind == "blob" else pa.large_string())
+        columns["size"] = value_array([len(c) for c in contents], pa.int64())
         micros = [os.stat(name).st_mtime_ns // 1000 for name in names]
-        columns["last_modified"] = pa.array(micros, pa.timestamp("us", "UTC"))
+        columns["last_modified"] = value_array(micros, pa.int64()).view(pa.timestamp("us", "UTC"))
     return kept_source(kind if kind == "glob" else f"read_{kind}", pa.table(columns), narrow)
 
 

@@ -136,6 +136,7 @@ def _constant_table(plan: Values) -> TableStore:
     from gquery.expression.types import INTERVAL, Kind, python_value
     from gquery.kernels.host import evaluate_or_raise
     from gquery.kernels.registers import array_of_registers
+    from gquery.runtime.value_arrays import value_array
 
     arrays: list[pa.ChunkedArray] = []
     fields: list[Field] = []
@@ -146,7 +147,7 @@ def _constant_table(plan: Values) -> TableStore:
         elif dtype.kind in (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ):  # Python's years are 1 to 9999
             array = array_of_registers(values, dtype).cast(arrow_type(dtype))
         else:
-            array = pa.array([python_value(dtype, v) for v in values], arrow_type(dtype))
+            array = value_array([python_value(dtype, v) for v in values], arrow_type(dtype))
         arrays.append(pa.chunked_array([array]))
         fields.append(Field(f"column{n}", dtype if dtype == INTERVAL else dtype_of(array.type), array.null_count > 0))
     return TableStore("values", Table(Schema(tuple(fields)), tuple(import_columns(arrays, fields)), len(plan.rows)))

@@ -58,14 +58,44 @@ def test_arrow_converts_for_users_alone() -> None:
 
 
 def test_who_converts_values_of_python() -> None:
-    """`pa.array` imports pandas where that is installed, whatever it is given. What reads columns makes arrays of buffers; these
-    take users' values, or texts that Python writes."""
+    """`pa.array` imports pandas where that is installed, whatever it is given. What reads columns makes arrays of buffers, values
+    of Python become arrays by `runtime.value_arrays`; these take what may be NumPy's, CuPy's or nested."""
     package = Path(gquery.__file__).parent
     found = {p.relative_to(package).as_posix() for p in package.rglob("*.py") if "pa.array(" in p.read_text()}
-    assert {f for f in found if not f.startswith("functions/")} == {
-        "api/dataframe/describe.py", "api/inserted_rows.py", "columns/appended.py", "columns/arrow_intervals.py", "io/memory.py",
-        "io/whole_files.py", "planner/lower_rows.py",
+    assert {f for f in found if not f.startswith("functions/list")} == {
+        "columns/arrow_intervals.py", "io/memory.py", "runtime/value_arrays.py",
     }  # fmt: skip
+
+
+STATEMENTS = (
+    "SELECT * FROM (VALUES (1, 'a', 1.5, 2.5::DOUBLE, DATE '2020-01-01', true), (NULL, NULL, NULL, NULL, NULL, NULL)) v",
+    "INSERT INTO t VALUES (1, 'a', 1.25, DATE '2020-01-01', true, 1.5)",
+    "INSERT INTO t VALUES (2, NULL, 3.5, NULL, false, NULL), (NULL, 'c', NULL, DATE '1999-12-31', NULL, 0.5)",
+    "SELECT lpad(s, 5, 'xy'), rpad(s, 3, '-'), json_object('a', i), json_array(i, s), i::VARCHAR FROM t",
+    "SELECT to_json([i]), ([i, 2])::VARCHAR, '[1, 2]'::INTEGER[], {'a': s}::VARCHAR, map {'a b': i}::VARCHAR FROM t",
+    "SELECT strptime('2020-01-0' || i, '%Y-%m-%d'), count(('2020-01-01 00:00:0' || i || '+02')::TIMESTAMPTZ) FROM t GROUP BY 1",
+)
+
+
+def test_values_and_functions_do_not_import_pandas() -> None:
+    """In a process that has pandas installed, and does nothing with it."""
+    code = f"""
+import sys, gquery
+db = gquery.connect("python")
+db.sql("CREATE TABLE t (i INTEGER, s VARCHAR, d DECIMAL(9, 2), day DATE, b BOOLEAN, f DOUBLE)")
+found = []
+for statement in {STATEMENTS!r}:
+    result = db.sql(statement)
+    if not statement.startswith("INSERT"):
+        result.fetchall()
+    if "pandas" in sys.modules:
+        found.append(statement)
+        del sys.modules["pandas"]
+print(found, db.sql("SELECT count(*), sum(i), sum(d), count(s) FROM t").fetchall())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("[] "), done.stdout
 
 
 def test_functions_are_arrows() -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from gquery.api.dataframe.expression import col, fn
 from gquery.expression.types import Kind
+from gquery.runtime.value_arrays import value_array
 
 if TYPE_CHECKING:
     from gquery.api.dataframe.verbs import Verbs
@@ -33,14 +34,14 @@ def describe(relation: Verbs) -> Relation:
     places = range(len(query.names))
     table = pa.table(
         {
-            "column_name": pa.array(query.names, pa.string()),
+            "column_name": value_array(query.names, pa.string()),
             "column_type": [str(c.dtype) for c in query.outputs],
-            "count": pa.array([row[f"values{i}"] for i in places], pa.int64()),
-            "nulls": pa.array([row["rows"] - row[f"values{i}"] for i in places], pa.int64()),
-            "distinct": pa.array([row.get(f"distinct{i}") for i in places], pa.int64()),
-            "min": pa.array([_text(row.get(f"min{i}")) for i in places], pa.string()),
-            "max": pa.array([_text(row.get(f"max{i}")) for i in places], pa.string()),
-            "mean": pa.array([row.get(f"mean{i}") for i in places], pa.float64()),
+            "count": value_array([row[f"values{i}"] for i in places], pa.int64()),
+            "nulls": value_array([row["rows"] - row[f"values{i}"] for i in places], pa.int64()),
+            "distinct": value_array([row.get(f"distinct{i}") for i in places], pa.int64()),
+            "min": value_array([_text(row.get(f"min{i}")) for i in places], pa.string()),
+            "max": value_array([_text(row.get(f"max{i}")) for i in places], pa.string()),
+            "mean": value_array([row.get(f"mean{i}") for i in places], pa.float64()),
         }
     )
     return relation._connection.from_data(table)

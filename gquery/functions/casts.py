@@ -302,13 +302,18 @@ def unify(exprs: Sequence[Expr], comparing: bool = False, ordering: bool = False
     that are not literals are cast to the other side's type too, but where the values are put in order (``ordering``) or
     become one column: what is meant then would be a guess, as for BOOLEAN and a number with a fraction.
     """
+    first = exprs[0].dtype if exprs else DType(Kind.NULL)
+    for e in exprs:
+        if isinstance(e, Literal) or not (e.dtype is first or e.dtype == first):
+            break
+    else:
+        if comparing and first.is_opaque:
+            refuse_opaque(exprs, "a comparison")
+        return first
     if (ordering or not comparing) and _is_mixed(exprs, ordering):
         return None
     if comparing:
         refuse_opaque(exprs, "a comparison")
-    first = exprs[0].dtype if exprs else DType(Kind.NULL)
-    if all(not isinstance(e, Literal) and (e.dtype is first or e.dtype == first) for e in exprs):
-        return first
     flexible: list[Expr] = []
     has_text = has_varchar = False
     meet = comparison_type if comparing else common_type
@@ -352,7 +357,7 @@ def unified(exprs: Sequence[Expr], what: str, comparing: bool = False, ordering:
     if dtype is None:
         names = " and ".join(dict.fromkeys(str(e.dtype) for e in exprs if e.dtype.kind is not Kind.NULL))
         raise BindError(f"cannot mix values of type {names} in {what}; an explicit CAST is required")
-    return [cast(e, dtype) for e in exprs]
+    return [e if e.dtype is dtype else cast(e, dtype) for e in exprs]
 
 
 def negated(value: Any) -> Any:

@@ -36,12 +36,13 @@ from gquery.runtime.records import replace
 if TYPE_CHECKING:
     from gquery.kernels.host import Evaluated
 
+_NEVER = (Column, Literal, IsNull)  # looked up by a code; a union would be made anew for each expression
 _ORDERED = {"eq": "eq", "ne": "eq", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge"}
 
 
 def lookup(e: Expr, code: Code) -> Value | None:
     """The value of an expression over one dictionary column, by its code; None where it is not one."""
-    if isinstance(e, Column | Literal | IsNull):
+    if isinstance(e, _NEVER):
         return None
     column = _only_column(e, code)
     if column is None or _makes_lists(e):
@@ -56,7 +57,7 @@ def lookup(e: Expr, code: Code) -> Value | None:
 
 def is_looked_up(e: Expr, known: Mapping[int, ValueProperties]) -> bool:
     """Whether the value of ``e`` is looked up by the code of a dictionary column."""
-    if isinstance(e, Column | Literal | IsNull):
+    if isinstance(e, _NEVER):
         return False
     used = columns_of(e)
     what = known.get(next(iter(used))) if len(used) == 1 else None  # None: of a column that is still to be made

@@ -239,6 +239,9 @@ def _united(earlier: Source, later: Source) -> Source:
             return earlier
 
 
+_WHOLE = (Literal, DType)  # parts that hold no columns
+
+
 def _canonical(what: Hashable, values: Values, seen: dict[int, int] | None = None) -> Hashable:
     """A hashable key of a part of a plan, in which columns stand as where their values come from. An expression that comes
     again in it stands as its number: written out, nested ones would double in size at each level."""
@@ -246,7 +249,7 @@ def _canonical(what: Hashable, values: Values, seen: dict[int, int] | None = Non
     if isinstance(what, tuple):
         return tuple([_canonical(x, values, seen) for x in what])
     names = _names_of(type(what))
-    if names is None or isinstance(what, Literal | DType):  # most are
+    if names is None or isinstance(what, _WHOLE):  # most are
         return what
     if isinstance(what, Expr) and what.children:
         if (number := seen.get(id(what))) is not None:

@@ -111,7 +111,7 @@ class PlanLowering(Lowering):
     def plan(self, plan: Plan, wanted: frozenset[int]) -> Stream:
         """The stream of a plan; ``wanted`` are the columns that are used above it."""
         check()
-        if isinstance(plan, Sort | Limit | UnionAll | Values):
+        if isinstance(plan, (Sort, Limit, UnionAll, Values)):
             return self._named(plan, self._rows(plan, wanted))
         match plan:
             case Scan():

@@ -127,11 +127,14 @@ def _expressions(pipeline: Pipeline) -> Iterator[Expr]:
             pass
 
 
+_OPERATIONS = (Call, In, Cast)
+
+
 def expr_weight(e: Expr, columns: dict[int, ValueProperties]) -> float:
     """What an expression costs the interpreter a row, in steps."""
     costs = tuning.interpreter_costs
     weight = costs.expression
-    weight += costs.operation * sum(isinstance(x, Call | In | Cast) for x in walk(e))
+    weight += costs.operation * len([x for x in walk(e) if isinstance(x, _OPERATIONS)])
     return weight + text_weight((e,), columns)
 
 

@@ -325,8 +325,8 @@ def nodes_of(tree: exp.Expr, closed: tuple[type[exp.Expr], ...] = ()) -> list[ex
     """The tree's nodes, breadth first, none below one of a ``closed`` class: sqlglot's own walk is three generators a node."""
     queue = [tree]
     for node in queue:  # which grows meanwhile
-        if closed and isinstance(node, closed):
-            continue
+        if type(node) is exp.Identifier or type(node) is exp.Literal or (closed and isinstance(node, closed)):
+            continue  # the first two are about half of a tree, and have none below them
         for value in node.args.values():
             if not value:  # most are None, False, or a list of nothing
                 continue

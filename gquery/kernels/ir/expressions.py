@@ -160,7 +160,7 @@ class And:
     terms: tuple[Expression, ...]
 
     def text(self) -> str:
-        return " and ".join([f"({t.text()})" if isinstance(t, Or | Choice) else t.text() for t in self.terms])
+        return " and ".join([f"({t.text()})" if isinstance(t, (Or, Choice)) else t.text() for t in self.terms])
 
     def leaves(self, found: list[Leaf]) -> None:
         for t in self.terms:

@@ -85,10 +85,13 @@ def statements(block: Iterable[Statement]) -> list[Statement]:
     return found
 
 
+_PLAIN = (Let, Store)  # no blocks in them
+
+
 def _collect(block: Iterable[Statement], found: list[Statement]) -> None:
     for s in block:
         found.append(s)
-        if not isinstance(s, Let | Store):
+        if not isinstance(s, _PLAIN):
             for inner in blocks(s):
                 _collect(inner, found)
 

@@ -22,7 +22,6 @@ from gquery.planner.logical.nodes import (
     Shared,
 )
 from gquery.planner.logical.tree import (
-    cached,
     own_subqueries,
     with_sources,
 )
@@ -158,10 +157,32 @@ def every_node(plan: Plan) -> Iterator[Plan]:
 
 def scans(plan: Plan) -> tuple[Scan, ...]:
     """The scans among them. Several steps ask: whether files have changed, what to load."""
-    return cached(plan, "_scans", lambda: tuple([n for n in every_node(plan) if isinstance(n, Scan)]))
+    found: tuple[Scan, ...] | None = plan.__dict__.get("_scans")
+    if found is None:
+        out: list[Scan] = []
+        for part in (*(d.plan for d in definitions(plan)), plan):
+            for node in nodes(part):
+                if isinstance(node, Scan):
+                    out.append(node)
+                elif isinstance(node, Fixpoint):
+                    out += scans(node.step.plan)
+        found = plan.__dict__["_scans"] = tuple(out)
+    return found
 
 
 # ---- rewriting -------------------------------------------------------------------------------------------------------
+
+
+def transform_kinds(plan: Plan, wanted: Kinds, f: Callable[[Plan], Plan]) -> Plan:
+    """`tree.transform_up` of what has such nodes (`kinds`): where none is, ``f`` has nothing to do, and nobody looks."""
+    if kinds(plan).isdisjoint(wanted):
+        return plan
+    new, is_new = [], False
+    for s in plan.sources:
+        made = transform_kinds(s, wanted, f)
+        is_new = is_new or made is not s
+        new.append(made)
+    return f(with_sources(plan, tuple(new)) if is_new else plan)
 
 
 def with_definitions(plan: Plan, new: Definitions, positions: Positions | None = None) -> Plan:

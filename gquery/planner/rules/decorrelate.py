@@ -45,15 +45,17 @@ from gquery.planner.logical.nodes import (
     Window,
 )
 from gquery.planner.logical.properties import key_pair
-from gquery.planner.logical.tree import column_ids, expressions, free_columns, transform_up, used_columns
+from gquery.planner.logical.shared import transform_kinds
+from gquery.planner.logical.tree import column_ids, expressions, free_columns, used_columns
 from gquery.runtime.records import dataclass, replace
 
 _LEFT_ONLY = (JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI, JoinKind.MARK, JoinKind.SINGLE, JoinKind.ASOF)
+_KINDS = frozenset((Apply,))
 
 
 def decorrelate(plan: Plan) -> Plan | None:
     """Every Apply replaced by joins, innermost first."""
-    new = transform_up(plan, lambda n: _apply(n) if isinstance(n, Apply) else n)
+    new = transform_kinds(plan, _KINDS, lambda n: _apply(n) if isinstance(n, Apply) else n)
     return None if new is plan else new
 
 

@@ -36,16 +36,18 @@ from gquery.functions.aggregate_record import OneValue, Total
 from gquery.planner.logical.cardinality import Estimator
 from gquery.planner.logical.nodes import Aggregate, Join, JoinKind, Plan, Project
 from gquery.planner.logical.properties import is_unique
-from gquery.planner.logical.tree import column_ids, transform_up, used_columns
+from gquery.planner.logical.shared import transform_kinds
+from gquery.planner.logical.tree import column_ids, used_columns
 from gquery.planner.rules.reduce_outer_joins import null_if_null, rejects_null
 
 _TESTS = ("eq", "ne", "lt", "le", "gt", "ge", "is_distinct_from", "is_not_distinct_from", "like", "ilike", "contains")
+_KINDS = frozenset((JoinKind.LEFT,))
 
 
 def eager_aggregation(plan: Plan) -> Plan | None:
     """Aggregates over LEFT joins, made below the join where each group is one left row."""
     estimator = Estimator()
-    new = transform_up(plan, lambda n: _move(n, estimator) if isinstance(n, Aggregate) and n.keys else n)
+    new = transform_kinds(plan, _KINDS, lambda n: _move(n, estimator) if isinstance(n, Aggregate) and n.keys else n)
     return None if new is plan else new
 
 

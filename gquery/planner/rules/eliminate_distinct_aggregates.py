@@ -16,13 +16,15 @@ from gquery.expression.types import BOOLEAN
 from gquery.functions import counts, declaration
 from gquery.planner.logical.aggregate_joins import Calls, joined_parts
 from gquery.planner.logical.nodes import Aggregate, Plan
-from gquery.planner.logical.tree import transform_up
+from gquery.planner.logical.shared import transform_kinds
 from gquery.runtime.records import replace
+
+_KINDS = frozenset((Aggregate,))
 
 
 def eliminate_distinct_aggregates(plan: Plan) -> Plan | None:
     """No aggregate is DISTINCT any more."""
-    new = transform_up(plan, lambda n: _eliminate(n) if isinstance(n, Aggregate) else n)
+    new = transform_kinds(plan, _KINDS, lambda n: _eliminate(n) if isinstance(n, Aggregate) else n)
     return None if new is plan else new
 
 

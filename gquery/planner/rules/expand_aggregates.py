@@ -24,13 +24,16 @@ from gquery.functions.aggregate_parts import Parts, centred
 from gquery.planner.logical.aggregate_joins import Calls, equal_keys, joined_parts, moved
 from gquery.planner.logical.cardinality import Estimator
 from gquery.planner.logical.nodes import Aggregate, Join, JoinKind, Plan, Project
-from gquery.planner.logical.tree import fresh_copy, remap_expr, transform_up
+from gquery.planner.logical.shared import transform_kinds
+from gquery.planner.logical.tree import fresh_copy, remap_expr
 from gquery.runtime.records import replace
+
+_KINDS = frozenset((Aggregate,))
 
 
 def expand_aggregates(plan: Plan) -> Plan | None:
     """No aggregate is made of others any more."""
-    new = transform_up(plan, lambda n: _expand(n) if isinstance(n, Aggregate) else n)
+    new = transform_kinds(plan, _KINDS, lambda n: _expand(n) if isinstance(n, Aggregate) else n)
     return None if new is plan else new
 
 

@@ -52,12 +52,15 @@ def of_side(term: Or, side: frozenset[int]) -> Expr | None:
     return disjunction(tuple(dict.fromkeys(parts)))
 
 
+_CHEAP = (Column, Literal, In, And, Or, Not)
+
+
 def _cheap(term: Expr) -> bool:
     """Whether a predicate of one column is true and worth testing of another that is equal: comparisons with constants, IN and
     their like, but none of the texts of floats."""
     return (
         all(
-            isinstance(e, Column | Literal | In | And | Or | Not)
+            isinstance(e, _CHEAP)
             or (isinstance(e, Cast) and (equal_is_same(e.arg.dtype) or e.dtype.is_numeric))
             or (isinstance(e, Call) and e.function in ("eq", "ne", "lt", "le", "gt", "ge", "like"))
             for e in walk(term)

@@ -15,13 +15,16 @@ from gquery.expression.expr import AggregateCall, Column, Expr
 from gquery.expression.traverse import walk
 from gquery.planner.logical.nodes import Aggregate, Join, JoinKind, Plan, Project
 from gquery.planner.logical.properties import determined, equal_is_same, is_unique
-from gquery.planner.logical.tree import transform_up, used_columns
+from gquery.planner.logical.shared import transform_kinds
+from gquery.planner.logical.tree import used_columns
 from gquery.runtime.records import replace
+
+_KINDS = frozenset((Aggregate,))
 
 
 def reduce_group_keys(plan: Plan) -> Plan | None:
     """Every aggregate with as few keys as functional dependencies allow."""
-    new = transform_up(plan, _node)
+    new = transform_kinds(plan, _KINDS, _node)
     return None if new is plan else new
 
 

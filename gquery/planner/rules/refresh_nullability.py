@@ -185,8 +185,10 @@ def _found_flags(e: Expr) -> frozenset[tuple[int, bool]] | None:
         return None
     found = _NO_FLAGS
     for kid in e.children:
-        more = _flags(kid)
+        more = kid.memo_flags
         if more is None:
+            more = _flags(kid)
+        if more is None or isinstance(more, bool):
             return None
         found = found | more if found and more else found or more
     return found

@@ -46,8 +46,11 @@ from gquery.planner.logical.nodes import (
     sources,
 )
 from gquery.planner.logical.properties import equality, key_pair
+from gquery.planner.logical.shared import kinds
 from gquery.planner.logical.tree import column_ids, fresh_copy, walk, with_sources
 from gquery.planner.rules.sink_semi_join import sunk
+
+_COMPUTED = frozenset((Aggregate, UnionAll, Window))
 
 
 def semi_join_reduction(plan: Plan) -> Plan | None:
@@ -57,6 +60,8 @@ def semi_join_reduction(plan: Plan) -> Plan | None:
 
 
 def _walk(plan: Plan, estimator: Estimator) -> Plan:
+    if kinds(plan).isdisjoint(_COMPUTED):
+        return plan
     if isinstance(plan, Join) and plan.kind is JoinKind.INNER:
         terms: list[Expr] = []
         relations: list[Plan] = []

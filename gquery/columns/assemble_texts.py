@@ -17,11 +17,20 @@ import pyarrow as pa
 from gquery import tuning
 from gquery.columns.arrow_buffers import bits_of
 from gquery.columns.assemble_strings import Strings
-from gquery.columns.encode_strings import characters_column, characters_of, cleared, without_views
+from gquery.columns.encode_strings import (
+    characters_column,
+    characters_of,
+    cleared,
+    dictionary_limit,
+    estimate_sample,
+    sampled_rows,
+    without_views,
+)
 from gquery.columns.page_values import MisfitError, Placed, PlacedTexts, TextRoom, Words
 from gquery.columns.table import ColumnData
 from gquery.device.array import Array
-from gquery.device.transfer import Upload
+from gquery.device.buffer import Buffer
+from gquery.device.transfer import Transfer, Upload
 from gquery.runtime.threads import Phases
 
 
@@ -37,6 +46,7 @@ class CountedStrings(Strings):
         self._characters: Array = np.empty(self._bytes[-1], np.uint8)
         self._validity: Array | None = None
         self._lock = threading.Lock()
+        self._held: tuple[Transfer, Transfer] | None = None  # offsets and characters that a device has alone
 
     def room(self, group: int, at: int, is_nullable: bool) -> TextRoom:
         """In the arrays themselves. Nobody writes behind the bytes of a group: others may be there."""
@@ -80,6 +90,32 @@ class CountedStrings(Strings):
         self._characters[room.start : room.start + size] = characters_of(array)[low : low + size]
         return room.start + size
 
+    @property
+    def takes_held(self) -> bool:
+        """Whether there are enough rows for a device to decode."""
+        return self._starts[-1] >= tuning.encoding.compiled_rows
+
+    def begin_held(self) -> tuple[Buffer, Buffer] | None:
+        """Offsets and bytes that a device decodes into, which has them alone; None where it has no room."""
+        offsets = self._upload.make(len(self._offsets), self._offsets.dtype)
+        characters = self._upload.make(len(self._characters), np.uint8)
+        if not (offsets.is_alone and characters.is_alone):
+            return None
+        self._held = offsets, characters
+        return offsets.buffer(), characters.buffer()
+
+    def _look(self) -> None:
+        if self._held is None:
+            super()._look()
+            return
+        offsets, characters = (transfer.buffer() for transfer in self._held)
+        rows = self._starts[-1]
+        pieces = [_piece(offsets, characters, at, size) for at, size in sampled_rows(rows)]
+        self._distinct = estimate_sample(pa.chunked_array(pieces), rows)
+        if self._distinct <= dictionary_limit(rows):  # which the host makes
+            self._offsets, self._characters, self._held = offsets.host, characters.host, None
+            self._groups = [[self._array(low, high)] for low, high in pairwise(self._starts)]
+
     def _count_nulls(self, nulls: int) -> None:
         with self._lock:
             self._nulls += nulls
@@ -103,6 +139,9 @@ class CountedStrings(Strings):
     def _written(self) -> Phases[ColumnData]:
         """The column, which is there."""
         self._groups = []
+        if self._held is not None:
+            offsets, characters = (transfer.buffer() for transfer in self._held)
+            return characters_column(offsets, characters, None, 0, self._distinct)
         parts: list[tuple[Array, Sequence[int]]] = [
             (self._offsets, [0, *(row + 1 for row in self._starts[1:])]),
             (self._characters, self._bytes),
@@ -117,3 +156,12 @@ class CountedStrings(Strings):
         ]
         offsets, characters, *validity = (transfer.buffer() for transfer in transfers)
         return characters_column(offsets, characters, validity[0] if validity else None, self._nulls, self._distinct)
+
+
+def _piece(offsets: Buffer, characters: Buffer, at: int, size: int) -> pa.Array:
+    """Some rows of texts that a device has."""
+    device = offsets.devices[0]
+    borders = device.to_host(offsets.on(device)[at : at + size + 1])
+    text = device.to_host(characters.on(device)[int(borders[0]) : int(borders[-1])])
+    buffers = [None, pa.py_buffer(borders - borders[0]), pa.py_buffer(np.ascontiguousarray(text))]
+    return pa.Array.from_buffers(pa.string() if borders.itemsize == 4 else pa.large_string(), size, buffers)

@@ -90,11 +90,20 @@ def piece_rows(rows: int, distinct: int) -> int:
 def estimate_strings(array: pa.ChunkedArray, nulls: int) -> int:
     """Distinct strings, estimated from a sample from several places."""
     rows = len(array)
+    pieces = [array.slice(at, size) for at, size in sampled_rows(rows)]
+    return estimate_sample(pa.chunked_array([c for p in pieces for c in p.chunks], array.type), rows - nulls)
+
+
+def sampled_rows(rows: int) -> list[tuple[int, int]]:
+    """Of which of so many rows a sample is made: where each part begins, and how many it has."""
     size, places = tuning.encoding.sample, tuning.encoding.sampled_places
-    pieces = [array] if rows <= size else [array.slice(k * (rows // places), size // places) for k in range(places)]
-    sample = pa.chunked_array([c for p in pieces for c in p.chunks], array.type)
+    return [(0, rows)] if rows <= size else [(k * (rows // places), size // places) for k in range(places)]
+
+
+def estimate_sample(sample: pa.ChunkedArray, values: int) -> int:
+    """Distinct strings among so many values, estimated from a sample."""
     counts = values_of(value_counts(plain(sample).combine_chunks()).field("counts"), np.int64)
-    return chao(len(counts), int((counts == 1).sum()), int((counts == 2).sum()), len(sample), rows - nulls)
+    return chao(len(counts), int((counts == 1).sum()), int((counts == 2).sum()), len(sample), values)
 
 
 def plain(array: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -13,6 +13,18 @@ from gquery.device.array import Array
 from gquery.device.device import Device
 from gquery.runtime.records import dataclass
 
+# Pages of texts.
+AT, LEADING, PACKED, SIZE, CODEC, KIND, COUNT, LEVELS = range(1, 9)
+"""Words of a page that is listed, behind the number of its chunk, as `kernels.primitives.page_list` has them."""
+PAGE_SOURCE, PAGE_KIND, PAGE_TARGET, PAGE_BASE, PAGE_WORDS, PAGE_DICTIONARY, PAGE_ENTRIES = 0, 5, 8, 9, 10, 11, 12
+PAGE_PLACE, PAGE_ENDINGS, PAGE_WIDTH, PAGE_BEFORE, PAGE = range(13, 18)
+"""Words of a page to decode, as `kernels.primitives.held_texts` has them; those from `LEADING` to `LEVELS` begin at 1."""
+IS_DONE, BYTES, FOUND = 0, 1, 3
+"""Words that tell what was found of a page, as `kernels.primitives.held_texts` has them."""
+PLAIN, CODES, DICTIONARY = range(3)
+"""Kinds of pages."""
+LONGEST_PAGE = (1 << 24) - 1  # bytes, unpacked, of which words tell
+
 
 @dataclass(frozen=True, eq=False)
 class HeldChunks:
@@ -77,7 +89,25 @@ class HeldKernels(Protocol):
         ...
 
 
+class HeldTextKernels(HeldKernels, Protocol):
+    """What decodes texts."""
+
+    def list_pages(self, file: int, chunks: Array, has_levels: bool, largest: int) -> Array | None:
+        """The pages (int64, a row each) of chunks in an open file, of which ``chunks`` (int64) has where they begin, how many
+        bytes and values they have, and 1 for Snappy. None where they contradict themselves, or kernels would not read them."""
+        ...
+
+    def decompress_texts(self, device: Device, pages: Array) -> Array:
+        """Unpacks pages (int64, a row each), and makes a word of each text; int64 of pages x `FOUND`."""
+        ...
+
+    def place_texts(self, device: Device, pages: Array, found: Array) -> bool:
+        """Puts the texts of such pages in their places, whether all are UTF-8."""
+        ...
+
+
 _find: Callable[[Device], HeldKernels | None] | None = None
+_find_for_texts: Callable[[Device], HeldTextKernels | None] | None = None
 
 
 def use_held_kernels(find: Callable[[Device], HeldKernels | None]) -> None:
@@ -86,6 +116,17 @@ def use_held_kernels(find: Callable[[Device], HeldKernels | None]) -> None:
     _find = find
 
 
+def use_held_text_kernels(find: Callable[[Device], HeldTextKernels | None]) -> None:
+    """The same of those for texts."""
+    global _find_for_texts
+    _find_for_texts = find
+
+
 def held_kernels(device: Device) -> HeldKernels | None:
     """The kernels of a GPU; None while they are not ready."""
     return None if _find is None else _find(device)
+
+
+def held_text_kernels(device: Device) -> HeldTextKernels | None:
+    """The same of those for texts."""
+    return None if _find_for_texts is None else _find_for_texts(device)

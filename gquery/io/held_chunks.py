@@ -1,9 +1,9 @@
 """Columns of Parquet that a GPU decodes: their bytes go there as they lie in the files, a chunk beside the other.
 
 What the host's cores would decode in their turns, thousands of a GPU's threads do at once, a chunk each; and packed bytes are
-fewer than values. It takes integers, and texts that are codes into dictionaries, without NULLs of local files,
-where the GPU has room for all of it. Of what a kernel does not know, or what contradicts itself, the host reads the whole column,
-or says what is wrong.
+fewer than values. It takes integers, texts that are codes into dictionaries (`io.held_codes`) and texts as they are
+(`io.held_texts`), without NULLs of local files, where the GPU has room for all of it. Of what a kernel does not know, or what
+contradicts itself, the host reads the whole column, or says what is wrong.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ from gquery.runtime.threads import Phases, core_count
 from gquery.runtime.tuples import NamedTuple
 
 _ALIGNED = 64  # a chunk begins at a multiple of so many bytes
-_decoding = threading.Semaphore(tuning.reading.decoded_columns)  # each has memory of its own meanwhile
+decoding = threading.Semaphore(tuning.reading.decoded_columns)
+"""For columns that a device decodes at once: each has memory of its own meanwhile."""
 
 
 class _Room(NamedTuple):
@@ -72,23 +73,20 @@ class HeldFiles(NamedTuple):
     chunks: Chunks
 
 
-class HeldColumn:
-    """A column of runs of row groups, to be decoded into an assembly that a device has alone."""
+class HeldBytes:
+    """A column of row groups whose bytes go to a device, which decodes them."""
 
-    def __init__(self, decoder: Decoder, held: HeldFiles, assembly: HeldAssembly) -> None:
+    def __init__(self, decoder: Decoder, held: HeldFiles) -> None:
         self._device, self._kernels, self._upload = decoder
         self._files, self._groups, self._layout, self._chunks = held
-        self._assembly = assembly
         size = -(-(self._chunks.packed + SLACK) // _ALIGNED) * _ALIGNED
         self._at = np.concatenate((np.zeros(1, np.int64), np.cumsum(size)))  # where each chunk lies, and the last one ends
-        self._room = _Room.of(self._chunks)
         self._sent: list[int] = []
         self._is_decoded = False
 
     def read(self) -> Phases[bool]:
         """Whether the assembly has all values; if not, another one has to begin anew."""
-        needed = int(self._at[-1]) + len(self._chunks) * self._room.bytes
-        if needed > self._device.free_bytes // tuning.reading.decoding_share:
+        if self._needed() > self._device.free_bytes // tuning.reading.decoding_share:
             return False
         raw = self._upload.make(int(self._at[-1]), np.uint8, least=1)
         if not raw.is_alone:
@@ -98,6 +96,10 @@ class HeldColumn:
         if len(self._sent) == len(parts) and (yield from self._prepare()):
             yield [partial(self._decode, raw)]
         return self._is_decoded
+
+    def _needed(self) -> int:
+        """How many bytes of the device that takes, beside the values."""
+        raise NotImplementedError
 
     def _parts(self) -> list[tuple[int, slice]]:
         """Chunks side by side of one file, its number first, that a thread sends: as many parts as there are cores, if those are
@@ -132,13 +134,29 @@ class HeldColumn:
         return True
 
     def _decode(self, raw: Transfer) -> None:
+        """All chunks, which are sent; `_is_decoded` where all is well."""
+        raise NotImplementedError
+
+
+class HeldColumn(HeldBytes):
+    """One that is decoded into an assembly that a device has alone."""
+
+    def __init__(self, decoder: Decoder, held: HeldFiles, assembly: HeldAssembly) -> None:
+        super().__init__(decoder, held)
+        self._assembly = assembly
+        self._room = _Room.of(self._chunks)
+
+    def _needed(self) -> int:
+        return int(self._at[-1]) + len(self._chunks) * self._room.bytes
+
+    def _decode(self, raw: Transfer) -> None:
         """All chunks, and what is known of their values, into the assembly."""
         check()
         self._upload.wait()
         count, room, device = len(self._chunks), self._room, self._device
         bytes_, assembly = raw.buffer().on(device), self._assembly
         values, (block, low, high) = assembly.device_values(device), assembly.blocks()
-        with _decoding:
+        with decoding:
             try:
                 words, flags, scratch, entries = (
                     device.empty(max(count * size, 1), dtype, "decoding columns")
@@ -152,23 +170,23 @@ class HeldColumn:
             except OutOfMemoryError:
                 return
             states, numbers = states_of(self._layout, self._chunks), np.arange(count)
-            states[:, pages.SOURCE] = _address(bytes_) + self._at[:-1]
-            states[:, pages.WORDS], states[:, pages.ROOM] = _address(words) + 8 * room.words * numbers, room.words
-            states[:, pages.FLAGS] = _address(flags) + (room.words + SLACK) * numbers
-            states[:, pages.SCRATCH] = _address(scratch) + (room.scratch + SLACK) * numbers
+            states[:, pages.SOURCE] = address_on(bytes_) + self._at[:-1]
+            states[:, pages.WORDS], states[:, pages.ROOM] = address_on(words) + 8 * room.words * numbers, room.words
+            states[:, pages.FLAGS] = address_on(flags) + (room.words + SLACK) * numbers
+            states[:, pages.SCRATCH] = address_on(scratch) + (room.scratch + SLACK) * numbers
             states[:, pages.SIZE] = room.scratch
-            states[:, pages.DICTIONARY] = _address(entries) + 8 * room.entries * numbers
+            states[:, pages.DICTIONARY] = address_on(entries) + 8 * room.entries * numbers
             states[:, pages.ENTRY_ROOM] = room.entries
             table = self._begin(states)
             rows = np.concatenate((np.zeros(1, np.int64), np.cumsum(self._chunks.values)))
             size = values.dtype.itemsize
-            held = HeldChunks(states, _address(values) + size * rows[:-1], rows[:-1].copy(), size, low, high, block, table)
+            held = HeldChunks(states, address_on(values) + size * rows[:-1], rows[:-1].copy(), size, low, high, block, table)
             found = self._kernels.decode(device, held)
         self._upload.release(raw)
         if (found[:, OUTCOME] != DONE).any() or (found[:, ROWS] != self._chunks.values).any():
             return
         try:
-            assembly.take_found(found, low, high, partial(self._kernels.pick, device, _address(values), size))
+            assembly.take_found(found, low, high, partial(self._kernels.pick, device, address_on(values), size))
         except MisfitError:
             return
         self._is_decoded = True
@@ -187,5 +205,6 @@ def states_of(layout: Layout, chunks: Chunks) -> Array:
     return states
 
 
-def _address(array: Any) -> int:
+def address_on(array: Any) -> int:
+    """Where an array of a device lies."""
     return int(on_gpu(array).data.ptr)

@@ -47,7 +47,7 @@ from gquery.runtime.threads import Phases, Task
 from gquery.runtime.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from gquery.io.held_chunks import HeldColumn
+    from gquery.io.held_chunks import HeldBytes
 
 
 Run = tuple[RowGroup, ...]
@@ -192,7 +192,7 @@ class ParquetReader:
             made.is_long = True
         return made
 
-    def _held(self, wanted: Wanted, assembly: Assembly) -> HeldColumn | None:
+    def _held(self, wanted: Wanted, assembly: Assembly) -> HeldBytes | None:
         """What has a GPU decode a column, if it may."""
         if self._upload.device is None or self._selection is not None or len(wanted.leaves) != 1:
             return None

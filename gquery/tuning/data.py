@@ -21,6 +21,7 @@ _KEYS = "2026-11-27: an INSERT of one row into a table with conditions and keys"
 _KEPT = "2026-11-27: memory of large arrays is kept for some seconds"
 _TASKS = "2026-11-28: tasks of about the same length"
 _ALONE = "2026-11-28: columns that a GPU has leave the host alone"
+_TEXTS = "2026-11-28: a GPU decodes texts as they are"
 _DECODED = "2026-11-28: a GPU decodes pages of Parquet"
 _CODED = "2026-11-28: texts that repeat are coded in one table"
 _UNIQUE = "2026-11-28: first use of a column whose values all differ"
@@ -140,6 +141,7 @@ class Reading(Record):
     decoded_columns: int = number(4, "columns", "that a GPU decodes at once, each with memory of its own meanwhile", _DECODED)
     decoded_rows: int = number(1 << 17, "rows", "of a page that a GPU decodes at most", _DECODED)
     decoded_bytes: int = number(5 << 18, "bytes", "of a page, unpacked, that a GPU decodes at most", _DECODED)
+    listed_pages: int = number(16, "pages", "of a chunk of texts that a GPU decodes, for which there is room at first", _TEXTS)
     decoding_share: int = number(8, "parts", "of a GPU's free memory, of which one is enough to decode a column", _DECODED)
     limited_bytes: int = number(
         1 << 18,

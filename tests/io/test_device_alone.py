@@ -46,7 +46,8 @@ def ready() -> None:
 
 @pytest.fixture
 def gpu(tune: Tune, monkeypatch: pytest.MonkeyPatch) -> Iterator[Gpu]:
-    monkeypatch.setattr(held_pages, "_find", None)  # it decodes nothing itself (`test_held_chunks`)
+    for find in ("_find", "_find_for_texts"):  # it decodes nothing itself (`test_held_chunks`)
+        monkeypatch.setattr(held_pages, find, None)
     tune(tuning.transfers, buffer_bytes=512)
     tune(tuning.transfers, buffers=3)
     tune(tuning.transfers, kept_on_host=0)

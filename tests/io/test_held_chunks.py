@@ -84,6 +84,7 @@ def gpu(tune: Tune) -> Iterator[Gpu]:
 def played(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> Played:
     made = Played()
     monkeypatch.setattr(held_pages, "_find", lambda device: made)
+    monkeypatch.setattr(held_pages, "_find_for_texts", None)
     return made
 
 

@@ -72,19 +72,19 @@ class Kernels:
     def fetch(self, file: int, chunks: Array) -> bool:
         """See `HeldKernels.fetch`."""
         found = np.zeros(len(chunks), np.int64)
-        _run("cpu", FETCH, len(chunks), file, chunks.reshape(-1), found)
+        run("cpu", FETCH, len(chunks), file, chunks.reshape(-1), found)
         return bool(found.all())
 
     def upload(self, job: Array) -> int:
         """See `HeldKernels.upload`."""
         found = np.zeros(1, np.int64)
-        _run("cpu", UPLOAD, 1, job, found)
+        run("cpu", UPLOAD, 1, job, found)
         return int(found[0])
 
     def dictionaries(self, states: Array) -> bool:
         """See `HeldKernels.dictionaries`."""
         found = np.zeros(1, np.int64)
-        _run("cpu", DICTIONARIES, 1, states.reshape(-1), len(states), found)
+        run("cpu", DICTIONARIES, 1, states.reshape(-1), len(states), found)
         return bool(found[0])
 
     def decode(self, device: Device, chunks: HeldChunks) -> Array:
@@ -103,7 +103,7 @@ class Kernels:
                 device.initialized(a.reshape(-1))
                 for a in (states, described, np.zeros((count, FOUND), np.int64), chunks.low, chunks.high)
             )
-            _run(self._target, DECODE, count * self._lanes, on_device, own, about, made, low, high)
+            run(self._target, DECODE, count * self._lanes, on_device, own, about, made, low, high)
             chunks.low[:], chunks.high[:] = device.to_host(low), device.to_host(high)
             return device.to_host(made).reshape(count, FOUND)
 
@@ -111,7 +111,7 @@ class Kernels:
         """See `HeldKernels.pick`."""
         with device.activate(), self._stream(device):
             found = device.initialized(np.zeros(len(places), np.int64))
-            _run(self._target, PICK, len(places), device.initialized(places), address, size, found)
+            run(self._target, PICK, len(places), device.initialized(places), address, size, found)
             return device.to_host(found)
 
     @contextmanager
@@ -136,7 +136,8 @@ def _address(array: Array) -> int:
     return address_of(array) if isinstance(array, np.ndarray) else int(on_gpu(array).data.ptr)
 
 
-def _run(name: str, builtin: BuiltinKernel, rows: int, *values: Argument) -> None:
+def run(name: str, builtin: BuiltinKernel, rows: int, *values: Argument) -> None:
+    """Run a kernel on a target."""
     target = get_target(name)
     compiled = target.compile(builtin.kernel)
     target.run(compiled, 0, rows, arguments_of(target, compiled.kernel, values))
@@ -149,12 +150,13 @@ _found: dict[int, Kernels] = {}  # of each GPU, once they are there
 def find_kernels(device: Device) -> HeldKernels | None:
     """The kernels, if they are compiled; else they will be, in the background."""
     with device.activate():
-        if device.ordinal not in _found and _are_ready("cpu", FETCH, UPLOAD, DICTIONARIES) and _are_ready("cuda", DECODE, PICK):
+        if device.ordinal not in _found and are_ready("cpu", FETCH, UPLOAD, DICTIONARIES) and are_ready("cuda", DECODE, PICK):
             _found[device.ordinal] = Kernels()
     return _found.get(device.ordinal)
 
 
-def _are_ready(name: str, *builtins: BuiltinKernel) -> bool:
+def are_ready(name: str, *builtins: BuiltinKernel) -> bool:
+    """Whether kernels are compiled for a target; else they will be, in the background."""
     target = cast(MorselTarget, get_target(name))
     missing = [b.kernel for b in builtins if not target.is_ready(b.kernel) and not target.is_cached(b.kernel)]
     if new := [kernel for kernel in missing if (name, kernel.digest) not in _asked]:

@@ -35,11 +35,12 @@ _PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_voi
 def library() -> Library:
     """The primitives of processors. They are imported here: a kernel from the cache is loaded without them."""
     from gquery.kernels.lowering.library import Library
-    from gquery.kernels.primitives import chunks, footers, uploads, vector_search
+    from gquery.kernels.primitives import chunks, footers, page_list, uploads, vector_search
     from gquery.kernels.targets.binding import Primitives
     from gquery.kernels.targets.cpu_intrinsics import CPU_DEFINITIONS
 
-    return Library(Primitives(CPU_DEFINITIONS, own_bodies=(vector_search, chunks, footers, uploads)), _MATHEMATICS, _user_module)
+    own = vector_search, chunks, footers, uploads, page_list
+    return Library(Primitives(CPU_DEFINITIONS, own_bodies=own), _MATHEMATICS, _user_module)
 
 
 @holding()  # Numba would stay broken where an interrupt ends its import

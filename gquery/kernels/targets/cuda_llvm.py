@@ -19,7 +19,7 @@ from gquery.kernels.lowering.module import cuda_module
 from gquery.kernels.lowering.names import ENTRY, LINKED
 from gquery.kernels.lowering.user import UserModule
 from gquery.kernels.lowering.values import Type
-from gquery.kernels.primitives import block, partition, row_partition, warp, warp_pages
+from gquery.kernels.primitives import block, partition, row_partition, warp, warp_pages, warp_texts
 from gquery.kernels.targets import cubin_assembler
 from gquery.kernels.targets.binding import Primitives
 from gquery.kernels.targets.cache import KernelSource, compile_error, source_name
@@ -39,7 +39,7 @@ _OUTSIDE = re.compile(r'@"?__nv_')  # functions of libdevice
 @cache
 def library() -> Library:
     """The primitives of GPUs."""
-    own = warp, warp_pages, block, partition, row_partition
+    own = warp, warp_pages, warp_texts, block, partition, row_partition
     primitives = Primitives(CUDA_DEFINITIONS | SHARED_DEFINITIONS, own_bodies=own)
     return Library(primitives, {name: f"__nv_{name}" for name in _MATHEMATICS} | {"gamma": "__nv_tgamma"}, _user_module)
 

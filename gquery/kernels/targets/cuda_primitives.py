@@ -16,7 +16,7 @@ from numba import cuda, types, uint32, uint64
 from numba.cuda import dispatcher
 from numba.cuda.extending import intrinsic
 
-from gquery.kernels.primitives import block, partition, row_partition, warp, warp_pages
+from gquery.kernels.primitives import block, partition, row_partition, warp, warp_pages, warp_texts
 from gquery.kernels.targets.binding import Binding, Primitives
 from gquery.kernels.targets.cuda_intrinsics import CUDA_DEFINITIONS
 from gquery.kernels.targets.cuda_shared import SHARED_DEFINITIONS
@@ -34,7 +34,7 @@ _capability: tuple[int, int] | None = None  # what is compiled for now; see `ptx
 @cache
 def _binding(capability: tuple[int, int] | None) -> Binding:
     """Primitives for one compute capability: a device function remembers what it was first compiled for."""
-    own = warp, warp_pages, block, partition, row_partition
+    own = warp, warp_pages, warp_texts, block, partition, row_partition
     primitives = Primitives(CUDA_DEFINITIONS | SHARED_DEFINITIONS, own_bodies=own)
     return Binding(intrinsic, device, primitives)
 

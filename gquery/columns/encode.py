@@ -27,7 +27,7 @@ from gquery.columns.arrow_buffers import (
 from gquery.columns.arrow_intervals import is_interval, normalised
 from gquery.columns.encode_strings import import_strings, null_strings
 from gquery.columns.opaque import Opaque
-from gquery.columns.plain_nested import plain_array
+from gquery.columns.plain_nested import plain_array, unrolled
 from gquery.columns.statistics import (
     Order,
     SampleOfParts,
@@ -55,7 +55,7 @@ from gquery.expression.types import (
     physical_type_for,
     type_bounds,
 )
-from gquery.runtime.arrow_compute import cast, pc
+from gquery.runtime.arrow_compute import cast
 from gquery.runtime.records import dataclass
 
 
@@ -139,8 +139,8 @@ def _unrolled(array: pa.ChunkedArray) -> pa.ChunkedArray:
         return pa.chunked_array([c.storage for c in array.chunks], pa.int8()).cast(pa.bool_())
     if not pa.types.is_run_end_encoded(array.type):
         return array
-    chunks = [pc.run_end_decode(c) for c in array.chunks]
-    return pa.chunked_array(chunks, array.type.value_type)
+    chunks = [unrolled(c) for c in array.chunks]
+    return pa.chunked_array(chunks, chunks[0].type if chunks else array.type.value_type)
 
 
 # ---- numbers -----------------------------------------------------------------------------------------------------

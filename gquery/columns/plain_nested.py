@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from gquery.columns.arrow_buffers import arrow_buffer, bits_of, numpy_name, values_of
-from gquery.runtime.arrow_compute import pc, take
+from gquery.runtime.arrow_compute import take
 
 
 def plain_type(type_: pa.DataType) -> pa.DataType:
@@ -52,7 +52,7 @@ def plain_array(array: pa.Array, type_: pa.DataType) -> pa.Array:
     if own == type_:
         return array
     if is_.is_run_end_encoded(own):
-        return plain_array(pc.run_end_decode(array), type_)
+        return plain_array(unrolled(array), type_)
     if is_.is_dictionary(own):
         return plain_array(array.dictionary, type_).take(array.indices)
     if is_.is_list_view(own) or is_.is_large_list_view(own):
@@ -66,6 +66,17 @@ def plain_array(array: pa.Array, type_: pa.DataType) -> pa.Array:
     if is_.is_list(own) or is_.is_large_list(own):
         return _around(array, type_, plain_array(array.values, type_.value_type))
     return array.cast(type_)
+
+
+def unrolled(array: Any) -> pa.Array:
+    """Run-end encoded values, one a row. (Arrow's own `run_end_decode` has neither texts in views nor dictionaries, before 26 no
+    nested values.)"""
+    first = array.find_physical_offset()
+    count = array.find_physical_length()
+    ends = values_of(array.run_ends, numpy_name(array.run_ends.type))[first : first + count].astype(np.int64) - array.offset
+    rows = np.repeat(np.arange(first, first + count), np.diff(np.minimum(ends, len(array)), prepend=0))
+    values = array.values if array.values.type != pa.string_view() else array.values.cast(pa.string())
+    return take(values, pa.Array.from_buffers(pa.int64(), len(rows), [None, arrow_buffer(rows)], 0))
 
 
 def _of_views(array: Any, type_: pa.DataType) -> pa.Array:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import tokenize
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -144,15 +143,22 @@ def names() -> dict[str, dict[str, int]]:
     return found
 
 
+@cache
+def all_names() -> frozenset[str]:
+    """Most stand in many modules, and are looked at once for each term."""
+    return frozenset().union(*names().values())
+
+
 def uses(term: Term) -> list[str]:
     """Where a term stands in a name."""
     word, rooms = re.compile(rf"(^|_)({term.word})(_|$)"), re.compile(rf"({term.rooms})(/|\.py|$)|^{term.rooms}$")
+    found = set(filter(word.search, all_names()))
     return [
-        f"gquery/{module}:{line} {name}"
+        f"gquery/{module}:{mine[name]} {name}"
         for module, mine in names().items()
         if rooms.match(module) and not any(re.search(allowed, module) for allowed in term.but)
-        for name, line in mine.items()
-        if word.search(name)
+        for name in mine
+        if name in found
     ]
 
 
@@ -161,16 +167,16 @@ def test_a_private_term_is_no_name(term: Term) -> None:
     assert uses(term) == [], f"the field's word: {term.now}"
 
 
-def prose() -> Iterator[tuple[str, str]]:
+@cache
+def prose() -> dict[str, str]:
     """What is written for readers, and the modules, whose docstrings and errors are."""
-    for path in (
+    paths = (
         ROOT / "README.md",
         ROOT / "CONTRIBUTING.md",
         *(ROOT / "docs").rglob("*.md"),
         *(ROOT / "gquery").rglob("*.py"),
-    ):
-        if path.name != "glossary.md":
-            yield path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")
+    )
+    return {p.relative_to(ROOT).as_posix(): p.read_text(encoding="utf-8") for p in paths if p.name != "glossary.md"}
 
 
 def test_no_module_is_called_so() -> None:
@@ -186,7 +192,7 @@ def test_layouts_have_the_names_of_the_field() -> None:
 @pytest.mark.parametrize("word", PROSE)
 def test_a_private_term_is_no_term_of_art(word: str) -> None:
     """The terms that mean nothing else in plain English stand in no text either."""
-    assert [name for name, text in prose() if re.search(rf"\b({word})\b", text, re.I)] == []
+    assert [name for name, text in prose().items() if re.search(rf"\b({word})\b", text, re.I)] == []
 
 
 @pytest.mark.parametrize("term", [t for t in TERMS if t.but], ids=lambda t: t.word.split("|")[0])

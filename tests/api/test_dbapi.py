@@ -186,7 +186,7 @@ def test_jupysql(db: gquery.Connection, monkeypatch: pytest.MonkeyPatch) -> None
 # ---- interrupts ------------------------------------------------------------------------------------------------------
 
 
-def interrupted(db: gquery.Connection, query: str, stop: Callable[[], Any], after: float = 0.5) -> float:
+def interrupted(db: gquery.Connection, query: str, stop: Callable[[], Any], after: float = 0.25) -> float:
     """Seconds from the call of ``stop`` to the error."""
     at: list[float] = []
 
@@ -226,7 +226,7 @@ def test_interrupt(target: str, query: str) -> None:
 def test_memory_is_free_while_the_error_is_held() -> None:
     with gquery.connect(device="cpu", threads=1, memory_limit="2GB") as db:
         query = "SELECT count(*) FROM (SELECT DISTINCT x FROM range(3000000) t(x)) a(x), range(10000000) b(y) WHERE x * y = 3"
-        threading.Timer(1.5, db.interrupt).start()
+        threading.Timer(0.75, db.interrupt).start()
         with pytest.raises(errors.OperationalError, match="interrupted") as raised:
             db.sql(query).fetchall()
         assert raised.type is errors.InterruptError

@@ -153,7 +153,7 @@ def test_random_merges() -> None:
     """Each row of the table meets one row of the source at most, as DuckDB does with several what it likes."""
     r = random.Random(11)
     ours, theirs = gquery.connect(device="python"), duckdb.connect()
-    for _ in range(60):
+    for _ in range(30):
         for name, keys in (
             ("t", [r.choice([None, *range(12)]) for _ in range(r.choice((0, 1, 9, 25)))]),
             ("s", range(r.randrange(9))),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import os
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
 from random import Random
 
@@ -297,13 +298,19 @@ def test_errors_are_told_of_the_text() -> None:
         served.sql("SELECT i FROM t WHERE nothing > 5")
 
 
+@cache
+def tpch(device: str) -> tuple[gquery.Connection, gquery.Connection]:
+    """For all queries, whose columns are encoded once."""
+    served, alone = (GQueryEngine(generate(0.01), Options(device)).connection for _ in range(2))
+    return served, alone
+
+
 @pytest.mark.parametrize("device", and_slow(("python", "cpu"), "python"))
 @pytest.mark.parametrize("number", queries.NUMBERS)
 def test_tpch(number: int, device: str) -> None:
     """Random parameters: rows are those of a plan of their own."""
     texts = [parameters.sql(number, seed, 0.01) for seed in range(3)]
-    served, alone = (GQueryEngine(generate(0.01), Options(device)).connection for _ in range(2))
-    hits(served, alone, texts)
+    hits(*tpch(device), texts)
 
 
 @pytest.mark.parametrize("seed", range(COUNT))

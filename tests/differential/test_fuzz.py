@@ -15,7 +15,7 @@ from tests.support.harness import assert_same, oracle
 from tests.support.own_orders import own_orders
 from tests.support.queries import Generator, random_tables
 
-COUNT = int(os.environ.get("GQUERY_FUZZ", "100"))
+COUNT = int(os.environ.get("GQUERY_FUZZ", "60"))
 BATCH = 20  # queries a test
 TABLES = 40  # sets of tables that the seeds share
 OPTIONAL = sorted(rule.name for rule in RULES if not rule.required)

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from typing import get_args
 
 import duckdb
@@ -44,11 +45,14 @@ from tests.fuzzing.tape import Tape
 from tests.support.faults import break_primitives
 from tests.support.harness import compare, oracle
 
-COUNT = int(os.environ.get("GQUERY_FUZZ", "100"))
+COUNT = int(os.environ.get("GQUERY_FUZZ", "60"))
 BATCH = 20
 _REFUSED = re.compile("of lists of both sides in the condition of an outer join|of type BLOB in a recursive query")  # documented
 _READS = ("query", "windows", "groups")
 OPTIONAL = sorted(rule.name for rule in RULES if not rule.required)
+
+
+seeded = cache(of_seed)  # several tests look at the same thousands
 
 
 def check(seed: int, engine: Engine) -> str:
@@ -108,7 +112,7 @@ def test_the_same_rows_may_be_numbered_in_two_ways() -> None:
 
 
 def test_whether_rows_are_the_same_is_asked_of_windows_with_several_orders() -> None:
-    cases, answers = [case for seed in range(3000) if (case := of_seed(seed)).ties], set()
+    cases, answers = [case for seed in range(3000) if (case := seeded(seed)).ties], set()
     for case in cases:
         with suppress(*DATA_ERRORS):  # of a condition of its rows: then the query fails too
             answers.update(oracle(tables(case.sets)).execute(case.ties).fetchall())
@@ -150,7 +154,7 @@ def test_parts_of_conditions_that_others_decide_may_fail_in_one_engine() -> None
         case = Case("flat", 40, sql, True, (), sql)
         assert run(case, engine).verdict == ("different" if may else "both fail")
         assert run(replace(case, skips=True), engine).verdict == ("one fails" if may else "both fail")
-    cases = [c for c in map(of_seed, range(3000)) if c.kind == "flat"]
+    cases = [c for c in map(seeded, range(3000)) if c.kind == "flat"]
     assert {c.skips for c in cases} == {True, False}
     assert all(c.skips for c in cases if re.search(r"\) (AND|OR) \(", c.sql[0]))
 
@@ -162,12 +166,12 @@ def test_what_may_fail_is_told() -> None:
     assert not grammar.fails
     grammar.column(INT, (Name("x.c0", INT, made=True),), (), small=True)
     assert grammar.fails
-    assert not any(re.search(r"(?<!TRY_)CAST\('[^']*' AS", text) for seed in range(500) for text in of_seed(seed).sql)
+    assert not any(re.search(r"(?<!TRY_)CAST\('[^']*' AS", text) for seed in range(500) for text in seeded(seed).sql)
 
 
 def test_what_reads_the_widest_numbers_may_fail() -> None:
     """Beside a number with more of a fraction, wherever it stands."""
-    cases = [c for c in map(of_seed, range(1500)) if any(".ed38" in text for text in c.sql)]
+    cases = [c for c in map(seeded, range(1500)) if any(".ed38" in text for text in c.sql)]
     assert len(cases) > 20
     assert all(c.fails for c in cases)
 
@@ -197,7 +201,7 @@ def test_rows_that_differ_in_late_digits_are_paired() -> None:
 def test_most_queries_are_sql_and_find_rows() -> None:
     """As DuckDB takes them: whether gquery does, the tests above tell."""
     outcomes: Counter[str] = Counter()
-    for case in (c for c in map(of_seed, range(300)) if c.kind not in ("tlp", "norec")):
+    for case in (c for c in map(seeded, range(300)) if c.kind not in ("tlp", "norec")):
         oracle(tables(case.sets)).execute(MACRO)
         try:
             outcomes["rows" if oracle(tables(case.sets)).execute(case.theirs[0]).fetchall() else "none"] += 1
@@ -211,7 +215,8 @@ def test_every_construct_comes_up() -> None:
     """In what is said to be random queries of them: a pattern that finds nothing would count for nothing."""
     missing = set(CONSTRUCTS)
     for seed in range(6_000):
-        missing.difference_update([c for c in missing if any(CONSTRUCTS[c].search(text) for text in of_seed(seed).sql)])
+        texts = seeded(seed).sql
+        missing.difference_update([c for c in missing if any(CONSTRUCTS[c].search(text) for text in texts)])
         if not missing:
             break
     assert not missing
@@ -249,7 +254,7 @@ def test_a_fault_is_found_and_made_small(monkeypatch: pytest.MonkeyPatch) -> Non
     """Of kernels that take all doubles for one: the query that is left groups, joins or orders by some, and does little else. Of
     integers no loop would end, as searches compare and count with them."""
     break_primitives(monkeypatch, {"f64_order": lambda x: 0})
-    failing = next(c for c in map(of_seed, range(500)) if c.kind in _READS and fault(c, Engine()) is not None)
+    failing = next(c for c in map(seeded, range(500)) if c.kind in _READS and fault(c, Engine()) is not None)
     small = shrink(failing, Engine(), 40)
     assert fault(small, Engine()) is not None
     assert len(small.sql[0]) <= len(failing.sql[0])

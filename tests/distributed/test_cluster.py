@@ -390,14 +390,16 @@ def test_a_scheduler_that_does_not_answer(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("scale", "numbers"), [(0.01, (18,)), pytest.param(0.1, queries.NUMBERS, marks=pytest.mark.slow)]
+    ("scale", "numbers", "workers"), [(0.01, (18,), 2), pytest.param(0.1, queries.NUMBERS, 3, marks=pytest.mark.slow)]
 )
-def test_tpch_on_three_workers(scale: float, numbers: Sequence[int], tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_tpch_on_workers(
+    scale: float, numbers: Sequence[int], workers: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     """One query, compiled; the slow tests take all, at SF0.1."""
     folder = generate(scale, tmp_path_factory.getbasetemp() / f"tpch-{scale}", echo=False)
     oracle = Oracle(scale, folder)
     oracle.prepare(numbers)
-    with gquery.connect(device="cpu", cluster="local", workers=3, threads=1) as made:
+    with gquery.connect(device="cpu", cluster="local", workers=workers, threads=1) as made:
         for name, path in tpch_files(folder).items():
             made.sql(f"CREATE VIEW {name} AS SELECT * FROM '{path}'")
         for number in numbers:

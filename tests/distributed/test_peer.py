@@ -118,7 +118,7 @@ def test_copies_keep_their_order(seed: int, has_access: bool, tune: Tune) -> Non
 
 
 @pytest.mark.parametrize("has_access", [True, False])
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(12))
 def test_ranks_order_their_streams_by_marks(seed: int, has_access: bool) -> None:
     """Each of two GPUs writes, hands over, reads what came, and writes over what it handed over before the last time."""
     order, machine = random.Random(seed), Machine(has_access)

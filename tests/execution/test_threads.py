@@ -26,6 +26,7 @@ from gquery.operators.group_output import GroupOutput
 from gquery.planner.physical import Group, Pipeline
 from tests.support import simulated_target
 from tests.support.harness import compare, expect
+from tests.support.marks import in_turns
 from tests.support.paths import TESTS
 from tests.support.tuned import Tune
 
@@ -240,19 +241,20 @@ LARGE = {
 }
 
 
-@pytest.mark.parametrize("loaded", [0, 32])
-@pytest.mark.parametrize("target", ["cpu", "cuda"])
-@pytest.mark.parametrize("sql", LARGE.values(), ids=LARGE)
+WAYS: tuple[tuple[Literal["cpu", "cuda"], int], ...] = (("cpu", 0), ("cuda", 0), ("cuda", 32), ("cpu", 32))
+
+
+@pytest.mark.parametrize(("name", "way"), in_turns(2, LARGE, WAYS))
 def test_states_become_columns(
-    sql: str,
-    target: Literal["cpu", "cuda"],
-    loaded: int,
+    name: str,
+    way: tuple[Literal["cpu", "cuda"], int],
     db: gquery.Connection,
     monkeypatch: pytest.MonkeyPatch,
     tune: Tune,
 ) -> None:
     """The kernels of both targets take the same groups from a state, whose words they load at once or one after another; that of
     a GPU runs in a simulation."""
+    sql, (target, loaded) = LARGE[name], way
     made: list[str] = []
     columns = group_output.GroupOutput.columns
 

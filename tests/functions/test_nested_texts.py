@@ -51,7 +51,7 @@ def test_maps_are_what_duckdb_reads_in_a_text() -> None:
     """Keys that come twice are an error in both, with TRY_CAST as well: texts are asked for one by one."""
     rng = random.Random(7)
     with gquery.connect("python") as ours, duckdb.connect() as theirs:
-        for _ in range(400):
+        for _ in range(200):
             text = _text(rng, "map")
             ask = "SELECT map_keys(m), map_values(m) FROM (SELECT try_cast($1 AS MAP(VARCHAR, VARCHAR)) AS m)"
             assert _answer(ours, gquery.DataError, ask, text) == _answer(theirs, duckdb.Error, ask, text), text

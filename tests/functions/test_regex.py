@@ -87,7 +87,7 @@ def test_the_first_match_of_patterns_with_anchors(options: str) -> None:
         engine.register("t", table)
         oracle.register("t", table)
         for p in _ANCHORED:
-            for new in ("<\\0>", "\\1\\1"):
+            for new in ("<\\0>", "\\1\\1") if options in ("", "g") else ("<\\0>",):
                 sql = f"SELECT regexp_replace(s, '{p}', '{new}', '{options}') FROM t"
                 try:
                     want = oracle.execute(sql).fetchall()

@@ -124,7 +124,7 @@ def both(path: Path, gpu: Gpu, r: random.Random) -> list[tuple[ColumnData, Colum
     return list(zip(ours, theirs, strict=True))
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(16))
 def test_columns_that_a_gpu_decodes_are_those_of_a_cpu(
     seed: int, gpu: Gpu, played: Played, tmp_path: Path, tune: Tune
 ) -> None:
@@ -257,7 +257,7 @@ def told(path: Path, device: Device) -> Any:
         return str(error)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(24))
 def test_bytes_that_are_damaged(seed: int, gpu: Gpu, played: Played, tmp_path: Path) -> None:
     """What a GPU decodes, or the error, is what a CPU has."""
     damaged(tmp_path / "a.parquet", random.Random(seed))

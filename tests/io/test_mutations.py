@@ -24,7 +24,7 @@ from tests.mutations.files import KINDS, file_of
 from tests.mutations.pyarrow_faults import FAULTS
 from tests.mutations.run import Child, run
 
-COUNT = int(os.environ.get("GQUERY_MUTATIONS", "24"))
+COUNT = int(os.environ.get("GQUERY_MUTATIONS", "16"))
 SEED = int(os.environ.get("GQUERY_MUTATIONS_SEED", "1"))
 
 

@@ -95,7 +95,7 @@ def test_a_kernel_is_not_freed_under_a_thread_that_runs_it(engines: Engines) -> 
     threads = [threading.Thread(target=copy_context().run, args=(run, n)) for n in range(3)]
     for thread in threads:
         thread.start()
-    done.wait(1.0)
+    done.wait(0.3)
     done.set()
     for thread in threads:
         thread.join()

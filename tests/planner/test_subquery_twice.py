@@ -46,7 +46,7 @@ def test_a_definition_of_it_is_copied() -> None:
     assert gquery.connect("python").sql(sql).fetchall() == [([0, 1], [0, 1])]
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(8))
 def test_lists_made_of_lists_made_of_lists(seed: int) -> None:
     """Each level stands in the next one several times, and so in several nodes of it."""
     rng = random.Random(seed)

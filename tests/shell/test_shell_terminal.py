@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import subprocess
@@ -172,14 +173,14 @@ def test_starting_takes_little(tmp_path: Path) -> None:
     run beside, so the processor's time is measured, which that makes longer too."""
     environment = os.environ | {"PYTHONPYCACHEPREFIX": str(tmp_path), "PYTHONDONTWRITEBYTECODE": ""}
 
-    def best(*arguments: str) -> float:
-        found = []
-        for _ in range(3):  # the first one writes the bytecode
+    def best(bound: float, *arguments: str) -> float:
+        found = [math.inf]
+        while min(found) >= bound and len(found) < 4:  # the first one writes the bytecode
             before = os.times()
             subprocess.run([sys.executable, *arguments], capture_output=True, check=True, env=environment)
             after = os.times()
             found.append(after.children_user + after.children_system - before.children_user - before.children_system)
         return min(found)
 
-    assert best("-c", "import gquery.shell.main, gquery.shell.prompt, pygments.lexers.sql") < 0.7
-    assert best("-m", "gquery", "-c", "SELECT 42") < 1.0
+    assert best(0.7, "-c", "import gquery.shell.main, gquery.shell.prompt, pygments.lexers.sql") < 0.7
+    assert best(1.0, "-m", "gquery", "-c", "SELECT 42") < 1.0

@@ -18,7 +18,7 @@ from tests.support.mutation import mutated, shrunk, tokens
 from tests.support.mutation_pools import Pool, pools
 from tests.support.mutation_run import BATCH, Judge, Watchdog, counted
 
-COUNT = int(os.environ.get("GQUERY_MUTANTS", "2000"))
+COUNT = int(os.environ.get("GQUERY_MUTANTS", "1250"))
 PLAIN = [p for p in pools() if not p.name.startswith("differential")]
 
 

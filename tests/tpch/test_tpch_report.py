@@ -76,8 +76,16 @@ def test_the_numbers_that_are_drawn() -> None:
     assert peer.share(2, "moved") is None
 
 
-def test_the_plots(tmp_path: Path) -> None:
-    found = specs(made(tmp_path, ALL))
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of all samples, and a plot of it, which several tests look at."""
+    folder = tmp_path_factory.mktemp("report")
+    made(folder, ALL, "--title", "A <title>", "--svg", str(folder / "main.svg"))
+    return folder
+
+
+def test_the_plots(folder: Path) -> None:
+    found = specs((folder / "page.html").read_text())
     titles = [s["title"] for s in found]
     for part in ("Time of each query", "Speed-up", "Bytes of each", "Share of the copy", "over the scale factor"):
         assert any(title.startswith(part) or part in title for title in titles), part
@@ -87,14 +95,14 @@ def test_the_plots(tmp_path: Path) -> None:
     assert {v["query"]: v["times"] for v in values} == pytest.approx({"Q1": 5.0, "Q2": 5.0, "Q3": 5.0})
 
 
-def test_the_page_stands_alone(tmp_path: Path) -> None:
-    page = made(tmp_path, ALL, "--title", "A <title>", "--svg", str(tmp_path / "main.svg"))
+def test_the_page_stands_alone(folder: Path) -> None:
+    page = (folder / "page.html").read_text()
     head = page.split("<script>")[0]  # what comes behind is text of scripts
     assert not re.search(r"<(script|link|img|iframe)[^>]+(src|href)=", head) and page.count("<script>") == 2
     assert "A &lt;title&gt;" in head and "tpch run --sf 1 &lt;b&gt;" in head and "<b>" not in head
     assert head.count("Derived from TPC-H, not comparable to published TPC results.") == 2
     assert "A GPU" in head and "A processor, 16 cores" in head and "all right" in head
-    assert (tmp_path / "main.svg").read_text().startswith("<svg")
+    assert (folder / "main.svg").read_text().startswith("<svg")
 
 
 def test_what_was_wrong_is_on_the_page(tmp_path: Path) -> None:
@@ -119,7 +127,7 @@ def test_a_file_without_times(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
-def test_the_page_in_a_browser(tmp_path: Path) -> None:
+def test_the_page_in_a_browser(folder: Path) -> None:
     """Every plot is drawn, and nothing is complained about or fetched."""
     webdriver = pytest.importorskip("selenium.webdriver")
     chromium, driver = shutil.which("chromium") or shutil.which("google-chrome"), shutil.which("chromedriver")
@@ -128,7 +136,7 @@ def test_the_page_in_a_browser(tmp_path: Path) -> None:
     from selenium.webdriver.chrome.options import Options
     from selenium.webdriver.chrome.service import Service
 
-    page = made(tmp_path, ALL)
+    page = (folder / "page.html").read_text()
     options = Options()
     options.binary_location = chromium
     for flag in ("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
@@ -137,7 +145,7 @@ def test_the_page_in_a_browser(tmp_path: Path) -> None:
     browser = webdriver.Chrome(options=options, service=Service(driver))
     try:
         browser.implicitly_wait(20)
-        browser.get((tmp_path / "page.html").as_uri())
+        browser.get((folder / "page.html").as_uri())
         count = len(specs(page))
         assert browser.find_elements("css selector", f"#plot{count} svg path")
         assert len(browser.find_elements("css selector", ".plot svg.marks")) == count

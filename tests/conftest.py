@@ -84,6 +84,19 @@ def no_fault(request: pytest.FixtureRequest) -> Iterator[None]:
     assert not faults or request.node.get_closest_marker("faulty"), f"an InternalError was made of {faults!r}"
 
 
+def open_files() -> int:
+    return len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+
+
+@pytest.fixture(scope="module", autouse=True)
+def files_are_closed() -> Iterator[None]:
+    """A module leaves few files open: connections that the next tests take, and what a process keeps. With more than a thousand,
+    tests of other modules fail, whose libraries wait by `select`."""
+    before = open_files()
+    yield
+    assert open_files() - before < 100, f"{before} files were open before, {open_files()} are"
+
+
 @pytest.fixture
 def tune() -> Iterator[Tune]:
     """Sets numbers of `gquery.tuning` until the test ends."""

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Set
 from dataclasses import replace
 from fnmatch import fnmatch
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -151,13 +152,23 @@ def test_numbers_are_described(name: str) -> None:
         assert re.fullmatch(r"[a-z_0-9]+", n.name)
 
 
+@cache
+def code() -> str:
+    return "\n".join(p.read_text() for p in (ROOT / "gquery").rglob("*.py") if p.parent.name != "tuning")
+
+
+@cache
+def attributes() -> frozenset[str]:
+    """The names behind a dot."""
+    return frozenset(re.findall(r"\.(\w+)", code()))
+
+
 @pytest.mark.parametrize("name", tuning.records())
 def test_numbers_are_used(name: str) -> None:
     """Each field is read somewhere as ``name.field`` or through a local name of its record."""
-    text = "\n".join(p.read_text() for p in (ROOT / "gquery").rglob("*.py") if p.parent.name != "tuning")
-    assert f"tuning.{name}" in text
+    assert f"tuning.{name}" in code()
     for n in described(tuning.records()[name]):
-        assert re.search(rf"\.{n.name}\b", text), f"{name}.{n.name} is read nowhere"
+        assert n.name in attributes(), f"{name}.{n.name} is read nowhere"
 
 
 def test_records_are_set_for_all_threads() -> None:

@@ -32,6 +32,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setattr(sys, "pycache_prefix", None)
     yield tmp_path / "pack"
     _forget()
+    while OPENED:
+        close(OPENED.pop())
 
 
 def _forget() -> None:
@@ -40,9 +42,19 @@ def _forget() -> None:
     importlib.invalidate_caches()
 
 
+OPENED: list[BytecodeFile] = []  # a process has one, and keeps its file open
+
+
 def finder(folder: Path) -> BytecodeFile:
     tag = sys.implementation.cache_tag
-    return BytecodeFile("pack", str(folder), str(folder / "__pycache__" / f"__init__.{tag}.pyc"))
+    OPENED.append(BytecodeFile("pack", str(folder), str(folder / "__pycache__" / f"__init__.{tag}.pyc")))
+    return OPENED[-1]
+
+
+def close(found: BytecodeFile) -> None:
+    if found.file >= 0:
+        os.close(found.file)
+        found.file = -1
 
 
 def written(folder: Path) -> BytecodeFile:
@@ -147,6 +159,7 @@ def test_what_a_file_gives_is_what_was_written(folder: Path, fault: str) -> None
         assert again.is_damaged == bool(again.entries)
         assert fault == "cut" or [*made.values()].count(None) == (1 if again.is_damaged else len(NAMES))
         damaged += again.is_damaged
+        close(again)
     assert damaged > 100
     path.write_bytes(content)
     assert {name: code_of(found, name) for name in NAMES} == own
@@ -165,6 +178,7 @@ def test_a_file_that_changes_while_it_is_open_is_left_alone(folder: Path) -> Non
     assert found.find_spec("pack.one") is None
     os.close(found.file)
     assert found.find_spec("pack.one") is None
+    found.file = -1
 
 
 def test_a_damaged_file_is_written_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import gquery
@@ -22,6 +23,7 @@ from gquery.kernels.targets.background import Background
 from gquery.kernels.targets.cpu import CpuTarget
 from gquery.profile.explain_program import specialized
 from tests.support import programs
+from tests.support.harness import assert_same
 from tests.support.tuned import Tune
 
 SQL = """
@@ -154,3 +156,14 @@ def test_numba_and_functions_of_users_have_no_drafts() -> None:
     connection.create_function("thrice", thrice)
     sql = "SELECT sum(thrice(x) - k) FROM t"
     assert drafts() == [False]
+
+
+def test_half_of_what_tests_compile_is_drafts(made: list[Kernel]) -> None:
+    """`assert_same` decides by the text, for each number of ranks, and interprets nothing that it says is compiled."""
+    table = {"t": pa.table({"x": range(40), "y": range(40, 0, -1)})}
+    ways = []
+    for sql in (f"SELECT sum({call}) FROM t WHERE x {op} y" for call in ("x", "y * y", "x - y") for op in ("<", ">=", "<>", "=")):
+        before = len(made)
+        assert_same(sql, table, targets=("cpu",))
+        ways.append({kernel.is_draft for kernel in made[before:]})
+    assert set().union(*ways) == {False, True}

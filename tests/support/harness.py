@@ -39,7 +39,7 @@ Row = tuple[Any, ...]
 TARGETS = tuple(os.environ.get("GQUERY_TARGETS", "python,cpu").split(","))
 RANKS = (1, 3)
 ALL_RANKS = os.environ.get("GQUERY_RANKS") == "all"
-_DRAFTS = {"interpret_limit": str(2**40)}  # more than any test's rows: with no limit for drafts, all that has drafts runs them
+_DRAFTS = {"interpret_limit": str(2**40)}  # no kernel is worth more than a draft
 _KEEP = 12  # connections with registered tables that are kept for the next assertion
 _connections: OrderedDict[tuple[str, int, int, tuple[tuple[str, str], ...]], tuple[Any, Tables]] = OrderedDict()
 _oracles: OrderedDict[int, tuple[Any, Tables]] = OrderedDict()
@@ -135,12 +135,12 @@ def assert_same(
     ranks: Sequence[int] = RANKS,
     settings: Mapping[str, str] | None = None,
 ) -> None:
-    """gquery gives DuckDB's types and rows; in DuckDB's order if ``ordered``. Where neither targets nor ranks are named, the
-    statement is interpreted on one number of ranks and compiled on the other, which its text decides: a plan of each is run,
-    and by each target. `make ranks` takes all. On a CPU half of the statements, which their text decides, run drafts of their
-    kernels, a sixth of the compiler's work; those with settings of their own run kernels proper."""
+    """gquery gives DuckDB's types and rows; in DuckDB's order if ``ordered``. Where no ranks are named, the statement is
+    interpreted on one number of ranks and compiled on the other, which its text decides: a plan of each is run, and by each
+    target. `make ranks` takes all. On a CPU half of the statements, by their text too, run drafts of their kernels, a sixth of
+    the compiler's work; those with settings of their own run kernels proper."""
     types, want = expect(sql, tables)
-    is_named = ALL_RANKS or targets is not TARGETS or ranks is not RANKS
+    is_named = ALL_RANKS or ranks is not RANKS
     turn = crc32(sql.encode())
     for target in targets:
         for count in ranks if is_named else (ranks[(turn + (target == "python")) % len(ranks)],):

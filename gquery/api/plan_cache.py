@@ -54,6 +54,7 @@ class PreparedPlan:
     template: str = ""  # whether it comes of a template, or why not; "" where nobody looked for one
     slots: PlanSlots | None = None  # those of its text, until the program is made
     serves_one_run: bool = False  # it is of its moment or chance, and another is made for the next run
+    outline: Callable[[], Query] | None = None  # a plan of other constants, where one is there
 
     @cached_property
     def bound(self) -> Query:
@@ -61,6 +62,11 @@ class PreparedPlan:
         from gquery.planner.rebind import without_slots
 
         return self.made() if self.slots is None else with_room(lambda: without_slots(self.made()))
+
+    @property
+    def shape(self) -> Query:
+        """A plan with the names and types of this one's columns: they are the same for all constants, so none is made for them."""
+        return (self.outline or self.made)()
 
     def recording(self) -> AbstractContextManager[object]:
         """Within it, what is found out about the plan's slots is noted: whoever looks at the plan looks within it."""

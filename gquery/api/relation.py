@@ -79,14 +79,14 @@ class Relation(Outputs, PythonRows, Verbs):
     def columns(self) -> list[str]:
         """The names of the columns; a name may come twice."""
         if self._prepared is not None:
-            return list(self._prepared.bound.names)
+            return list(self._prepared.shape.names)
         return list(self.table().schema.names)
 
     @property
     def types(self) -> list[DType]:
         """The logical types of the columns; ``str`` gives the SQL names."""
         if self._prepared is not None:
-            return [c.dtype for c in self._prepared.bound.outputs]
+            return [c.dtype for c in self._prepared.shape.outputs]
         return [f.dtype for f in self.table().schema]
 
     dtypes = types

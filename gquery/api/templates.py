@@ -144,6 +144,7 @@ class Template:
             made.versions,
             made.catalog_version,
             program,
+            outline=made.outline or made.made,
         )
         plan.feedback = made.feedback.for_values(values, program)
         plan.template = "hit"

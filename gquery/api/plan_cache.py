@@ -65,7 +65,7 @@ class PreparedPlan:
 
     @property
     def shape(self) -> Query:
-        """A plan with the names and types of this one's columns: they are the same for all constants, so none is made for them."""
+        """A plan with the names and types of this one's columns: they are the same for all constants, none is made for them."""
         return (self.outline or self.made)()
 
     def recording(self) -> AbstractContextManager[object]:

@@ -27,7 +27,7 @@ from tpch import parameters, queries
 from tpch.engines import GQueryEngine, Options
 from tpch.generate import generate
 
-COUNT = int(os.environ.get("GQUERY_FUZZ", "160")) // 20
+COUNT = int(os.environ.get("GQUERY_FUZZ", "120")) // 20
 TABLE = pa.table(
     {
         "i": pa.array([1, 2, 3, 4, 5, 6, 7, None, -3, 100], pa.int32()),

@@ -85,9 +85,9 @@ def facts(column: Any) -> tuple[Any, ...]:
     return physical_type, s.bounds, s.null_count, s.is_sorted, s.is_unique, column.dictionary is None
 
 
-@pytest.mark.parametrize("statistics", [True, False])
-@pytest.mark.parametrize("narrow", [True, False])
-@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize(
+    ("workers", "narrow", "statistics"), [(1, True, True), (1, False, False), (3, True, False), (3, False, True)]
+)
 def test_the_same_as_encoded_as_a_whole(
     tmp_path: Path, tune: Tune, statistics: bool, narrow: bool, workers: int
 ) -> None:

@@ -49,7 +49,7 @@ def _kernels(connection: gquery.Connection, sql: str) -> list[Kernel]:
     return made
 
 
-@pytest.mark.parametrize("case", one_in(5, read_cases()), ids=lambda c: c.name)
+@pytest.mark.parametrize("case", one_in(8, read_cases()), ids=lambda c: c.name)
 def test_every_case_has_kernels(case: Case, tune: Tune) -> None:
     tune(tuning.materialization, compacted_least_rows=1)
     for kernel in _kernels(connect("python", 1, case.tables()), case.sql):

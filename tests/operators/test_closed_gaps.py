@@ -55,7 +55,7 @@ def test_texts_of_pieces(workers: int, interpreted: int, tune: Tune) -> None:
     """They are copied out of the gaps, whether few pieces are large or many are small."""
     tune(tuning.built_in_kernels, interpreted_rows=interpreted, compiled_after=interpreted)
     rng = random.Random(workers)
-    for rows in (1, 17, 3_000, 300_000 if not interpreted else 50):
+    for rows in (1, 17, 3_000, 60_000 if not interpreted else 50):
         letters = np.frombuffer(rng.randbytes(rows + 40), np.uint8)
         views = np.zeros(2 * rows, np.int64)
         views[::2] = letters.ctypes.data + np.array(rng.sample(range(rows), rows))
@@ -138,7 +138,7 @@ def moved(monkeypatch: pytest.MonkeyPatch, tune: Tune) -> list[int]:
 
 @pytest.mark.parametrize("sql", QUERIES)
 def test_answers(sql: str, moved: list[int]) -> None:
-    assert_same(sql, data())
+    assert_same(sql, data(), ranks=(1, 3))  # pieces move on one
     assert moved
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
+import tempfile
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,6 +19,7 @@ import pytest
 os.environ["GQUERY_VERIFY"] = "1"
 os.environ.setdefault("GQUERY_CHECK_MEMORY", "1")
 
+import gquery.kernels.targets.cache
 import gquery.kernels.targets.cpu
 import gquery.kernels.targets.python
 import gquery.runtime.boundary
@@ -82,6 +85,17 @@ def no_fault(request: pytest.FixtureRequest) -> Iterator[None]:
     faults.clear()
     yield
     assert not faults or request.node.get_closest_marker("faulty"), f"an InternalError was made of {faults!r}"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def sources_of_faults(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The source of a kernel that does not compile is kept for who reports it: of those that tests break pytest disposes."""
+    folder = tmp_path_factory.mktemp("sources")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            gquery.kernels.targets.cache, "tempfile", SimpleNamespace(mkstemp=partial(tempfile.mkstemp, dir=folder))
+        )
+        yield
 
 
 def open_files() -> int:

@@ -19,7 +19,6 @@ import pytest
 os.environ["GQUERY_VERIFY"] = "1"
 os.environ.setdefault("GQUERY_CHECK_MEMORY", "1")
 
-import gquery.kernels.targets.cache
 import gquery.kernels.targets.cpu
 import gquery.kernels.targets.python
 import gquery.runtime.boundary
@@ -92,9 +91,8 @@ def sources_of_faults(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
     """The source of a kernel that does not compile is kept for who reports it: of those that tests break pytest disposes."""
     folder = tmp_path_factory.mktemp("sources")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            gquery.kernels.targets.cache, "tempfile", SimpleNamespace(mkstemp=partial(tempfile.mkstemp, dir=folder))
-        )
+        made = SimpleNamespace(mkstemp=partial(tempfile.mkstemp, dir=folder))
+        patch.setattr("gquery.kernels.targets.cache.tempfile", made)
         yield
 
 

@@ -35,6 +35,7 @@ GIVEN = {
     "builtin/wide_arrays.py": "halves of 128-bit numbers, floats by their bits",
     "arithmetic.py": "powers of ten, days of a month",
     "casts.py": "powers of ten, bits of floats",
+    "number_registers.py": "powers of ten, bits of floats",
 }
 # Other numbers of kernels that are no tuning.
 NO_TUNING: dict[str, tuple[set[int | float], str]] = {

@@ -32,6 +32,8 @@ from gquery.expression.types import (
 from gquery.functions.opaque import refuse_opaque
 from gquery.functions.texts import text_of, value_of
 
+_F64_WHOLE = 2**53  # up to which a double holds all integers
+
 
 def castable(source: DType, target: DType) -> bool:
     """Whether CAST takes a value of ``source`` to ``target`` (it may still fail on some value)."""
@@ -192,7 +194,7 @@ def _from_unscaled(value: int, source: DType, dtype: DType) -> Any:
     """An integer (scale 0) or decimal as the physical value of another type; None where it does not fit or is not
     exact."""
     if dtype.kind is Kind.DOUBLE:
-        return value / 10**source.scale
+        return value / 10**source.scale if abs(value) <= _F64_WHOLE else None
     if dtype.kind is Kind.VARCHAR:
         return text_of(value, source)
     if dtype.kind is Kind.BOOLEAN:

@@ -17,6 +17,7 @@ from gquery.functions.nested_arrays import bitmap_of
 from gquery.functions.vectors import doubles, flags, from_numpy, integers
 from gquery.runtime.arrow_compute import pc
 
+_MOST_DIGITS = 18  # of decimals that are one word
 _WORD = (1 << INT64_BITS) - 1
 
 
@@ -31,11 +32,23 @@ def cast_numbers(elements: pa.Array, source: DType, target: DType, to: pa.DataTy
         return from_numpy(values != 0, ok)
     if target.is_float:
         type_ = np.float32 if target.kind is Kind.REAL else np.float64
-        return _floats(_quotients(values, source.scale, type_) if source.scale else values, ok, to)
+        is_wide = source.is_decimal and source.precision > _MOST_DIGITS
+        made = _quotients(values, source.scale, type_, is_wide) if source.scale else _as_floats(values, type_, is_wide)
+        return _floats(made, ok, to)
     return _exact(_rescaled(values, target.scale - source.scale), ok, target, to)
 
 
-def _quotients(values: Any, scale: int, type_: Any) -> Any:
+def _as_floats(values: Any, type_: Any, is_wide: bool) -> Any:
+    """Integers as floats, as DuckDB makes them: of two words, which are doubles first, or else rounded once."""
+    if not is_wide:
+        return (values.astype(np.uint64) if values.dtype == np.object_ else values).astype(type_)
+    low = (values & _WORD).astype(np.uint64) if values.dtype == np.object_ else values.view(np.uint64)
+    high = (values >> INT64_BITS if values.dtype == np.object_ else values >> (INT64_BITS - 1)).astype(np.int64)
+    sums = low.astype(np.float64) + high.astype(np.float64) * 2.0**INT64_BITS
+    return np.where(high == -1, -(~low).astype(np.float64) - 1.0, sums).astype(type_)
+
+
+def _quotients(values: Any, scale: int, type_: Any, is_wide: bool) -> Any:
     """Decimals as floats: what a float does not hold is divided as whole part and fraction, as DuckDB does."""
     power, divisor = 10**scale, type_(10.0**scale)
     size = abs(values)
@@ -43,8 +56,8 @@ def _quotients(values: Any, scale: int, type_: Any) -> Any:
         size = size.astype(np.object_)
     whole = np.where(values < 0, -(size // power), size // power)
     rest = values - whole * power
-    apart = whole.astype(type_) + rest.astype(type_) / divisor
-    return np.where(size <= (1 << np.finfo(type_).nmant + 1), values.astype(type_) / divisor, apart)
+    apart = _as_floats(whole, type_, is_wide) + _as_floats(rest, type_, is_wide) / divisor
+    return np.where(size <= (1 << np.finfo(type_).nmant + 1), _as_floats(values, type_, is_wide) / divisor, apart)
 
 
 def _from_floats(values: Any, ok: Any, source: DType, target: DType, to: pa.DataType) -> pa.Array:

@@ -283,17 +283,16 @@ def _rounded(texts: pa.Array, dtype: DType, type_: pa.DataType) -> pa.Array:
 
 def _reals(texts: pa.Array, dtype: DType, type_: pa.DataType) -> pa.Array:
     def plain(texts: pa.Array) -> pa.Array:
-        made = texts.cast(pa.float64())
+        made = texts.cast(type_)  # a FLOAT is read as one: a double between would be rounded, and rounded again
         if pc.any(pc.match_substring(texts, "(")).as_py():  # nan(1)
             raise pa.ArrowInvalid("nan with a payload")
         return made
 
     def stripped(texts: pa.Array) -> pa.Array:
-        return pc.ascii_trim(texts, SPACES).cast(pa.float64())
+        return pc.ascii_trim(texts, SPACES).cast(type_)
 
     forms = Forms(plain, ((_REAL, stripped),), _RARE_REAL, b"+-.0123456789iInN")
-    made = _parsed(texts, dtype, pa.float64(), forms)
-    return made if type_ == pa.float64() else made.cast(type_)
+    return _parsed(texts, dtype, type_, forms)
 
 
 # ---- dates of parts ---------------------------------------------------------------------------------------------------

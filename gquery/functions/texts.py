@@ -6,7 +6,10 @@ need nothing of Python's own types. The spellings are those that DuckDB 1.5.5 ta
 
 from __future__ import annotations
 
+import math
 import re
+import struct
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -135,8 +138,21 @@ def _real(text: str, dtype: DType) -> float | None:
     value = float(stripped)
     if dtype.kind is Kind.REAL:
         with np.errstate(over="ignore"):
-            return float(np.float32(value))
+            return float(np.float32(_odd(value, stripped)))
     return value
+
+
+def _odd(value: float, text: str) -> float:
+    """The double that was read, or the one beside it that is odd where the text lies between: rounded again, it is as if once.
+
+    >>> _odd(1.0, "1"), _odd(1.0, "1.00000000000000000000001")
+    (1.0, 1.0000000000000002)
+    """
+    if not math.isfinite(value) or _SPECIAL.fullmatch(text):
+        return value
+    exact = Decimal(text)
+    is_even = not struct.unpack("<q", struct.pack("<d", value))[0] & 1
+    return math.nextafter(value, math.inf if exact > value else -math.inf) if exact != value and is_even else value
 
 
 def _fitting(value: int, dtype: DType) -> int | None:

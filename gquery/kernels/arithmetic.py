@@ -25,8 +25,8 @@ from gquery.expression.types import (
 from gquery.kernels import ir
 from gquery.kernels.bindings import NeedsHostError
 from gquery.kernels.code import Code
+from gquery.kernels.number_registers import as_f64, as_i128, wide_constant, words_of
 from gquery.kernels.values import Value, ValueProperties, fits_int64, value_properties
-from gquery.runtime.records import replace
 
 _SYMBOL = {"add": "+", "subtract": "-", "multiply": "*", "negate": "-", "abs": "abs", "int_divide": "//", "modulo": "%"}
 _SHORT = {
@@ -38,7 +38,6 @@ _SHORT = {
     "divide": "div",
     "modulo": "mod",
 }
-F64_WHOLE, F32_WHOLE = (Bounds(-(2**bits), 2**bits) for bits in (53, 24))  # integers that a DOUBLE, or a FLOAT, holds
 BITS = {"_bit_and": "and_i64", "_bit_or": "or_i64", "_bit_xor": "xor_i64"}
 CAST = "a cast"  # in place of an operator, where a value does not fit the type that it is cast to
 
@@ -66,50 +65,6 @@ def _float(e: Call, values: list[Value], code: Code) -> Value:
         nonzero = code.let(code.call("ne_f64", operands[1], code.call("f64", ir.Constant(0.0))))
         ok = code.both(ok, nonzero)
     return Value(var, ok, value_properties(e.dtype, nullable=ok is not None))
-
-
-def as_f64(value: Value, code: Code) -> ir.Expression:
-    """A number as a double: decimals divided by their scale."""
-    if value.properties.dtype.scale and not _holds(F64_WHOLE, value):
-        return _quotient("f64", value, code)
-    match value.properties.register:
-        case Register.F64:
-            return value.var
-        case Register.I64:
-            number = code.call("f64", value.var)
-        case Register.I128:
-            number = code.call("f64_from_i128", value.var)
-        case Register.BOOL:
-            number = code.call("f64", code.call("from_bool", value.var))
-        case Register.STR:
-            raise AssertionError("a string in arithmetic")
-    if value.properties.dtype.scale:
-        number = code.call("div_f64", number, code.constant(float(10**value.properties.dtype.scale)))
-    return code.let(number)
-
-
-def as_f32(value: Value, code: Code) -> ir.Expression:
-    """A number as a FLOAT, rounded once; beyond 18 digits as a double first, as in DuckDB."""
-    what = value.properties
-    if what.dtype.scale and not _holds(F32_WHOLE, value):
-        return _quotient("f32", value, code)
-    is_short = what.dtype.is_integer or (type_bounds(what.dtype) or INT64).within(INT64)
-    if what.register is Register.I64 and is_short and not _holds(F64_WHOLE, value):
-        return code.let(code.call("f32_from_i64", value.var))
-    return code.let(code.call("round_f32", as_f64(value, code)))
-
-
-def _holds(limit: Bounds, value: Value) -> bool:
-    return value.properties.bounds is not None and value.properties.bounds.within(limit)
-
-
-def _quotient(name: str, value: Value, code: Code) -> ir.Expression:
-    """A decimal that a double, or a FLOAT, may not hold before it is divided."""
-    power, register = 10**value.properties.dtype.scale, value.properties.register
-    if power > INT64.high and register is Register.I64:
-        value, register = replace(value, var=as_i128(value, code)), Register.I128
-    which = "i128" if register is Register.I128 else "i64"
-    return code.let(code.call(f"{name}_from_decimal_{which}", value.var, exact_constant(power, register, code)))
 
 
 def interval_arithmetic(function: str, a: Bounds, b: Bounds) -> Bounds:
@@ -210,31 +165,6 @@ def checked_range(raw: RawInteger, dtype: DType, what: str, code: Code) -> Value
     if wide and bounds.within(INT64):
         var = code.let(code.call("i64_from_i128", var))
     return Value(var, ok, ValueProperties(dtype, bounds, ok is not None))
-
-
-def words_of(value: int) -> tuple[int, int]:
-    """The two 64-bit words of a 128-bit integer, high word first, both as signed.
-
-    >>> words_of(-1)
-    (-1, -1)
-    """
-    low = value & (2**64 - 1)
-    return value >> 64, low - 2**64 if low >= 2**63 else low
-
-
-def wide_constant(value: int, code: Code) -> ir.Name:
-    high, low = words_of(value)
-    return code.let(code.call("make_i128", code.constant(high), code.constant(low)))
-
-
-def exact_constant(value: int, register: Register, code: Code) -> ir.Expression:
-    """An integer constant in a register of 64 or 128 bits."""
-    return wide_constant(value, code) if register is Register.I128 else code.constant(value)
-
-
-def as_i128(value: Value, code: Code) -> ir.Expression:
-    """The value as a 128-bit integer."""
-    return value.var if value.properties.register is Register.I128 else code.let(code.call("i128_from_i64", value.var))
 
 
 def _unary(function: str, a: Value, dtype: DType, code: Code) -> Value:
@@ -389,8 +319,6 @@ __all__ = [
     "add_days",
     "add_interval",
     "arithmetic",
-    "as_f64",
-    "as_i128",
     "checked_range",
     "exact",
     "rescale",

@@ -15,16 +15,13 @@ from gquery.kernels import ir
 from gquery.kernels.arithmetic import (
     CAST,
     RawInteger,
-    as_f32,
-    as_f64,
-    as_i128,
     checked_range,
     exact,
     rescale,
-    words_of,
 )
 from gquery.kernels.bindings import NeedsHostError
 from gquery.kernels.code import Code
+from gquery.kernels.number_registers import as_f32, as_f64, as_i128, words_of
 from gquery.kernels.row_calls import row_call
 from gquery.kernels.values import Value, ValueProperties, value_properties
 from gquery.runtime.records import replace

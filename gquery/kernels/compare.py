@@ -18,9 +18,9 @@ from gquery.expression.expr import Literal
 from gquery.expression.slots import pin
 from gquery.expression.types import BOOLEAN, Register, type_bounds
 from gquery.kernels import dictionaries, ir
-from gquery.kernels.arithmetic import as_f64, as_i128, wide_constant
 from gquery.kernels.bindings import Content
 from gquery.kernels.code import Code
+from gquery.kernels.number_registers import as_f64, as_i128, wide_constant
 from gquery.kernels.slot_constants import address_of, array_of, buffer_of, number_of, string_of
 from gquery.kernels.values import Value, fits_int64, value_properties
 

@@ -36,6 +36,7 @@ from gquery.kernels.bindings import NeedsHostError
 from gquery.kernels.bodies import ARITHMETIC, EXTREMES, has_body
 from gquery.kernels.code import Code
 from gquery.kernels.convert import convert, merge
+from gquery.kernels.number_registers import exact_constant
 from gquery.kernels.row_calls import row_call
 from gquery.kernels.text_matches import by_scan
 from gquery.kernels.values import Value, ValueProperties, value_properties
@@ -140,7 +141,7 @@ def literal(e: Literal, code: Code) -> Value:
         return Value(compare.string_constant(e.value.encode(), code), None, value_properties(VARCHAR, nullable=False))
     value = int(e.value)
     what = ValueProperties(e.dtype, Bounds(value, value), nullable=False)
-    return Value(arithmetic.exact_constant(value, what.register, code), None, what)
+    return Value(exact_constant(value, what.register, code), None, what)
 
 
 def _call(e: Call, code: Code) -> Value:

@@ -14,9 +14,9 @@ from gquery.expression.facts import INT64_BITS, power_of_ten
 from gquery.expression.types import INT64, INT128, Bounds, Kind, Register, type_bounds
 from gquery.functions.aggregate_record import Mean, State
 from gquery.kernels import ir
-from gquery.kernels.arithmetic import words_of
 from gquery.kernels.builtin import wide_arrays
 from gquery.kernels.code import Code
+from gquery.kernels.number_registers import words_of
 from gquery.kernels.values import Value
 from gquery.planner.aggregates import (
     AggregatePlan,

@@ -48,6 +48,45 @@ def _numbers(digits: int, scale: int) -> list[Decimal | None]:
     return [None, *(Decimal(r.randint(-n, n)).scaleb(-scale) for n in (*most, 10**digits - 1))]
 
 
+def _between(low: int, high: int) -> list[int]:
+    """Integers beside the middle of two FLOATs, and of two doubles: what is rounded twice, or by words, shows here."""
+    r = random.Random(high)
+    made = []
+    for bits in (24, 53) * 40:
+        above = r.randint(1, high.bit_length() - bits)
+        middle = (r.randint(2 ** (bits - 1), 2**bits - 1) << above) + (1 << (above - 1))
+        made += [sign * (middle + k) for k in (-1, 0, 1) for sign in (1, -1)]
+    return [v for v in made if low <= v <= high]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_what_lies_between_two_floats(target: str) -> None:
+    """UBIGINT is rounded once; decimals of more than 18 digits are the doubles of two words, as in DuckDB."""
+    types = {"u": (0, 2**64 - 1), "i": (-(2**63), 2**63 - 1), "w": (-(10**38) + 1, 10**38 - 1), "n": (-(2**63), 2**63 - 1)}
+    r = random.Random(9)
+    for name, (low, high) in types.items():
+        numbers = [*_between(low, high), low, high, *(r.randint(low, high) >> r.randint(0, 60) for _ in range(60))]
+        if name == "i":
+            column = pa.array([None, *numbers], pa.int64())
+        elif name == "u":
+            column = pa.array([None, *numbers], pa.uint64())
+        else:
+            column = pa.array([None, *map(Decimal, numbers)], pa.decimal128(38, 0))
+        data = {"t": pa.table({"x": column, "y": pa.nulls(len(column), pa.float32()), "s": column.cast(pa.string())})}
+        sql = """SELECT x::FLOAT, x::DOUBLE, coalesce(y, x), x / 3, [x]::FLOAT[], [x]::DOUBLE[], s::FLOAT, (' ' || s)::FLOAT,
+            (x::FLOAT)::DOUBLE > x::DOUBLE FROM t"""
+        _, want = expect(sql, data)
+        assert [*map(repr, connect(target, 1, data).sql(sql).fetchall())] == [*map(repr, want)], name
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_small_decimals_of_many_places_as_floats(target: str) -> None:
+    """A FLOAT holds 10 to the 10th and no greater power: what is divided by is rounded, too."""
+    data = {"t": pa.table({"x": pa.array([Decimal(v * 7919).scaleb(-17) for v in range(300)], pa.decimal128(18, 17))})}
+    _, want = expect("SELECT x::FLOAT FROM t", data)
+    assert connect(target, 1, data).sql("SELECT x::FLOAT FROM t").fetchall() == want
+
+
 @pytest.mark.parametrize("target", TARGETS)
 def test_numbers_as_floats(target: str) -> None:
     """To the last digit, where a double or a FLOAT does not hold the integer that a decimal is over a power of ten."""

@@ -129,9 +129,15 @@ def test_i64_division(target: str) -> None:
 def test_integers_as_floats(target: str) -> None:
     check(target, ["i64", "i64"], pairs(INTEGERS, random_i64, 300), {
         "f32_from_i64(a)": ("f64", lambda a, b: float(np.int64(a).astype(np.float32))),
+        "f32_from_u64(a)": ("f64", lambda a, b: float(np.uint64(a % 2**64).astype(np.float32))),
         "f64_from_decimal_i64(a, 1)": ("f64", lambda a, b: float(a)),
-        "f64_from_decimal_i128(i128_from_i64(a), i128_from_i64(1))": ("f64", lambda a, b: float(a)),
+        "f64_from_decimal_i128(i128_from_i64(a), i128_from_i64(1))": ("f64", lambda a, b: by_words(a)),
     })  # fmt: skip
+
+
+def by_words(a: int) -> float:
+    """The doubles of the words of an integer."""
+    return -float(-1 - a) - 1.0 if a >> 64 == -1 else float(a % 2**64) + float(a >> 64) * 2.0**64
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -141,7 +147,7 @@ def test_i128(target: str) -> None:
     expected["high_i128(a)"] = ("i64", lambda a, b: a >> 64)
     expected["low_i128(a)"] = ("i64", lambda a, b: signed(a))
     expected["make_i128(high_i128(a), low_i128(a))"] = ("i128", lambda a, b: a)
-    expected["f64_from_i128(a)"] = ("f64", lambda a, b: float(a))
+    expected["f64_from_i128(a)"] = ("f64", lambda a, b: by_words(a))
     for k in range(4):
         expected[f"sum_word_i128(a, {k})"] = ("i64", lambda a, b, k=k: a >> 96 if k == 3 else a >> 32 * k & 0xFFFFFFFF)
     text = "range_i128(a, -1, -5, 0, 9, FAIL)"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gquery.kernels.primitives.python.floats import add_f64, div_f64, f64, round_f32
+from gquery.kernels.primitives.python.floats import add_f64, div_f64, f64, mul_f64, round_f32
 from gquery.kernels.primitives.python.integers import (
     abs_i64,
     add_i64,
@@ -10,8 +10,10 @@ from gquery.kernels.primitives.python.integers import (
     le_i64,
     lt_i64,
     ne_i64,
+    or_i64,
     quotient_i64,
     remainder_i64,
+    shr_u64,
     sub_i64,
 )
 from gquery.kernels.primitives.python.wide import (
@@ -31,6 +33,13 @@ def f32_from_i64(v: int) -> float:
     if lt_i64(9007199254740992, abs_i64(v)) and ne_i64(low, 0):
         return round_f32(f64(add_i64(sub_i64(v, low), 1024)))
     return round_f32(f64(v))
+
+
+def f32_from_u64(v: int) -> float:
+    """The same of the bits of an unsigned integer: half of a large one is an integer, where a bit stands for the one cut off."""
+    if lt_i64(v, 0):
+        return mul_f64(f32_from_i64(or_i64(shr_u64(v, 1), and_i64(v, 1))), 2.0)
+    return f32_from_i64(v)
 
 
 def f64_from_decimal_i64(v: int, power: int) -> float:

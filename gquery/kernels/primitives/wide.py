@@ -9,12 +9,14 @@ from gquery.kernels.primitives.checked import fail
 from gquery.kernels.primitives.floats import round_even_f64
 from gquery.kernels.primitives.python.floats import (
     abs_f64,
+    add_f64,
     bits_f64,
-    f64_from_bits,
+    f64,
     f64_from_u64,
     lt_f64,
     mul_f64,
     neg_f64,
+    sub_f64,
 )
 from gquery.kernels.primitives.python.integers import (
     add_i64,
@@ -184,19 +186,11 @@ def hash_i128(x: int) -> int:
 
 
 def f64_from_i128(v: int) -> float:
-    """The nearest double: the top 64 bits with a sticky bit, which rounds once."""
-    magnitude = abs_i128(v)
-    shift = i64(0)
-    while ne_i64(high_i128(magnitude), 0):
-        lost = and_i64(low_i128(magnitude), 1)
-        magnitude = shr_u128(magnitude, 1)
-        magnitude = make_i128(high_i128(magnitude), or_i64(low_i128(magnitude), lost))
-        shift = add_i64(shift, 1)
-    result = f64_from_u64(low_i128(magnitude))
-    result = mul_f64(result, f64_from_bits(shl_i64(add_i64(shift, 1023), 52)))
-    if lt_i64(high_i128(v), 0):
-        return neg_f64(result)
-    return result
+    """The double of each word, added, as DuckDB does: not always the nearest one. From -1 to -(2**64) it counts from -1."""
+    high = high_i128(v)
+    if eq_i64(high, -1):
+        return sub_f64(neg_f64(f64_from_u64(sub_i64(-1, low_i128(v)))), 1.0)
+    return add_f64(f64_from_u64(low_i128(v)), mul_f64(f64(high), 18446744073709551616.0))
 
 
 def i128_from_f64(x: float) -> int:

@@ -28,6 +28,7 @@ from gquery.kernels.primitives.python.values import MASK, TOP, Pointer, signed
 
 _LIMIT = 1 << 127
 _MASK_128 = (1 << 128) - 1
+_WORD = 2.0**64
 add_i128, sub_i128, mul_i128, mul_i64_i128 = add_i64, sub_i64, mul_i64, mul_i64
 neg_i128, abs_i128, min_i128, max_i128 = neg_i64, abs_i64, min_i64, max_i64
 eq_i128, ne_i128, lt_i128, le_i128, gt_i128, ge_i128 = eq_i64, ne_i64, lt_i64, le_i64, gt_i64, ge_i64
@@ -76,8 +77,11 @@ def fits_i64_i128(v: int) -> bool:
 
 
 def f64_from_i128(v: int) -> float:
-    """The nearest double."""
-    return float(v)
+    """The double of each word, added, as DuckDB does: not always the nearest one. From -1 to -(2**64) it counts from -1."""
+    high = v >> 64
+    if high == -1:
+        return -float(-1 - v) - 1.0
+    return float(v & MASK) + float(high) * _WORD
 
 
 def mul_u64_i128(x: int, y: int) -> int:

@@ -41,7 +41,7 @@ def united(parts: Sequence[Part]) -> ColumnStatistics:
     >>> one, two = (Part(100.0, b, b, 10.0, 0.1, None) for b in (Bounds(1, 10), Bounds(6, 15)))
     >>> united((one, two, Part(50.0, None, None, 1.0, 1.0, (None,))))  # doctest: +NORMALIZE_WHITESPACE
     ColumnStatistics(bounds=Bounds(low=0, high=15), null_count=70, distinct=15, is_sorted=False, is_unique=False,
-                     values=Bounds(low=1, high=15), zones=None, longest_run=None)
+                     values=Bounds(low=1, high=15), zones=None, longest_run=None, frequent=())
     """
     valued = [p for p in parts if not p.is_null]
     values = _range([p.values for p in valued])

@@ -76,6 +76,7 @@ class Scope:
     relations: list[ScopeRelation] = field(default_factory=list)
     merged: list[Merged] = field(default_factory=list)
     grouped: Callable[[Expr], Expr] | None = None  # set while subqueries of a grouped query are bound
+    written: Callable[[exp.Expr], Column | None] | None = None  # the key of a grouped query that is written as a node
 
     def resolve(self, name: str, table: str | None) -> Expr:
         """The expression that a name means here or in a query around; BindError for none or several."""

@@ -222,7 +222,7 @@ class _Domain:
         pushed, outer = self.push(plan.source)
         if plan.limit == 0:
             return Filter(pushed, Literal(0, BOOLEAN)), outer
-        keys = plan.keys if isinstance(plan, Sort) else ()
+        keys = _by(plan.keys, outer) if isinstance(plan, Sort) else ()
         values = [c for c in plan.columns if not any(k.expr == c for k in keys)]
         is_plain = not isinstance(self, _Rows) and plan.limit == 1 and not plan.offset
         if not is_plain or len(values) > 1 or len(keys) > 1 or any(_nulls_lead(k) for k in keys):

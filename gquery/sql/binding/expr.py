@@ -118,7 +118,7 @@ class ExprBinder(SubqueryBinder):
             case exp.Column():
                 return self._column(node)
             case exp.Paren():
-                return self.bind(self.entered(node).this)
+                return self._key(node) or self.bind(self.entered(node).this)
             case exp.Literal():
                 return Literal(node.name, VARCHAR) if node.is_string else number_at(node, self.query.sql)
             case exp.Boolean():

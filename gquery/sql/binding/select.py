@@ -188,7 +188,7 @@ class SelectBinder:
         group = self.node.args.get("group")
         if group is not None:
             self._add_keys(groups, group)
-        self.scope.grouped = groups.lift
+        self.scope.grouped, self.scope.written = groups.lift, groups.written
         self.windows.lift = lambda e, node: self._lifted(groups, e, node)
         for item in self.items:
             self._bind_item(item, groups)
@@ -200,7 +200,7 @@ class SelectBinder:
         self.sort_keys = self._order_by(groups)
         self.distinct_on = self._distinct_on(groups)
         self.qualify = self._qualify(groups)
-        self.scope.grouped = None
+        self.scope.grouped = self.scope.written = None
         plan = Aggregate(plan, tuple(groups.keys), tuple(groups.aggregates), groups.sets)
         return plan if predicate is None else Filter(plan, predicate)
 

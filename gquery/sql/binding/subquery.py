@@ -148,7 +148,15 @@ class SubqueryBinder(ABC):
             targets.append((c, c) if value is c else (new_column(c.name, value.dtype, value.nullable), value))
         return InSubquery(tuple(casted), _projected(query.plan, targets))
 
+    def _key(self, node: exp.Expr) -> Column | None:
+        """The key of GROUP BY that is written as a node: outside of aggregates it means that."""
+        scope = self.scope
+        return None if scope.grouped is None or scope.written is None else scope.written(node)
+
     def _scalar(self, node: exp.Expr) -> Expr:
+        """The only value of a query."""
+        if (key := self._key(node)) is not None:
+            return key
         query = self.query.subquery(node, self.scope)
         if len(query.outputs) != 1:
             raise BindError(f"a subquery in an expression gives one column, this one gives {len(query.outputs)}")

@@ -104,3 +104,17 @@ def test_a_copy_keeps_what_stands_in_two_nodes() -> None:
     assert own_subqueries(second.plan)[0].plan is first.plan
     made = [x.id for s in separate(twice).sources for n in every_node(s) for x in made_columns(n)]
     assert len(made) == len(set(made)) == 8
+
+
+@pytest.mark.parametrize("kind", ["", "LEFT", "RIGHT", "SEMI", "ANTI"])
+@pytest.mark.parametrize("low", ["1", "s.b", "r.a"])
+@pytest.mark.parametrize("of", ["x.a = r.b", "x.a = s.b", "x.a = 1"])
+def test_between_of_a_subquery_in_a_join(kind: str, low: str, of: str) -> None:
+    """BETWEEN is two comparisons of one subquery; written as two, each has its own."""
+    db = gquery.connect("python")
+    db.execute("CREATE TABLE t (a INTEGER, b INTEGER)")
+    db.execute("INSERT INTO t VALUES (1, 2), (1, 3), (2, 5), (2, 1), (NULL, 1)")
+    once = f"(SELECT max(x.b) FROM t AS x WHERE {of})"
+    sql = f"SELECT * FROM t AS r {kind} JOIN t AS s ON r.a = s.a AND {{}} ORDER BY ALL"
+    found = db.sql(sql.format(f"{once} BETWEEN {low} AND 3")).fetchall()
+    assert found == db.sql(sql.format(f"{once} >= {low} AND {once} <= 3")).fetchall()

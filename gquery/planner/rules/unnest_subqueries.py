@@ -13,6 +13,8 @@ plain one where the plan cannot have two rows.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from gquery.errors import NotSupportedError
 from gquery.expression.expr import (
     TRUE,
@@ -58,6 +60,7 @@ from gquery.planner.logical.tree import (
     with_sources,
 )
 from gquery.planner.rules.simplify import simplify_expr
+from gquery.runtime.records import replace
 
 
 def unnest_subqueries(plan: Plan) -> Plan | None:
@@ -215,13 +218,30 @@ def _values(plan: Values) -> Plan:
     return UnionAll(tuple(rows), tuple(r.columns for r in rows), plan.columns)
 
 
+def _apart(terms: Iterable[Expr]) -> Iterator[Expr]:
+    """Terms, each with plans of its own: BETWEEN is two that share one, which may be wanted on both sides of a join."""
+    seen: set[int] = set()
+    for term in terms:
+        copies: dict[int, Plan] = {}
+
+        def own(e: Expr, copies: dict[int, Plan] = copies) -> Expr:
+            if not isinstance(e, Subquery):
+                return e
+            if id(e.plan) not in copies:
+                copies[id(e.plan)] = fresh_copy(e.plan)[0] if id(e.plan) in seen else e.plan
+            return e if copies[id(e.plan)] is e.plan else replace(e, plan=copies[id(e.plan)])
+
+        yield transform(term, own) if has_subquery(term) else term
+        seen.update(copies)
+
+
 def _join(plan: Join | Apply) -> Plan:
     """A subquery in ON: computed on the side whose columns it uses; above the join where the join is an inner one."""
     left, right = plan.left, plan.right
     terms: list[Expr] = []
     above: list[Expr] = []
     dependent = False
-    for term in conjuncts(plan.condition):
+    for term in _apart(conjuncts(plan.condition)):
         used = used_columns(term)
         if not has_subquery(term):
             terms.append(term)

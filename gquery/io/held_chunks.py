@@ -9,6 +9,7 @@ contradicts itself, the host reads the whole column, or says what is wrong.
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -73,7 +74,7 @@ class HeldFiles(NamedTuple):
     chunks: Chunks
 
 
-class HeldBytes:
+class HeldBytes(ABC):
     """A column of row groups whose bytes go to a device, which decodes them."""
 
     def __init__(self, decoder: Decoder, held: HeldFiles) -> None:
@@ -97,9 +98,9 @@ class HeldBytes:
             yield [partial(self._decode, raw)]
         return self._is_decoded
 
+    @abstractmethod
     def _needed(self) -> int:
         """How many bytes of the device that takes, beside the values."""
-        raise NotImplementedError
 
     def _parts(self) -> list[tuple[int, slice]]:
         """Chunks side by side of one file, its number first, that a thread sends: as many parts as there are cores, if those are
@@ -133,9 +134,9 @@ class HeldBytes:
         yield from ()
         return True
 
+    @abstractmethod
     def _decode(self, raw: Transfer) -> None:
         """All chunks, which are sent; `_is_decoded` where all is well."""
-        raise NotImplementedError
 
 
 class HeldColumn(HeldBytes):

@@ -26,8 +26,8 @@ def held_column(
     assembly: object,
     upload: Upload,
 ) -> HeldBytes | None:
-    """The column of a field, its number and name, if a GPU may decode it: integers or codes of one leaf without NULLs, with one
-    layout in all files, each of whose row groups is wanted whole. None while the kernels are not ready."""
+    """The column of a field, its number and name, if a GPU may decode it: integers, codes or texts of one leaf without NULLs,
+    with one layout in all files, each of whose row groups is wanted whole. None while the kernels are not ready."""
     layout = layouts.pop() if len(layouts) == 1 else None
     if layout is None or not groups or not all(group.whole and group.rows for group in groups):
         return None

@@ -118,3 +118,12 @@ def test_between_of_a_subquery_in_a_join(kind: str, low: str, of: str) -> None:
     sql = f"SELECT * FROM t AS r {kind} JOIN t AS s ON r.a = s.a AND {{}} ORDER BY ALL"
     found = db.sql(sql.format(f"{once} BETWEEN {low} AND 3")).fetchall()
     assert found == db.sql(sql.format(f"{once} >= {low} AND {once} <= 3")).fetchall()
+
+
+def test_an_inner_join_computes_it_once() -> None:
+    db = gquery.connect("python")
+    db.set("disabled_rules", "common_subplans")  # which would find it, later
+    db.execute("CREATE TABLE t (a INTEGER, b INTEGER)")
+    once = "(SELECT max(x.b) FROM t AS x WHERE x.a = r.b)"
+    plan = db.explain(f"SELECT count(*) FROM t AS r JOIN t AS s ON r.a = s.a AND {once} BETWEEN s.b AND 3", "optimized")
+    assert plan.count("max(") == 1

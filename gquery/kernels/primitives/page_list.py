@@ -5,7 +5,22 @@ A GPU's threads take pages, of which there are more than chunks; headers tell wh
 
 from __future__ import annotations
 
-from gquery.kernels.primitives.pages import page_header
+from gquery.kernels.primitives.pages import (
+    _COUNT,
+    _COUNT_2,
+    _COUNTED,
+    _DEFINITIONS_2,
+    _DICTIONARY_ENCODING,
+    _ENCODING,
+    _ENCODING_2,
+    _IS_COMPRESSED_2,
+    _KIND,
+    _LEVEL_ENCODING,
+    _PACKED,
+    _REPETITIONS_2,
+    _SIZE,
+    page_header,
+)
 from gquery.kernels.primitives.python.integers import (
     add_i64,
     eq_i64,
@@ -23,9 +38,6 @@ from gquery.kernels.primitives.python.integers import (
 from gquery.kernels.primitives.python.memory import load_i64, read_file, store_i64, words_behind
 from gquery.kernels.primitives.python.values import Pointer
 
-# Words of a header, as `primitives.pages` has them.
-_KIND, _SIZE, _PACKED, _COUNT, _ENCODING, _LEVEL_ENCODING, _COUNTED, _DICTIONARY_ENCODING = 1, 2, 3, 9, 10, 11, 17, 18
-_COUNT_2, _ENCODING_2, _DEFINITIONS_2, _REPETITIONS_2, _IS_COMPRESSED_2 = 25, 28, 29, 30, 31
 FILE, CHUNKS, HAS_LEVELS, WINDOW, LARGEST, ROOM, CHUNK, LEFT, ENTRIES, HEADER = range(10)
 """Words of a job: the file; how many chunks; 1 where values have levels; where bytes of the file go, `WINDOW_BYTES` and those
 that may be read behind them; the bytes that a page has at most, unpacked; how many pages there is room for. Then what is read:

@@ -241,7 +241,8 @@ def _join(plan: Join | Apply) -> Plan:
     terms: list[Expr] = []
     above: list[Expr] = []
     dependent = False
-    for term in _apart(conjuncts(plan.condition)):
+    given = conjuncts(plan.condition)
+    for term in given if plan.kind is JoinKind.INNER else _apart(given):  # above an inner join all of them share
         used = used_columns(term)
         if not has_subquery(term):
             terms.append(term)

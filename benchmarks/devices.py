@@ -4,10 +4,13 @@
     python -m benchmarks.devices --sf 0.1 --device cpu --devices 3 --runs 3     CPU ranks, to try it out
     python -m benchmarks.devices --join 300_000_000 --devices 2                 join of so many rows with as many
     python -m benchmarks.devices --sf 100 --devices 2 --peak                    memory, in a process for each connection
+    python -m benchmarks.devices --sf 300 --devices 2 --apart                   one connection behind the other
 
 A line has a query's median with one device and with all, milliseconds, what it is divided by, and whether the rows are equal.
 Runs, from the text to Arrow, alternate behind as many as it takes until they no longer change (on a GPU: until they are
-replayed). At the end stand the sums and the queries over 1.1 times one device. ``--peak`` prints the most memory of each device
+replayed). At the end stand the sums and the queries over 1.1 times one device. With ``--apart`` all queries are asked of one
+device, whose connection is closed then, before they are asked of all: for tables of which a device has no room for the whole
+and its part beside. ``--peak`` prints the most memory of each device
 in place of times, above that of an idle connection: of a GPU as the driver has it, every 5 ms (`benchmarks.memory_peaks`).
 """
 
@@ -29,6 +32,8 @@ from benchmarks.literals import learn
 from tests.support.harness import compare
 from tpch import queries
 from tpch.attach import attach
+from tpch.checksum import checksum, write
+from tpch.validate import order_columns
 
 WORSE = 1.1  # times one device, from where on a query is named
 
@@ -68,7 +73,42 @@ def measured(pair: Sequence[gquery.Connection], name: str, sql: str, runs: int) 
     )
 
 
-def report(lines: Sequence[Line], pair: Sequence[gquery.Connection]) -> None:
+@dataclass(frozen=True)
+class Settled:
+    """A query of one connection behind as many runs as it takes until they no longer change."""
+
+    seconds: float
+    rows: list[tuple[object, ...]]
+    names: list[str]
+    types: list[str]
+
+
+def settled(connection: gquery.Connection, sql: str, runs: int) -> Settled:
+    relation = connection.sql(sql)
+    rows, types = relation.fetchall(), [str(t) for t in relation.types]
+    learn(connection, sql)
+    seconds = statistics.median(timed(connection, sql) for _ in range(runs))
+    return Settled(seconds, rows, list(relation.columns), types)
+
+
+def apart(given: argparse.Namespace) -> list[Line]:
+    """All queries of one device, then of all, with the rows of both compared; each connection has the memory for itself."""
+    numbers = queries.parse_numbers(given.queries)
+    found: list[dict[int, Settled]] = []
+    for count in (1, given.devices):
+        with with_tables(given, connected(given.device, count)) as connection:
+            found.append({n: settled(connection, queries.sql(n), given.runs) for n in numbers})
+    if given.checksums is not None:
+        made = {n: checksum(s.rows, order_columns(queries.sql(n), s.names)) for n, s in found[0].items()}
+        write(given.checksums, {}, made)
+    lines = []
+    for n, one in found[0].items():
+        all_ = found[1][n]
+        lines.append(shown(Line(f"Q{n}", one.seconds, all_.seconds, compare(all_.rows, one.rows, False, one.types))))
+    return lines
+
+
+def report(lines: Sequence[Line]) -> None:
     one, all_ = sum(line.one for line in lines), sum(line.all_ for line in lines)
     print(
         f"all: {1e3 * one:.2f} and {1e3 * all_:.2f} ms, {all_ / one:.3f} times; "
@@ -109,9 +149,12 @@ def joined(given: argparse.Namespace, pair: Sequence[gquery.Connection]) -> list
 
 
 def show(pair: Sequence[gquery.Connection], name: str, sql: str, runs: int) -> Line:
-    line = measured(pair, name, sql, runs)
+    return shown(measured(pair, name, sql, runs))
+
+
+def shown(line: Line) -> Line:
     wrong = "" if line.wrong is None else f"  WRONG {line.wrong[:200]}"
-    print(f"{name:>8}{1e3 * line.one:10.2f}{1e3 * line.all_:10.2f}{line.ratio:8.2f}{wrong}", flush=True)
+    print(f"{line.name:>8}{1e3 * line.one:10.2f}{1e3 * line.all_:10.2f}{line.ratio:8.2f}{wrong}", flush=True)
     return line
 
 
@@ -148,16 +191,21 @@ def main() -> int:
     parser.add_argument("--devices", type=int, default=2)
     parser.add_argument("--runs", type=int, default=9)
     parser.add_argument("--join", type=int, metavar="ROWS", help="the join in place of TPC-H")
+    parser.add_argument("--apart", action="store_true", help="one connection behind the other")
+    parser.add_argument("--checksums", type=Path, help="with --apart: write checksums of the answers of one device")
     parser.add_argument("--peak", action="store_true", help="memory in place of times")
     parser.add_argument("--alone", type=int, metavar="DEVICES", help="one connection's memory, for --peak")
     given = parser.parse_args()
     if given.alone is not None or given.peak:
         (peaks if given.alone is None else alone)(given)
         return 0
-    pair = connected(given.device, 1), connected(given.device, given.devices)
     print(f"{'':8}{'one ms':>10}{f'{given.devices} ms':>10}{'times':>8}")
-    lines = tpch(given, pair) if given.join is None else joined(given, pair)
-    report(lines, pair)
+    if given.apart:
+        lines = apart(given)
+    else:
+        pair = connected(given.device, 1), connected(given.device, given.devices)
+        lines = tpch(given, pair) if given.join is None else joined(given, pair)
+    report(lines)
     return min(1, sum(line.wrong is not None for line in lines))
 
 

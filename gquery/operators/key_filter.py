@@ -35,21 +35,20 @@ from gquery.runtime.records import replace
 def with_filter(
     pipeline: Pipeline, rows: int, target: Capabilities, profile: DeviceProfile, merges: bool = False
 ) -> Pipeline:
-    """A build over ``rows`` rows, with a filter beside its table if that is a gain by estimates. That of a table that is merged
-    with those of other ranks does not depend on its rows: it is the table itself."""
+    """A build over ``rows`` rows, with a filter beside its table if that is a gain by estimates. Where it ``merges`` its
+    words with those of other ranks, whose rows and devices may be others, the filter follows from the plan alone: all have the
+    same."""
     sink = pipeline.sink
     if not isinstance(sink, Build):
         return pipeline
-    made = _planned(sink.table, int(rows * selectivity(pipeline.steps)), target, profile)
-    return (
-        pipeline
-        if made is None or (merges and not made.is_table)
-        else replace(pipeline, sink=Build(replace(sink.table, filter=made)))
-    )
+    keys = int((pipeline.rows if merges else rows) * selectivity(pipeline.steps))
+    most = tuning.key_filters.merged_bytes if merges else _block_bytes(profile) - tuning.key_filters.spare_bytes
+    made = _planned(sink.table, keys, target, most)
+    return pipeline if made is None else replace(pipeline, sink=Build(replace(sink.table, filter=made)))
 
 
-def _planned(table: JoinTable, keys: int, target: Capabilities, profile: DeviceProfile) -> KeyFilter | None:
-    """The filter for a table of so many keys, by estimate."""
+def _planned(table: JoinTable, keys: int, target: Capabilities, most: int) -> KeyFilter | None:
+    """The filter for a table of so many keys, by estimate; in shared memory it takes up to ``most`` bytes."""
     limits = tuning.key_filters
     is_array = table.layout == "direct-address"
     if table.key_encoding is None or not (is_array or (table.layout == "hash" and table.inline_keys)):
@@ -61,7 +60,6 @@ def _planned(table: JoinTable, keys: int, target: Capabilities, profile: DeviceP
         if is_array and _array_bytes(table, size) < limits.least_table_bytes:
             return None
         return _of_bytes(keys, size, limits.bytes)
-    most = _block_bytes(profile) - limits.spare_bytes
     if is_array and table.exists and size <= BYTE_BITS * most:
         return KeyFilter(0, size, is_table=True)
     return _of_bytes(keys, size, most, is_largest=True)

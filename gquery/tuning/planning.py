@@ -209,6 +209,9 @@ class KeyFilters(Record):
         "bytes of shared memory",
         "that the bitmap leaves to groups where two blocks of 1024 threads share the rest",
     )
+    merged_bytes: int = number(
+        2**16, "bytes of shared memory", "of one that is merged with those of other ranks: devices of all kinds have them"
+    )
     least_slots: int = number(
         2**14, "slots", "of the table: a smaller one lies in the L1 cache, its sectors side by side"
     )

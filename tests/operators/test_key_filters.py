@@ -16,6 +16,8 @@ from gquery.device.profile import H200
 from gquery.execution import run_with_report
 from gquery.execution.feedback import RunFeedback
 from gquery.kernels.targets.capabilities import CPU, CUDA
+from gquery.operators.base import JoinIndex
+from gquery.operators.join_table import BuildRun
 from gquery.operators.key_filter import with_filter
 from gquery.planner.layouts import KeyFilter
 from gquery.planner.physical import Build, Pipeline, Probe
@@ -207,6 +209,38 @@ def test_what_is_filtered() -> None:
     assert "inner by (k#2), key filter first" in shown
 
 
+@pytest.mark.usefixtures("filters")
+def test_of_ranks(monkeypatch: pytest.MonkeyPatch, tune: Tune) -> None:
+    """Parts of a table that become one have filters that become one: a rank has few of the keys, or none."""
+    tune(tuning.distribution, hashed_bytes=2**62, unmerged_most=0.0)
+    made: list[KeyFilter | None] = []
+    finalize = BuildRun.finalize
+
+    def finalized(run: BuildRun) -> JoinIndex:
+        index = finalize(run)
+        if run.exchange is not None:
+            made.append(index.table.filter)
+        return index
+
+    monkeypatch.setattr(BuildRun, "finalize", finalized)
+    r = np.random.default_rng(5)
+    keys = r.permutation(np.r_[np.arange(600) * 7, RANGE])
+    tables = {"p": pa.table({"k": r.permutation(np.arange(4_000) * 3)}), "b": pa.table({"k": keys, "v": keys % 10})}
+    for sql in (
+        "SELECT count(*) FROM p SEMI JOIN b USING (k)",
+        "SELECT k, k IN (SELECT k FROM b) FROM p",
+        "SELECT count(*) FROM p ANTI JOIN (FROM b WHERE v < 3) b USING (k)",
+    ):
+        made.clear()
+        with gquery.connect("cpu", devices=3) as db:
+            db.sql("SET interpret_limit = 0")
+            for name, table in tables.items():
+                db.register(name, table)
+            types, want = expect(sql, tables)
+            assert compare(db.sql(sql).fetchall(), want, False, types) is None
+        assert len(made) == 3 and made[0] is not None and not made[0].is_table and len(set(made)) == 1, sql
+
+
 def test_filters_that_turn_out_to_be_full(tune: Tune) -> None:
     """An estimate says few keys, and there are many: the filter is dropped, and a build of few has one that is tested."""
     tune(tuning.key_filters, least_slots=1, least_table_bytes=0, bytes=2**10, large_bytes=2**10)
@@ -239,8 +273,8 @@ def test_sizes_on_a_gpu() -> None:
     table = replace(build.sink.table, probe_rows=600_000_000)
     many = replace(build, sink=Build(table))
 
-    def planned(pipeline: Pipeline, rows: int) -> KeyFilter | None:
-        sink = with_filter(pipeline, rows, CUDA, H200).sink
+    def planned(pipeline: Pipeline, rows: int, merges: bool = False) -> KeyFilter | None:
+        sink = with_filter(pipeline, rows, CUDA, H200, merges).sink
         assert isinstance(sink, Build)
         return sink.table.filter
 
@@ -250,6 +284,8 @@ def test_sizes_on_a_gpu() -> None:
     assert 2 * (8 * made.shared_words + H200.reserved_shared_bytes) <= H200.processor_shared_bytes
     assert planned(many, wide // 20) is None, "too many keys"
     assert planned(build, 1_000) is None, "too few probes"
+    of_ranks = {planned(many, rows, merges=True) for rows in (0, 700, wide)}
+    assert of_ranks == {KeyFilter(6, wide // 64 + 1)}, "each rank has the same, whatever rows it has"
     assert with_filter(many, 1_000, CPU, H200).sink == Build(replace(table, filter=KeyFilter(8, wide // 256 + 1)))
 
 

@@ -97,7 +97,8 @@ def _plain(write: Writer, kind: str, names: Names) -> str:
     tape = write.tape
     keep = f" FILTER (WHERE {write.value(BOOL, names, (), 0, 0)})" if tape.chance(12) else ""
     if kind == INT and tape.chance(70):
-        counted = ("*", write.value(tape.one(KINDS), names, (), 1, 0))
+        value, other = (write.value(tape.one(KINDS), names, (), 1, 0) for _ in range(2))
+        counted = ("*", value, value, f"DISTINCT {value}", f"DISTINCT ({value}, {other})")
         summed = f"sum({tape.one(('', 'DISTINCT '))}{write.column(INT, names, (), small=True)})"
         return f"{tape.one((f'count({tape.one(counted)})', summed))}{keep}"
     if kind == DBL and tape.chance(40):

@@ -174,6 +174,33 @@ def _fails(call: WindowCall, error: type[Error], text: str) -> None:
         found_of(Case((), (KEY,), call, ""), frame_of(ROWS, cpu_device()), cpu_device())
 
 
+@pytest.mark.parametrize(
+    "over",
+    [
+        "(PARTITION BY g)",
+        "(PARTITION BY g ORDER BY o)",
+        "(ORDER BY o ROWS BETWEEN 3 PRECEDING AND 1 FOLLOWING)",
+        "(ORDER BY o ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)",
+        "(ORDER BY o ROWS BETWEEN UNBOUNDED PRECEDING AND 2 FOLLOWING EXCLUDE CURRENT ROW)",
+    ],
+)
+def test_distinct_rows_of_values(over: str) -> None:
+    """All values of a row tell it from others, and NULL is one; beside a rank, so that it stays a window."""
+    r = np.random.default_rng(6)
+    table = pa.table(
+        {
+            "a": pa.array(r.integers(0, 4, 90), mask=r.random(90) < 0.2),
+            "b": pa.array([("x", "y", None)[n] for n in r.integers(0, 3, 90)]),
+            "g": r.integers(0, 3, 90),
+            "o": np.arange(90),
+        }
+    )
+    for row in ("(a, b)", "(b, 1)", "(nullif(a, 2), b, a % 2)"):
+        for kept in ("", " FILTER (WHERE o % 3 > 0)"):
+            sql = f"SELECT o, count(DISTINCT {row}){kept} OVER {over}, rank() OVER {over} FROM t"
+            assert_same(sql, {"t": table}, targets=("python",))
+
+
 @pytest.mark.parametrize("buckets", [Literal(0, BIGINT), Literal(-1, BIGINT), expression("n")])
 def test_parts_of_no_rows(buckets: Any) -> None:
     _fails(WindowCall("ntile", (buckets,), BIGINT, True), DataError, "ntile takes a number of parts greater than zero")

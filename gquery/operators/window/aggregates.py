@@ -53,10 +53,12 @@ def running_op(call: WindowCall) -> Literal["add", "min", "max"] | None:
 
 
 def aggregate_column(stored: Stored, call: WindowCall, by: Accumulated, work: Work) -> ColumnData:
-    """A count, sum or average of each frame; of no values a count is 0, and the others are NULL."""
-    column = work.column(call.args[0]) if call.args else None
+    """A count, sum or average of each frame; of no values a count is 0, and the others are NULL. Rows of several values are
+    counted, and none of them is NULL."""
+    columns = [work.column(a) for a in call.args]
+    column = columns[0] if columns else None
     keep = None if call.filter is None else work.column(call.filter)
-    present = present_by_position(column, keep, work)
+    present = present_by_position(column if len(columns) == 1 else None, keep, work)
     adds = not isinstance(by.only, Count)
     if adds and column is not None and not call.distinct:
         made = _in_turn(stored, call, isinstance(by.finalize, Mean), column, present, work)
@@ -64,12 +66,12 @@ def aggregate_column(stored: Stored, call: WindowCall, by: Accumulated, work: Wo
             return made
     ranges = without_excluded(call.frame, frame_ranges(call.frame, work), work)
     if call.distinct and column is not None:
-        mask = distinct_mask(column, present, call.frame, work)
+        mask = distinct_mask(columns, present, call.frame, work)
         if mask is None and not adds and len(ranges) == 1:
-            return column_of(stored, distinct_counts(column, present, ranges[0], work), None, work)
+            return column_of(stored, distinct_counts(columns, present, ranges[0], work), None, work)
         if mask is None:
             words = _words(column, present, work) if adds else []
-            counts, sums = distinct_sums(column, words, present, ranges, work)
+            counts, sums = distinct_sums(columns, words, present, ranges, work)
             return _result(stored, by, column, counts, sums, work) if adds else column_of(stored, counts, None, work)
         present = mask
     if isinstance(by.only, Total) and not call.nullable and column is not None and not column.dtype.is_float:

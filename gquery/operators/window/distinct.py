@@ -47,19 +47,21 @@ _FIRSTS = builtin_kernel(
 )
 
 
-def distinct_mask(column: ColumnData, present: Array | None, frame: WindowFrame, work: Work) -> Array | None:
+def distinct_mask(
+    columns: Sequence[ColumnData], present: Array | None, frame: WindowFrame, work: Work
+) -> Array | None:
     """For each position whether its row counts in each frame that it is in (uint8); None where that differs from frame to
-    frame."""
+    frame. A value is one column's, or a row of several."""
     if frame.exclude != "no others":
         return None
     o, device = work.ordered, work.device
     present = device.xp.ones(o.count, np.uint8) if present is None else present
     made = device.empty(o.count, np.uint8)
     if frame.start.kind == "unbounded preceding":
-        found, starts = by_value(column, present, work)
+        found, starts = by_value(columns, present, work)
         launch(_FIRSTS, o.count, made, found, starts, present, made, workers=work.workers)
     elif frame.end.kind == "unbounded following":
-        found, starts = by_value(column, present, work)
+        found, starts = by_value(columns, present, work)
         launch(_LASTS, o.count, made, found, starts, o.count, present, made, workers=work.workers)
     else:
         return None
@@ -73,22 +75,26 @@ def counted_once(column: ColumnData, call: WindowCall, work: Work) -> Array | No
     present = present_by_position(column, keep, work)
     if not call.distinct:
         return present
-    found = distinct_mask(column, present, call.frame, work)
+    found = distinct_mask([column], present, call.frame, work)
     assert found is not None
     return found
 
 
-def by_value(column: ColumnData, present: Array | None, work: Work) -> tuple[Array, Array]:
+def by_value(columns: Sequence[ColumnData], present: Array | None, work: Work) -> tuple[Array, Array]:
     """The positions in the order of partitions, of the values in each, and then of the positions; and flags (uint8) of those with
-    which a value begins. Rows that do not count are apart."""
+    which a value begins. Rows that do not count are apart. NULL is a value within a row of several columns."""
     o, device = work.ordered, work.device
-    taken = column if o.rows is None else gathers.take(column, o.rows, device)
     keys: list[order.OrderKey] = []
     if o.partition_flags is not None:
         keys.append(order.Integers(o.partitions.numbers, Bounds(0, o.partitions.count)))
     if present is not None:
         keys.append(order.Integers(present, Bounds(0, 1)))
-    found, starts = order.sort_starts([*keys, *key_parts(replace(taken, validity=None), device)])
+    for column in columns:
+        taken = column if o.rows is None else gathers.take(column, o.rows, device)
+        if len(columns) > 1 and taken.validity is not None:
+            keys.append(order.Integers(taken.validity.on(device), Bounds(0, 1)))
+        keys += key_parts(replace(taken, validity=None), device)
+    found, starts = order.sort_starts(keys)
     return found, starts.view(np.uint8)
 
 
@@ -121,32 +127,32 @@ _HIDDEN = builtin_kernel(
 )
 
 
-def distinct_counts(column: ColumnData, present: Array | None, frame: Ranges, work: Work) -> Array:
+def distinct_counts(columns: Sequence[ColumnData], present: Array | None, frame: Ranges, work: Work) -> Array:
     """By row how many different values its frame has: so many rows of it have none with their value between its first row and
     them."""
     o, device = work.ordered, work.device
-    before, limits = _rows_before(column, present, work), device.empty(o.count, np.uint32)
+    before, limits = _rows_before(columns, present, work), device.empty(o.count, np.uint32)
     if present is not None:
         launch(_HIDDEN, o.count, before, present, o.count + 1, before, workers=work.workers)
     launch(_LIMITS, o.count, limits, frame.low, limits, workers=work.workers)
     return count_below(rank_tree(before, o.count + 1, work), limits, [frame], work)
 
 
-def _rows_before(column: ColumnData, present: Array | None, work: Work) -> Array:
+def _rows_before(columns: Sequence[ColumnData], present: Array | None, work: Work) -> Array:
     """For each position a number more than that of the last one before it in its partition with its value; 0: none has."""
-    found, starts = by_value(column, present, work)
+    found, starts = by_value(columns, present, work)
     before = work.device.empty(work.ordered.count, np.uint32)
     launch(_BEFORE, work.ordered.count, before, found, starts, before, workers=work.workers)
     return before
 
 
 def distinct_sums(
-    column: ColumnData, values: Sequence[Array], present: Array | None, ranges: Sequence[Ranges], work: Work
+    columns: Sequence[ColumnData], values: Sequence[Array], present: Array | None, ranges: Sequence[Ranges], work: Work
 ) -> tuple[Array, list[Array]]:
     """By row how many different values its ranges have, and for each array of ``values`` (by position) the sum of theirs."""
     o, device = work.ordered, work.device
     present = device.xp.ones(o.count, np.uint8) if present is None else present
-    before, counts = _rows_before(column, present, work), device.empty(o.count, np.int64)
+    before, counts = _rows_before(columns, present, work), device.empty(o.count, np.int64)
     sums = []
     ends = [end for r in ranges for end in r]
     for own in values or [device.zeros(o.count, np.int64)]:

@@ -56,7 +56,7 @@ def mode_column(stored: Stored, call: WindowCall, work: Work) -> ColumnData:
     present = counted_once(values, call, work)
     ranges = without_excluded(call.frame, frame_ranges(call.frame, work), work)
     there = (difference(None if present is None else prefix(present, device), ranges, work) > 0).astype(np.uint8)
-    found, starts = by_value(values, present, work)
+    found, starts = by_value([values], present, work)
     lists = groups_of(starts, rows, device, work.workers)
     counts = device.xp.ones(rows, np.uint8) if present is None else present
     begins = call.frame.start.kind == "unbounded preceding"

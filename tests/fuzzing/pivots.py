@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tests.fuzzing.data import BLOB, BOOL, DATE, DEC, INT, KINDS, STR
+from tests.fuzzing.data import BLOB, BOOL, DATE, DBL, DEC, INT, KINDS, STR
 from tests.fuzzing.names import Name, Names
 
 if TYPE_CHECKING:
@@ -12,11 +13,12 @@ if TYPE_CHECKING:
 
 _SUMMED = (INT, DEC)
 _ON = tuple(k for k in KINDS if k != BLOB)  # IN of a PIVOT takes what is a constant without a call
+_NAMED = tuple(k for k in _ON if k != DBL)  # columns are named by values: which zero names that of 0.0 and -0.0 is not told
 
 
 def statement(g: Grammar) -> str:
     """A PIVOT whose columns are the values of the data."""
-    inner, key, on, aggregates = _parts(g, 1)
+    inner, key, on, aggregates = _parts(g, 1, _NAMED)
     using = ", ".join(f"{text} AS a{n}" for n, (text, _) in enumerate(aggregates))
     group = f" GROUP BY {key.sql}" if g.tape.chance(70) else ""
     return f"PIVOT ({inner}) ON {', '.join(n.sql for n in on)} USING {using}{group}"
@@ -27,11 +29,13 @@ def table(g: Grammar) -> tuple[str, Names]:
     return _pivoted(g) if g.tape.chance(60) else _unpivoted(g)
 
 
-def _parts(g: Grammar, most: int) -> tuple[str, Name, list[Name], list[tuple[str, str]]]:
+def _parts(
+    g: Grammar, most: int, on_kinds: Sequence[str]
+) -> tuple[str, Name, list[Name], list[tuple[str, str]]]:
     """What is pivoted: a query of its key, what it is pivoted on, and what is aggregated; the aggregates and their kinds."""
     tape = g.tape
     source, names = g.relation(0, None)
-    kinds = [tape.one(_ON) for _ in range(1 + tape.count(1, most))]
+    kinds = [tape.one(_ON), *(tape.one(on_kinds) for _ in range(tape.count(1, most)))]
     items = [f"{g.column(kind, names, ())} AS p{n}" for n, kind in enumerate(kinds)]
     on = [Name(f"p{n}", kind) for n, kind in enumerate(kinds)]
     aggregates: list[tuple[str, str]] = []
@@ -47,7 +51,7 @@ def _parts(g: Grammar, most: int) -> tuple[str, Name, list[Name], list[tuple[str
 
 def _pivoted(g: Grammar) -> tuple[str, Names]:
     tape = g.tape
-    inner, key, on, aggregates = _parts(g, 2)
+    inner, key, on, aggregates = _parts(g, 2, _ON)
     made = [""]
     columns: list[str] = []
     for m, name in enumerate(on):

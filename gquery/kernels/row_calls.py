@@ -1,14 +1,14 @@
 """Calls that no kernel can make, one row after another, in pipelines that are interpreted for their sake.
 
-That is only where a row is needed at once: in the condition of an outer join, over columns of both sides. Everywhere else
-calls are made over whole arrays (`host_calls`).
+That is only where a row is needed at once: in the condition of an outer join, over columns of both sides, none of which is
+nested. Everywhere else calls are made over whole arrays (`host_calls`).
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from gquery.errors import NotSupportedError
+from gquery.errors import InternalError
 from gquery.expression.expr import Call, Cast, Column, new_column
 from gquery.expression.traverse import with_children
 from gquery.kernels import ir
@@ -23,7 +23,7 @@ def row_call(e: Call | Cast, values: list[Value], code: Code) -> Value:
     from gquery.kernels.dictionaries import as_string
 
     if any(t.is_opaque for t in (e.dtype, *(v.properties.dtype for v in values))):
-        raise NotSupportedError(f"not supported: {name_of(e)} of lists of both sides in the condition of an outer join")
+        raise InternalError(f"{name_of(e)} of nested values is asked for row by row: `rules.nested_conditions` left it")
     values = [as_string(v, code) if v.properties.dtype.is_string else v for v in values]
     columns = tuple(new_column("argument", v.properties.dtype) for v in values)
     name = code.name("host_call").id

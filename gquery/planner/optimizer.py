@@ -132,6 +132,14 @@ RULES: tuple[Rule, ...] = (
     Rule("reduce_outer_joins", _on_plan(reduce_outer_joins), only=(JoinKind.LEFT, JoinKind.FULL, JoinKind.SINGLE)),
     Rule("anti_join", _on_plan(_rare("anti_join")), only=(JoinKind.LEFT,)),
     Rule("push_down_filter", _on_plan(push_down_filter)),
+    # outer joins that could be inner ones are by now, and what filters their rows is below
+    Rule(
+        "nested_conditions",
+        _on_plan(_rare("nested_conditions")),
+        required=True,
+        makes_uses=True,
+        only=tuple(k for k in JoinKind if k is not JoinKind.INNER),
+    ),
     Rule("filter_shared", _filter_shared, whole=True, for_uses=True),
     Rule("propagate_empty", _on_plan(_rare("propagate_empty")), only=(Values,)),
     # before the join order, so that joins nothing depends on are not ordered; the pushed predicates are known by now

@@ -265,3 +265,22 @@ len(range(date '2024-01-31', date '2024-01-31' + to_days(k * 30), interval '1 mo
 select array(select x from (values (3), (1), (null)) t(x) order by x desc nulls first limit 2), array(select 1 where false), array[1, 2][1], array(from range(3)), array(values (2), (1)), array[]
 
 select k, array(select y.s from l y where y.k <= x.k order by y.s desc, y.k), array(select y.k from l y where y.k = x.k order by y.k limit 1), k = any(array(select y.k from l y)) from l x
+
+-- cpu
+select x.k, y.k from l x left join l y on [x.k, y.k] = [1, 2] or list_concat(x.xs, y.xs) = y.xs
+
+-- cpu
+select x.k, y.k, y.xs from l x full join l y on x.k = y.k and list_concat([x.k], y.xs) < [3, x.k] and x.k > 1
+
+-- cpu
+select x.s, y.k from l x right join l y on {'a': x.k, 'b': y.s} = {'a': y.k, 'b': x.s} and y.k <> 2
+
+select k from l x semi join l y on coalesce(x.xs, y.xs) = y.xs and x.s <> y.s
+
+select k, s from l x anti join l y on encode(concat(x.s, y.s)) = encode(concat(y.s, x.s)) and x.k <> y.k
+
+select k, xs in (select y.xs from l y where list_concat(x.xs, y.xs) > [y.k]), k not in (select y.k from l y where map {y.k: x.k} = map {x.k: y.k}) from l x
+
+select k, (select max(y.k) from l y where [x.s, y.s] < ['b', y.s]), exists (select 1 from l y where len(list_concat(x.xs, y.xs)) = x.k) from l x
+
+select x.k, y.k, z.k from l x left join l y on [x.k, y.k] = [y.k, x.k] left join l z on [y.k, z.k] = [x.k, 1] and decode(encode(z.s)) <> x.s where y.k > 0

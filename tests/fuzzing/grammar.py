@@ -576,7 +576,7 @@ class Grammar:
             case "int":
                 exact += [
                     lambda: f"({sub()} % {tape.one((2, 3, 7, 0, -2))})",
-                    lambda: f"({signed()} // {tape.one((2, 3, 0, -2))})",
+                    lambda: self._divided(signed(), "//", tape.one((2, 3, 0, -2))),
                     lambda: f"length({sub(STR)})",
                     lambda: f"extract({tape.one(('year', 'month', 'day', 'dow', 'doy'))} FROM {sub(DATE)})",
                     lambda: f"extract({tape.one(('month', 'day', 'minute'))} FROM {self.column(SPAN, names, outer)})",
@@ -666,7 +666,7 @@ class Grammar:
             lambda: f"({sub()} {tape.one('+-')} {sub()})",
             lambda: f"(- {sub()})",
             lambda: f"({sub()} * {tape.one(('2', '-1', '0', '0.5e0', few))})",
-            lambda: f"({sub()} / {tape.one(('2', '3', '0'))})",
+            lambda: self._divided(sub(), "/", tape.one((2, 3, 0))),
             lambda: f"({sub(TIME)} - {sub(TIME)})",
             lambda: f"({sub(ZONED)} - {sub(ZONED)})",
             lambda: f"age({sub(TIME)}, {sub(DATE)})",
@@ -674,6 +674,11 @@ class Grammar:
             lambda: f"date_trunc('{tape.one(('month', 'day', 'hour'))}', {self.column(SPAN, names, outer)})",
         ]
         return tape.one(shapes)()
+
+    def _divided(self, value: str, by: str, divisor: int) -> str:
+        if not divisor:
+            self.skips = True  # the quotient is NULL, whatever the value would be
+        return f"({value} {by} {divisor})"
 
     def _scalar(self, kind: str, outer: Names, depth: int) -> str:
         """A subquery with one value, correlated or not."""

@@ -28,18 +28,18 @@ def sink_of(attempt: Attempt, stage: Stage, decision: Decision) -> SinkRun[SinkS
     sink, label, able = pipeline.sink, stage.label, decision.able
     workers = _workers(sink, frame.rows, state.context.settings) if able.runs_morsels else 1
     launch = Launch(device, frame.rows, workers, decision.unit, able)
+    compacted = launch if attempt.selection is None else replace(launch, rows=int(attempt.selection.size))
     match sink:
         case Materialize(few=few):
-            launch = launch if attempt.selection is None else replace(launch, rows=int(attempt.selection.size))
             mode = materialize.materialize_mode(pipeline.steps, able.has_warps, few)
-            return MaterializeRun(sink, mode, launch, label, materialize.selectivity(pipeline.steps), attempt.number)
+            return MaterializeRun(sink, mode, compacted, label, materialize.selectivity(pipeline.steps), attempt.number)
         case Reduce():
             output = output_of(state.feedback, stage.number, as_group(sink), target) if device.stays else None
             reduced = ReduceRun(sink, tuple(passes(pipeline, target)), launch, label, output)
             reduced.exchange = merge_exchange(state, stage)
             return reduced
         case Group():
-            return _group(state, stage, sink, frame, launch)
+            return _group(state, stage, sink, frame, compacted if sink.layout == "hash" else launch)
         case Build(table):
             from gquery.operators.join_table import BuildRun  # a query without joins does without
 

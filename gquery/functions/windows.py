@@ -175,8 +175,8 @@ def over_parts(
 
 
 def only_part(made: AggregateCall) -> AggregateCall:
-    """The aggregate that another one is, if it is no more than that: a median is a quantile. One of different pairs is not that of
-    different values of one of them."""
+    """The aggregate that another one is, if it is no more than that: a median is a quantile. One of different pairs is not
+    that of different values of one of them."""
     parts = declaration(made).parts
     if parts is None or (made.distinct and len(made.args) > 1):
         return made

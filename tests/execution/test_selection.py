@@ -18,6 +18,8 @@ from gquery.execution.runner import Runner
 from gquery.kernels.builtin import scans
 from gquery.kernels.readback import Count
 from gquery.operators.base import SinkState
+from gquery.operators.group import GroupRun
+from gquery.operators.group_state import GroupState
 from tests.support.lanes import answer
 from tests.support.tuned import Tune
 
@@ -46,6 +48,30 @@ def test_rows_are_selected(selects: None, monkeypatch: pytest.MonkeyPatch) -> No
     counts = np.bincount(np.arange(0, ROWS, 7) % 5).tolist()
     columns = export_table(answer(connection(1, 1), SQL, monkeypatch)).to_pydict()
     assert dict(zip(columns["g"], columns["n"], strict=True)) == dict(enumerate(counts))
+
+
+def test_groups_have_room_for_the_rows_that_are_selected(
+    selects: None, tune: Tune, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table for as many groups as were estimated takes a GPU longer to clear and to look through than to fill."""
+    tune(tuning.group_layouts, least_hash_slots=2)
+    capacities: list[int] = []
+    make_state = GroupRun.make_state
+
+    def made(self: GroupRun) -> GroupState:
+        capacities.append(self.capacity)
+        return make_state(self)
+
+    monkeypatch.setattr(GroupRun, "make_state", made)
+    some = np.arange(ROWS)
+    table = pa.table({"k": some * 10**12, "far": np.where(some % 7 == 0, 100, 2**40), "x": np.ones(ROWS, np.int64)})
+    sql = "SELECT t.k + n AS k, count(*) AS n FROM t, m WHERE far * x < 1000 GROUP BY t.k + n"
+    for rows in (1, 8):  # from each row that passes: more groups than rows, and the table grows
+        db = gquery.connect("cpu").register("t", table).register("m", pa.table({"n": np.arange(rows)}))
+        columns = export_table(answer(db, sql, monkeypatch)).to_pydict()
+        assert sorted(columns["k"]) == [k * 10**12 + n for k in range(0, ROWS, 7) for n in range(rows)]
+        assert set(columns["n"]) == {1}
+    assert 0 < capacities[0] <= 128, "two slots a row"
 
 
 @pytest.mark.parametrize(("x", "y", "stops"), [(4, 1, None), (1, 2**62, "main")], ids=["filter", "sum"])

@@ -22,11 +22,13 @@ from gquery.functions.list_picks import N_GREATEST, N_LEAST
 from gquery.functions.registry import call, make
 
 Order = tuple[SortKey, ...]
+_REVERSED = ("quantile_cont", "quantile_disc", "percentile_cont", "percentile_disc")
 # ---- constants -------------------------------------------------------------------------------------------------------
 
 
 def quantile_constants(name: str, args: Sequence[Expr], order: Order) -> Checked:
-    """A fraction from -1 to 1; counted from the greatest value where that comes first."""
+    """A fraction from -1 to 1; counted from the greatest value where an order of one key begins there, as in DuckDB whatever the
+    key is, and not where the function has another name."""
     if len(args) != 2:
         return tuple(args), (), order
     value = pinned(args[1])
@@ -39,7 +41,7 @@ def quantile_constants(name: str, args: Sequence[Expr], order: Order) -> Checked
     share = value.value / 10**value.dtype.scale if value.dtype.is_decimal else float(value.value)
     if not -1 <= share <= 1:
         raise BindError(f"the fraction of {name} is not within -1 and 1")
-    if order and order[0].expr == args[0] and order[0].descending:
+    if name in _REVERSED and len(order) == 1 and order[0].descending:
         value = Literal(-value.value, value.dtype) if share else Literal(-1.0, DOUBLE)
     return (args[0],), (value,), ()
 

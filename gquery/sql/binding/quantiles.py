@@ -8,14 +8,14 @@ from gquery.errors import BindError
 from gquery.expression.expr import Call, Expr, IsNull, Literal
 from gquery.functions import call, case
 
-_QUANTILES = frozenset((
+QUANTILES = frozenset((
     "quantile", "quantile_cont", "quantile_disc", "percentile_cont", "percentile_disc", "approx_quantile", "reservoir_quantile",
 ))  # fmt: skip
 
 
 def at_fractions(name: str, args: Sequence[Expr], one: Callable[[Sequence[Expr]], Expr]) -> Expr:
     """An aggregate: ``one`` makes it of its arguments. NULL, and no list of NULLs, where there is no value."""
-    if name.lower() not in _QUANTILES or len(args) < 2 or not args[1].dtype.is_list:
+    if name.lower() not in QUANTILES or len(args) < 2 or not args[1].dtype.is_list:
         return one(args)
     fractions = args[1]
     if not isinstance(fractions, Call) or fractions.function != "list_value":

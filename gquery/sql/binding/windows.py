@@ -23,7 +23,7 @@ from gquery.planner.logical.nodes import Plan, Window
 from gquery.planner.logical.tree import has_subquery, remap_expr
 from gquery.runtime.records import replace
 from gquery.sql.binding.expr import ExprBinder
-from gquery.sql.binding.quantiles import at_fractions
+from gquery.sql.binding.quantiles import QUANTILES, at_fractions
 from gquery.sql.binding.unnest import Unnested
 from gquery.sql.call_parts import call_parts
 from gquery.sql.collation import sort_node
@@ -122,8 +122,8 @@ class Windows:
         said = Modifiers(call.distinct, kept, self._keys(inner, call.order), call.ignore_nulls)
         if said.order and call.name in (*WINDOWS, *WINDOW_ALIASES) and frame == WHOLE_PARTITION:
             order = said.order  # of all rows of a partition: the order inside the call is the one that counts
-        if said.order == order and is_aggregate(call.name):
-            said = replace(said, order=())
+        if (said.order == order and is_aggregate(call.name)) or call.name in QUANTILES:
+            said = replace(said, order=())  # of quantiles DuckDB takes it in groups alone
         over = (tuple(partition), order)
         return at_fractions(call.name, args, lambda a: self._made(call.name, a, frame, said, over))
 

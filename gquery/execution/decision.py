@@ -8,6 +8,7 @@ from gquery import tuning
 from gquery.execution.stage_feedback import StageFeedback
 from gquery.expression.facts import BITMAP_BITS
 from gquery.expression.frozen import frozen_open
+from gquery.kernels.kernel import Kernel
 from gquery.kernels.targets.capabilities import Capabilities, capabilities
 from gquery.operators.codegen import Unit
 from gquery.operators.specialize import ProbedTable
@@ -54,12 +55,14 @@ class Grounds(NamedTuple):
 @frozen_open
 class Decision:
     """A specialized pipeline, its target, and its kernels there. ``fan_out``: build rows that a row of the source goes through,
-    expected now that the tables are there."""
+    expected now that the tables are there. ``awaited`` are kernels of a better form of the pipeline, which are being compiled:
+    once they are there, another decision is made."""
 
     grounds: Grounds
     runs: Specialized
     units: tuple[Unit, ...]
     fan_out: float = 1.0
+    awaited: tuple[Kernel, ...] = ()
 
     @cached_property
     def unit(self) -> int:

@@ -12,6 +12,7 @@ from gquery.execution.state import ExecutionContext
 from gquery.expression.frozen import frozen_open
 from gquery.kernels.targets.capabilities import Capabilities, capabilities
 from gquery.operators.base import JoinIndex
+from gquery.operators.thread_states import StateForm
 
 
 @frozen_open
@@ -19,7 +20,8 @@ class Facts:
     """``rows`` that the source of the stage gives, and the tables that it probes, by their stages. ``copied_bytes`` is the size
     of the largest of these tables that the interpreter would have to bring from a device first. ``has_room``: there is memory
     for a build to be partitioned first. A ``choice`` that is given is not made again. ``asks_kernels``: kernels that are there
-    already are a reason to use them. ``merges``: the states of several ranks become one, so that their words must be alike."""
+    already are a reason to use them. ``merges``: the states of several ranks become one, so that their words must be alike. A
+    ``form`` of groups that is given is not asked for again."""
 
     context: ExecutionContext
     feedback: RunFeedback
@@ -31,6 +33,7 @@ class Facts:
     choice: Choice | None = None
     asks_kernels: bool = True
     merges: bool = False
+    form: StateForm | None = None
 
     @property
     def known(self) -> StageFeedback:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from gquery.kernels.kernel import Kernel
     from gquery.operators.codegen import Unit
     from gquery.operators.group_output import GroupOutput
+    from gquery.operators.thread_states import StateForm
     from gquery.planner.physical import Program
 
 K = TypeVar("K")
@@ -160,6 +161,7 @@ class RunFeedback:
         self.outputs: Store[OutputKey, GroupOutput] = Store()
         self.scalars: Mapping[ScalarSite, int] | None = None  # that the last run read back; None before one has ended
         self.decisions: dict[int, Decision] = {}  # by stage, the last one
+        self.forms: dict[int, StateForm] = {}  # by stage that makes groups on a CPU, the one whose kernels the last run had
         self.whole_scans: set[int] = set()  # the stages for which it does not pay to ask which blocks they have to scan
         self.replay = ReplayProgress()
         self.ranked: RankedFeedback | None = None
@@ -178,7 +180,7 @@ class RunFeedback:
         made = RunFeedback()
         made.shared = None if self.shared is None else replace(self.shared, values=values)
         made.outputs = self.outputs
-        made._stages, made._prepared = self._stages.copy(), self._prepared.copy()
+        made._stages, made._prepared, made.forms = self._stages.copy(), self._prepared.copy(), self.forms.copy()
         made._dataflow = None if self._dataflow is None else self._dataflow.of_like(program)
         return made
 
@@ -217,7 +219,7 @@ class RunFeedback:
     def for_rank(self) -> RunFeedback:
         """What the runs of one rank begin with: the kernels are those of all ranks."""
         made = RunFeedback()
-        made._stages = self._stages.copy()
+        made._stages, made.forms = self._stages.copy(), self.forms.copy()
         made.units, made.outputs = self.units, self.outputs
         made.shared = (
             None if self.shared is None else replace(self.shared, scalars=None)

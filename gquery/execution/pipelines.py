@@ -93,6 +93,6 @@ def _run(state: Run, stage: Stage, pipeline: Pipeline, frame: Frame, report: Sta
     scan = _scan(state, stage, pipeline, frame, decision.able)
     report.target, report.blocks, report.skipped_blocks = decision.runs.target, scan.blocks, scan.skipped
     result = Runner(state, stage, decision, frame, scan, report).run()
-    work_ahead(state, stage, pipeline, decision)
     state.feedback.read_rows(stage.number, frame.rows)
+    work_ahead(state, stage, pipeline, decision)
     return result

@@ -17,7 +17,7 @@ from gquery.operators.materialize import speculate_few
 from gquery.operators.selection import compacted
 from gquery.operators.specialize import built_by_one, specialize_build, specialize_for_tables, speculate_unique
 from gquery.operators.table_windows import windowed
-from gquery.operators.thread_states import share_state
+from gquery.operators.thread_states import StateForm, form_of, share_state, with_form
 from gquery.planner.physical import Group, Pipeline
 from gquery.runtime.records import replace
 
@@ -40,6 +40,19 @@ def specialize(pipeline: Pipeline, facts: Facts) -> Specialized:
     return Specialized(compiled if choice.target == facts.context.target else pipeline, choice)
 
 
+def preferred_form(pipeline: Pipeline, facts: Facts) -> StateForm | None:
+    """The form that a CPU's pipeline, which may have another, is given by what is known by now; None where it makes no groups."""
+    if not isinstance(pipeline.sink, Group) or not facts.able.runs_morsels:
+        return None
+    return form_of(_shared(with_form(pipeline, StateForm()), facts))
+
+
+def _shared(pipeline: Pipeline, facts: Facts) -> Pipeline:
+    assert isinstance(pipeline.sink, Group)
+    threads, groups = facts.context.settings.worker_count, _groups(pipeline.sink, facts)
+    return share_state(pipeline, threads, facts.context.device, groups, facts.merges)
+
+
 def _groups(sink: Group, facts: Facts) -> int:
     """How many groups a sink probably has: as many as an earlier run made, or had room for."""
     known = facts.known
@@ -53,7 +66,7 @@ def _for_target(pipeline: Pipeline, facts: Facts) -> Pipeline:
     if able.runs_morsels and threads == 1:
         pipeline = built_by_one(pipeline)
     if able.runs_morsels and isinstance(pipeline.sink, Group):
-        pipeline = share_state(pipeline, threads, facts.context.device, _groups(pipeline.sink, facts), facts.merges)
+        pipeline = _shared(pipeline, facts) if facts.form is None else with_form(pipeline, facts.form)
     if able.has_warps and not facts.context.counts:
         pipeline = compacted(pipeline, facts.rows, facts.joins)
         pipeline = windowed(pipeline, facts.rows, facts.context.target, facts.profile)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gquery.execution.decision import Specialized
 from gquery.execution.feedback import RunFeedback
 from gquery.execution.stage_feedback import Cached, GroupVariant, OutputKey, UnitsKey, own_keys, table_variant
 from gquery.expression.facts import LARGE_ROWS
+from gquery.kernels.kernel import Kernel
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.capabilities import capabilities
 from gquery.kernels.targets.compilers import calls_users, compiler_of
 from gquery.operators.accumulate import state_location
 from gquery.operators.codegen import Unit, output_kernel, units
-from gquery.operators.group_output import GroupOutput
+from gquery.operators.group_output import GroupOutput, is_probable
 from gquery.planner.physical import Build, Group, Materialize, Pipeline, Probe, ReadStage, Reduce
 from gquery.runtime.nesting import with_room
 from gquery.runtime.records import replace
@@ -55,6 +57,18 @@ def output_of(feedback: RunFeedback, stage: int, sink: Group, target: str) -> Gr
     sum_words = tuple(a.sum_word_bits for _, a in sink.aggregates)
     key = OutputKey(stage, target, sink.layout, sink.partitioned, sum_words, own_keys(sink.key_encoding))
     return feedback.outputs.get(key, lambda: with_room(lambda: output_kernel(sink, target)))
+
+
+def kernels_of(feedback: RunFeedback, stage: int, runs: Specialized) -> tuple[Kernel, ...]:
+    """All that a compiled pipeline needs: of groups, the kernel that makes columns of them, too, where that is probable."""
+    pipeline, target, sink = runs.pipeline, runs.target, runs.pipeline.sink
+    made = tuple([u.kernel for u in units_of(feedback, stage, pipeline, target, is_draft=runs.choice.is_draft)])
+    if not isinstance(sink, Group):
+        return made
+    groups = feedback.stage(stage).groups
+    expected = sink if groups is None else replace(sink, groups=groups)
+    is_needed = sink.partitioned or is_probable(expected, target)
+    return (*made, output_of(feedback, stage, sink, target).unit[0]) if is_needed else made
 
 
 def is_ready(feedback: RunFeedback, stage: int, pipeline: Pipeline, target: str, is_draft: bool = False) -> bool:

@@ -16,6 +16,26 @@ from gquery.operators.materialize import selectivity
 from gquery.operators.partitioned_groups import contribution_words
 from gquery.planner.physical import Group, Pipeline
 from gquery.runtime.records import replace
+from gquery.runtime.tuples import NamedTuple
+
+
+class StateForm(NamedTuple):
+    """Whose the state of groups is: each thread's own, one that all of them share, or one for each part of the keys."""
+
+    concurrent: bool = False
+    partitioned: bool = False
+
+
+def form_of(pipeline: Pipeline) -> StateForm | None:
+    """The form of what a pipeline accumulates; None where it makes no groups."""
+    sink = pipeline.sink
+    return StateForm(sink.concurrent, sink.partitioned) if isinstance(sink, Group) else None
+
+
+def with_form(pipeline: Pipeline, form: StateForm) -> Pipeline:
+    """A pipeline that makes groups, with a state of that form."""
+    assert isinstance(pipeline.sink, Group)
+    return replace(pipeline, sink=replace(pipeline.sink, concurrent=form.concurrent, partitioned=form.partitioned))
 
 
 def share_state(pipeline: Pipeline, threads: int, device: Device, groups: int, merges: bool = False) -> Pipeline:

@@ -134,7 +134,7 @@ def test_tasks_are_done_by_a_few_threads_that_end() -> None:
 
     for round_ in range(2):
         for number in range(1, 100):
-            background.add(partial(task, number))
+            background.add(partial(task, number), number)
             if number % 16 == 0:  # no more wait than are kept
                 wait_until(done, 99 * round_ + number)
         wait_until(done, 99 * (round_ + 1))
@@ -142,6 +142,29 @@ def test_tasks_are_done_by_a_few_threads_that_end() -> None:
             thread.join(60)
             assert not thread.is_alive()
     assert sorted(done) == sorted(2 * list(range(1, 100)))
+
+
+def test_what_waits_or_has_begun_is_not_begun_again(tune: Tune) -> None:
+    tune(tuning.interpreting, background_threads=1)
+    background, done, goes_on, has_begun = Background(), [], threading.Event(), threading.Event()
+
+    def first() -> None:
+        has_begun.set()
+        assert goes_on.wait(60)
+        done.append(1)
+
+    background.add(first, "a")
+    assert has_begun.wait(60)
+    for name in "aabab":
+        background.add(partial(done.append, 2), name)
+    goes_on.set()
+    wait_until(done, 2)
+    end = time.monotonic() + 60
+    while background._busy and time.monotonic() < end:
+        time.sleep(0.001)
+    assert done == [1, 2]
+    background.add(partial(done.append, 3), "a")  # what is done may be asked for again
+    wait_until(done, 3)
 
 
 def wait_until(done: list[int], count: int) -> None:

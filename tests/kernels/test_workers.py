@@ -85,6 +85,46 @@ def test_what_may_be_wanted_later(pool: Workers) -> None:
     assert is_compiled(more[0])
 
 
+def test_what_comes_behind_queries_comes_before_what_may_be_wanted_later(pool: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Request] = []
+    goes_on, ask = threading.Event(), workers._Line.ask
+
+    def noted(self: workers._Line, request: Request) -> bool:
+        assert goes_on.wait(60)
+        given.append(request)
+        return ask(self, request)
+
+    monkeypatch.setattr(workers._Line, "ask", noted)
+    first, later, behind, *urgent = requests(7)
+    pool.compile_later([first, later])
+    wait_for(lambda: pool._speculative == 1)  # as many as there may be
+    waits = threading.Thread(target=pool.compile_behind, args=[behind])
+    asks = threading.Thread(target=pool.compile_at_once, args=(urgent, refuse, 4))
+    waits.start()
+    wait_for(lambda: behind in pool._open)
+    asks.start()
+    wait_for(lambda: pool._ready == 2 and len(pool._urgent) == 3)
+    goes_on.set()
+    for thread in (waits, asks):
+        thread.join(60)
+        assert not thread.is_alive()
+    assert is_compiled(behind)
+    wait_for(lambda: is_compiled(later))
+    assert given.index(behind) < given.index(later)
+    assert max(map(given.index, urgent[:3])) < given.index(behind)
+
+
+def test_nobody_waits_behind_queries_for_workers_that_are_gone(pool: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was to be compiled is not: who asked does it."""
+
+    def refused(*_: object) -> object:
+        raise OSError
+
+    monkeypatch.setattr(workers, "_parent", refused)
+    pool.compile_behind(requests(1)[0])
+    assert not pool._open and not pool._later
+
+
 def test_a_worker_that_dies_loses_nothing(pool: Workers) -> None:
     pool.compile_later(requests(2))
     wait_for(lambda: pool.has_ready)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from contextlib import suppress
 
 from gquery import tuning
@@ -21,14 +21,17 @@ class Background:
     """Tasks, a few at once; of many that wait, the oldest are left out."""
 
     def __init__(self) -> None:
-        self._tasks: deque[Task] = deque(maxlen=tuning.interpreting.background_tasks)
+        self._tasks: deque[tuple[Hashable, Task]] = deque(maxlen=tuning.interpreting.background_tasks)
+        self._begun: set[Hashable] = set()  # names of the tasks that threads are at
         self._lock = threading.Lock()
         self._busy = 0  # threads
 
-    def add(self, task: Task) -> None:
-        """Have a task done some time; nobody learns what it raises."""
+    def add(self, task: Task, name: Hashable) -> None:
+        """Have a task done some time, unless one of that name waits or has begun; nobody learns what it raises."""
         with self._lock:
-            self._tasks.append(task)
+            if name in self._begun or any(other == name for other, _ in self._tasks):
+                return
+            self._tasks.append((name, task))
             if self._busy >= tuning.interpreting.background_threads:
                 return
             self._busy += 1
@@ -41,13 +44,17 @@ class Background:
                     self._tasks.clear()
 
     def _serve(self) -> None:
-        while (task := self._next()) is not None:
+        while (found := self._next()) is not None:
+            name, task = found
             with suppress(BaseException):  # an interrupt was not meant for it
                 task()
+            with self._lock:
+                self._begun.discard(name)
 
-    def _next(self) -> Task | None:
+    def _next(self) -> tuple[Hashable, Task] | None:
         with self._lock:
             if self._tasks and threading.main_thread().is_alive():
+                self._begun.add(self._tasks[0][0])
                 return self._tasks.popleft()
             self._tasks.clear()
             self._busy -= 1

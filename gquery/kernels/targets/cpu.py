@@ -154,14 +154,17 @@ class CpuTarget:
             if self.is_ready(kernel) or calls_users(kernel):
                 continue
             source = compiler.source(kernel)
-            background().add(partial(self._compile_aside, kernel, source))
+            background().add(partial(self._compile_aside, kernel, source), kernel.digest)
 
     def _compile_aside(self, kernel: Kernel, source: KernelSource) -> None:
         """Compile a kernel. A worker does it where one is up, as that takes nothing from the query's thread and several compile
         at once, or where this process has compiled many; this one loads what it made."""
-        if (self._is_tired or workers().has_ready) and not _is_kept(source):
-            self._compile_elsewhere({("llvm", source)}, all_of_them=True)
-        self._compile(kernel, "llvm")
+        has_workers = workers().has_ready or (workers().are_up and not kernel.is_draft)  # which takes this process no time
+        if (self._is_tired or has_workers) and kernel_cache().is_usable and not _is_kept(source):
+            _ = source.text  # as in `_compile_elsewhere`
+            workers().compile_behind(_request("llvm", source))
+        if threading.main_thread().is_alive():
+            self._compile(kernel, "llvm")
 
     @property
     def _is_tired(self) -> bool:

@@ -104,6 +104,28 @@ class Workers:
                 self._task(request, self._later)
             self._start(requests[0][0])
 
+    def compile_behind(self, request: Request) -> None:
+        """Have a kernel's module compiled behind all that queries wait for, and wait for that, as long as there are workers and
+        the process goes on. It comes before what was asked for by `compile_later`: its query has run already."""
+        with self._changed:
+            if self._is_refused:
+                return
+            task = self._task(request, self._later)
+            if task in self._later:
+                self._later.remove(task)
+                self._later.appendleft(task)
+            self._start(request[0], least=1)
+            while not task.done and self._threads and threading.main_thread().is_alive():
+                self._changed.wait(tuning.compiling.look_seconds)
+            if task in self._later:
+                self._later.remove(task)
+                self._end(task)
+
+    @property
+    def are_up(self) -> bool:
+        """Whether there are workers, or soon will be."""
+        return bool(self._threads)
+
     @property
     def has_ready(self) -> bool:
         """Whether a worker is there that compiles sooner than this process, which has compilers yet to import."""

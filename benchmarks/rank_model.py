@@ -56,10 +56,12 @@ def scaled(sf: float) -> Distribution:
     return replace(
         known,
         replicated_bytes=int(known.replicated_bytes * by),
+        joined_bytes=int(known.joined_bytes * by),
         cut_frame_rows=int(known.cut_frame_rows * by),
         hashed_bytes=int(known.hashed_bytes * by),
         hashed_us=known.hashed_us * by,
         exchanged_us=known.exchanged_us * by,
+        waited_us=known.waited_us * by,
         alone_bytes=int(known.alone_bytes * by),
         alone_rows=int(known.alone_rows * by),
         gathered_rows=int(known.gathered_rows * by),

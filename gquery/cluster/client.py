@@ -23,9 +23,9 @@ from gquery.cluster.orders import Orders
 from gquery.cluster.sorted_rows import ValueCut
 from gquery.cluster.tables import ClusterTable, Described, FileTable, Sent, SentTable, not_on_a_cluster
 from gquery.columns.table import Table, TableSource
+from gquery.distributed.cheapest_cuts import cheapest
 from gquery.distributed.cuts import Cuts, cut_tables, located_by
 from gquery.distributed.placement import place
-from gquery.distributed.rank_cost import rank_cost
 from gquery.distributed.ranks import Ranks
 from gquery.errors import NotSupportedError, OperationalError
 from gquery.execution.feedback import RankedFeedback, RunFeedback
@@ -140,16 +140,11 @@ class Cluster:
     def _cuts(self, program: Program) -> Cuts:
         """Where its tables are cut. Small ones that are joined with a large one are, by sorted columns, if that is cheaper."""
         limits = tuning.cluster
-        few = cut_tables(program, self._divisions, limits.whole_bytes, 0)
-        tried = [few]
-        for by_groups in (False, True) if few else ():
-            more = cut_tables(program, self._divisions, limits.whole_bytes, 0, limits.joined_bytes, by_groups)
-            if len(more) > len(tried[-1]):
-                tried.append(more)
-        return few if len(tried) == 1 else min(tried, key=lambda cuts: self._cost(program, cuts))
 
-    def _cost(self, program: Program, cuts: Cuts) -> float:
-        return rank_cost(program, place(program, lambda read: located_by(cuts, read), self._ranks), self._ranks)
+        def cut(joined_bytes: int | None, by_groups: bool) -> Cuts:
+            return cut_tables(program, self._divisions, limits.whole_bytes, 0, joined_bytes, by_groups)
+
+        return cheapest(program, self._ranks, cut, limits.joined_bytes)
 
     @property
     def _ranks(self) -> Ranks:

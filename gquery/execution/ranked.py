@@ -15,6 +15,7 @@ from gquery import tuning
 from gquery.columns.table import Table
 from gquery.device.array import Array
 from gquery.device.peer import has_peer_access
+from gquery.distributed.cheapest_cuts import cheapest
 from gquery.distributed.cuts import Cuts, LoadedPlaces, cut_tables, located_by
 from gquery.distributed.divide_groups import groups_divided
 from gquery.distributed.divide_joins import divided
@@ -64,8 +65,13 @@ def all_divided(program: Program, ranks: Ranks, cuts: Cuts) -> Program:
 
 
 def _cuts(program: Program, ranks: int) -> Cuts:
-    limits = tuning.distribution
-    return cut_tables(program, LoadedPlaces(ranks), limits.replicated_bytes, limits.alone_bytes)
+    """Where its tables are cut. Small ones that are joined with a large one are, by sorted columns, if that is cheaper."""
+    limits, places = tuning.distribution, LoadedPlaces(ranks)
+
+    def cut(joined_bytes: int | None, by_groups: bool) -> Cuts:
+        return cut_tables(program, places, limits.replicated_bytes, limits.alone_bytes, joined_bytes, by_groups)
+
+    return cheapest(program, Ranks.of_devices(ranks), cut, limits.joined_bytes)
 
 
 def run_ranked(made: RankedFeedback, context: ExecutionContext) -> tuple[Table, list[StageReport]]:

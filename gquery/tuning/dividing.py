@@ -6,6 +6,7 @@ from gquery.tuning.record import Record, number
 
 _TWO_GPUS = "2026-11-23: two H200s"
 _MERGED = "2026-11-24: two H200s"
+_JOINED = "2026-11-28: small tables are cut on GPUs, too"
 _RANKS = "2026-11-27: what a rank of a cluster does beside its share"
 
 
@@ -16,6 +17,13 @@ class Distribution(Record):
     most_ranks: int = number(256, "ranks", "of a connection: each is a thread with tables of its own")
     replicated_bytes: int = number(
         2**28, "bytes", "of the columns that a query reads of a table, below which every rank has all of them"
+    )
+    joined_bytes: int = number(
+        2**24,
+        "bytes",
+        "of the columns that a query reads of a table, from which on it is cut as a larger one is that it is joined with on "
+        "sorted columns of both, if all of the query gets cheaper by that: a read of as many takes 4 us",
+        _JOINED,
     )
     alone_bytes: int = number(
         2**29,
@@ -63,6 +71,13 @@ class Distribution(Record):
         _TWO_GPUS,
     )
     exchanged_us: float = number(17.0, "us", "that each other exchange takes, however little: in a graph", _TWO_GPUS)
+    waited_us: float = number(
+        150.0,
+        "us",
+        "that the cut of a small table has to save for each exchange that it adds: one takes 40 us, and what is predicted of "
+        "join tables is four times what they take",
+        _JOINED,
+    )
     received_ps: float = number(2.6, "ps a byte", "that comes from another GPU: 766 GB/s both ways in sum", _TWO_GPUS)
     partitioned_ps: float = number(
         0.93, "ps a byte", "of rows that are put in the order of 2 to 8 parts: 10 GB in 9.3 ms", _TWO_GPUS
@@ -161,6 +176,7 @@ class WorkerDistribution(Distribution):
     exchanged_us: float = number(
         1400.0, "us", "that each other exchange takes, however little: CPU of 10 numbers to each of 4", _RANKS
     )
+    waited_us: float = number(0.0, "us", "that the cut of a small table has to save for each exchange that it adds")
     received_ps: float = number(2000.0, "ps a byte", "that comes from another worker, packed and unpacked: predicted")
     partitioned_ps: float = number(600.0, "ps a byte", "of rows that are put in the order of a few parts: predicted")
     copied_ps: float = number(600.0, "ps a byte", "that is read and written: a thread scans 3 GB a second")

@@ -26,5 +26,5 @@ def cheapest(program: Program, ranks: Ranks, cut: Callable[[int | None, bool], C
 def _cost(program: Program, cuts: Cuts, ranks: Ranks) -> float:
     """Picoseconds of a rank, with those that an exchange has to save."""
     placement = place(program, lambda read: located_by(cuts, read), ranks)
-    exchanges = sum(len(p.gathers) + p.merges + p.agrees for p in placement)
+    exchanges = sum(len(p.gathers) + p.merges + p.agrees + (p.hashed is not None) for p in placement)
     return rank_cost(program, placement, ranks) + PS_A_US * ranks.limits.waited_us * exchanges

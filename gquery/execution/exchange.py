@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Generic, TypeVar
 
 from gquery.device.array import Array
+from gquery.device.device import Device
 from gquery.device.peer import Mark, in_step, mark, wait_for
 from gquery.distributed.movable import movable, together
 from gquery.distributed.stage_placement import Rows
@@ -84,7 +85,7 @@ class StateExchange:
 
     def _counted(self, values: list[T]) -> list[T]:
         self.own.received_bytes += sum(bytes_of(v) for n, v in enumerate(values) if n != self.rank)
-        return values
+        return brought_near(values, self.state.context.device)
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,6 +132,15 @@ def _received(state: Run, rank: Rank, parts: Sequence[_Handed[T]], reads: bool =
     return [p.value for p in parts]
 
 
+def brought_near(values: Sequence[T], device: Device) -> list[T]:
+    """Values that ranks have handed over; a GPU has their small arrays."""
+    if not device.is_cuda:
+        return list(values)
+    from gquery.execution.near import near  # of ranks on GPUs alone
+
+    return near(values, device)
+
+
 def gather_inputs(state: Run, stage: Stage) -> None:
     """Gather the frames of earlier stages of which a stage needs all rows; for a stage that the first rank runs alone, others
     hand over theirs. All ranks have gathered the same before, so that all come to the same exchanges."""
@@ -167,7 +177,7 @@ def gathered(state: Run, rank: Rank, number: int, part: Frame, only_first: bool 
         parts = handed_over(state, rank, what, part)
     rank.received_bytes += sum(c.nbytes for n, p in enumerate(parts) if n != rank.comm.rank for c in p.columns.values())
     with in_step():
-        return together(parts, stored_columns(state, number, part), device)
+        return together(brought_near(parts, device), stored_columns(state, number, part), device)
 
 
 def agree(state: Run, stage: Stage) -> None:
@@ -182,7 +192,7 @@ def agree(state: Run, stage: Stage) -> None:
     if not is_first:
         rank.received_bytes += sum(c.nbytes for c in frame.columns.values())
         with in_step():
-            frame = together([frame], stored_columns(state, stage.number, frame), device)
+            frame = together(brought_near([frame], device), stored_columns(state, stage.number, frame), device)
     state.frames[stage.number] = (
         frame  # the first rank's too: on a cluster it may be what it handed over when it ran before
     )

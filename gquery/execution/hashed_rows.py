@@ -18,7 +18,7 @@ import numpy as np
 from gquery.device.array import Array
 from gquery.device.peer import in_step
 from gquery.distributed.movable import movable, together
-from gquery.execution.exchange import breaker_frames, handed_over, handed_to_each, stored_columns
+from gquery.execution.exchange import breaker_frames, brought_near, handed_over, handed_to_each, stored_columns
 from gquery.execution.state import Rank, Run, StageReport
 from gquery.kernels.builtin.key_hashes import OwnPart
 from gquery.operators.base import Frame
@@ -107,7 +107,7 @@ def _sent(state: Run, rank: Rank, frames: Sequence[Sequence[Frame]], what: str) 
     found = handed_to_each(state, rank, what, [[movable(f, device) for f in to] for to in frames])
     others = [f for n, of_rank in enumerate(found) if n != rank.comm.rank for f in of_rank]
     rank.received_bytes += sum(c.nbytes for f in others for c in f.columns.values())
-    return [f for of_rank in found for f in of_rank]
+    return brought_near([f for of_rank in found for f in of_rank], device)
 
 
 def _heavy_keys(state: Run, rank: Rank, by: ByHash, probed: int) -> Array:

@@ -163,7 +163,7 @@ class BuildRun(SinkRun[BuildState]):
         entered = self.device.zeros(1, "int64") if state.entered is None else state.entered
         held = [a for a in (state.bits, state.slots, state.filter) if a is not None]
         arrays, counts = zip(*exchange(([*held, entered], (self.launch.rows, null_keys or 0))), strict=True)
-        *merged, entered = combined(arrays, [*["or"] * len(held), "add"], self.device)
+        *merged, entered = combined(arrays, [*["or"] * len(held), "add"], exchange.rank, self.device)
         of_ranks = iter(merged)
         made = BuildState(
             bits=None if state.bits is None else next(of_ranks),

@@ -7,10 +7,10 @@ depends on the key is an address in a state; of it the characters are exchanged.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import groupby
 from types import ModuleType
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, cast
 
 import numpy as np
 
@@ -241,24 +241,32 @@ def _text_on(column: ColumnData, device: Device) -> ColumnData:
 
 def merge_arrays(arrays: Sequence[Array], ops: Sequence[str], exchange: Exchange, device: Device) -> list[Array]:
     """Arrays whose slots mean the same on every rank, combined slot by slot; fresh arrays on ``device``."""
-    return combined(exchange(list(arrays)), ops, device)
+    return combined(exchange(list(arrays)), ops, exchange.rank, device)
 
 
-def combined(parts: Sequence[Sequence[Array]], ops: Sequence[str], device: Device) -> list[Array]:
-    """The arrays that all ranks handed over, combined so; fresh arrays on ``device``."""
+def combined(parts: Sequence[Sequence[Array]], ops: Sequence[str], own: int, device: Device) -> list[Array]:
+    """The arrays that all ranks handed over, combined so in rank order; fresh arrays on ``device``. Rank ``own`` is this one:
+    its arrays are read where they lie."""
     merged = []
     for n, op in enumerate(ops):
-        first, *others = [part[n] for part in parts]
-        total = brought(first, device_of(first), device)
-        for other in others:
-            combine_into(total, brought(other, device_of(other), device), op)
+        arrays = [part[n] for part in parts]
+        shares = len(parts) > 1
+        here = [a if shares and r == own else brought(a, device_of(a), device) for r, a in enumerate(arrays)]
+        total, is_fresh = here[0], not (shares and own == 0)
+        for other in here[1:]:  # into memory of this rank's own, but for what others read
+            into = total if is_fresh else other
+            total, is_fresh = _ufunc(into, op)(total, other, out=into), True
         merged.append(total)
     return merged
 
 
 def combine_into(total: Array, other: Array, op: str) -> None:
     """Combine two arrays slot by slot, into the first."""
-    getattr(namespace(total), _COMBINE[op])(total, other, out=total)
+    _ufunc(total, op)(total, other, out=total)
+
+
+def _ufunc(array: Array, op: str) -> Callable[..., Array]:
+    return cast(Callable[..., Array], getattr(namespace(array), _COMBINE[op]))
 
 
 _COMBINE = {"add": "add", "min": "minimum", "max": "maximum", "or": "bitwise_or"}

@@ -64,7 +64,7 @@ def send_slots(
     assert parts is not None and parts.cut is not None
     size = int(arrays[0].size)
     ranges = [parts.cut.slots(rank, base, size) for rank in range(exchange.ranks)]
-    found = combined(exchange.send([[a[low:high] for a in arrays] for low, high in ranges]), ops, device)
+    found = combined(exchange.send([[a[low:high] for a in arrays] for low, high in ranges]), ops, exchange.rank, device)
     low, high = ranges[exchange.rank]
     if low < high:
         return found

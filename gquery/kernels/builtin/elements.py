@@ -4,6 +4,7 @@ headers and all: a tenth of a second of whoever waits. These are built-in kernel
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -11,7 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gquery.device.array import Array
-from gquery.kernels.builtin.define import BuiltinKernel, builtin_kernel, element_word, launch, namespace
+from gquery.device.device import Device
+from gquery.kernels.builtin.define import BuiltinKernel, address, builtin_kernel, element_word, launch, namespace
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -45,11 +47,24 @@ DIFFERENCES = {
     for word in ("i32", "i64")
 }
 PUTS = {
-    word: builtin_kernel(
-        f"rows:*u32 values:*{word} made:*{word}", f"store_{word}(made, i64(rows[i]), i64(values[i]))"
-    )
+    word: builtin_kernel(f"rows:*u32 values:*{word} made:*{word}", f"store_{word}(made, i64(rows[i]), i64(values[i]))")
     for word in ("u8", "u32", "u64")
 }
+
+COPIED = (
+    builtin_kernel(  # eight bytes a row; for each piece a job has its address, that of its copy, its rows and its bytes
+        "job:*i64",
+        "row = i64(i)",
+        "piece = i64(0)",
+        "while ge_i64(row, i64(job[row_index(add_i64(piece, 2))])):",
+        "    row = sub_i64(row, i64(job[row_index(add_i64(piece, 2))]))",
+        "    piece = add_i64(piece, 4)",
+        "first = mul_i64(row, 8)",
+        "left = sub_i64(i64(job[row_index(add_i64(piece, 3))]), first)",
+        "source = add_i64(i64(job[row_index(piece)]), first)",
+        "copy_bytes(source, add_i64(i64(job[row_index(add_i64(piece, 1))]), first), min_i64(left, 8))",
+    )
+)
 
 
 @cache
@@ -110,6 +125,15 @@ def put(array: Array, rows: Array, values: Array) -> None:
         return
     assert array.dtype == values.dtype and rows.dtype == np.uint32
     launch(PUTS[f"u{8 * array.dtype.itemsize}"], rows.size, array, rows, values, array)
+
+
+def copy_together(pieces: Sequence[tuple[Array, Array]], device: Device) -> None:
+    """Copy arrays, each to another of as many bytes, by one kernel of a device, which reads memory of others that it has access
+    to. This is queued: the arrays stay until it ends."""
+    sizes = [int(source.nbytes) for source, _ in pieces]
+    job = [w for (a, b), n in zip(pieces, sizes, strict=True) for w in (address(a), address(b), -(-n // 8), n)]
+    given = device.from_host(np.array(job, np.int64))
+    launch(COPIED, sum(-(-n // 8) for n in sizes), given, given)
 
 
 def or_shifted(words: Array, others: Array, left: int) -> None:

@@ -1,0 +1,135 @@
+"""Small arrays of what ranks hand over come by one kernel; long ones, those that are there, and what is no array stay."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from gquery import tuning
+from gquery.columns.arrow import export_column
+from gquery.columns.import_arrow import import_table
+from gquery.device.address_space import owner_of
+from gquery.device.device import Device, cpu_device
+from gquery.distributed.movable import moved
+from gquery.execution import exchange, hashed_rows
+from gquery.execution import near as module
+from gquery.execution.exchange import brought_near
+from gquery.execution.near import near
+from gquery.kernels.builtin.elements import copy_together
+from gquery.operators.base import Frame
+from gquery.operators.merge_groups import PartGroups
+from tests.support.harness import assert_same
+from tests.support.tuned import Tune
+
+HERE, THERE = Device("cpu", 71), Device("cpu", 72)
+
+
+def everywhere(one: Device, other: Device) -> bool:
+    return True
+
+
+@pytest.mark.parametrize("sizes", [[1], [7, 8, 9], [0, 3, 0], [5000, 1, 4096, 17], [1] * 40])
+@pytest.mark.parametrize("interpreted", [True, False])
+def test_copies_of_any_lengths(sizes: list[int], interpreted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bytes around each copy stay as they were."""
+    monkeypatch.setattr("gquery.kernels.builtin.define.is_interpreted", lambda kernel, rows: interpreted)
+    rng = np.random.default_rng(sum(sizes))
+    sources = [rng.integers(0, 256, n, dtype=np.uint8) for n in sizes]
+    memory = [np.full(n + 32, 9, np.uint8) for n in sizes]
+    copy_together([(s, m[16 : 16 + s.size]) for s, m in zip(sources, memory, strict=True)], cpu_device())
+    for source, made in zip(sources, memory, strict=True):
+        assert (made[16 : 16 + source.size] == source).all()
+        assert (made[:16] == 9).all() and (made[16 + source.size :] == 9).all()
+
+
+def arrays(device: Device) -> list[Any]:
+    return [
+        device.from_host(np.arange(n, dtype=t)) for n, t in ((5, "int64"), (3, "uint8"), (1, "float64"), (9, "uint32"))
+    ]
+
+
+def test_all_that_is_made_of_arrays() -> None:
+    a, b, c, d = arrays(THERE)
+    rows = pa.table({"n": [1, 2, 3], "s": ["a", "", "ccc"], "v": pa.array([1.5, None, 2.5])})
+    columns = moved(Frame(dict(enumerate(import_table(rows).columns)), 3), THERE).columns
+    value = ([a, (b, 7)], None, PartGroups(c, (d,), (None,)), Frame(columns, 3, {7: columns[1]}), "text")
+    with patch.object(module, "copy_together", wraps=copy_together) as copied:
+        (made,) = near([value], HERE, everywhere)
+    assert copied.call_count == 1 and len(copied.call_args[0][0]) >= 4
+    (x, (y, seven)), none, groups, frame, text = made
+    assert (seven, none, text, groups.texts) == (7, None, "text", (None,))
+    for own, other in ((x, a), (y, b), (groups.encoded, c), (groups.words[0], d)):
+        assert (
+            owner_of(own) == 71
+            and own.dtype == other.dtype
+            and (own == other).all()
+            and not np.shares_memory(own, other)
+        )
+    assert frame.rows == 3 and frame.rank_values[7].data.on(HERE) is frame.columns[1].data.on(HERE)
+    for i, column in frame.columns.items():
+        assert all(buffer.devices == (HERE,) for buffer in column.buffers)
+        assert export_column(moved(frame, cpu_device()).columns[i]).to_pylist() == rows.column(i).to_pylist()
+
+
+@pytest.mark.parametrize("reach", [True, False])
+def test_what_stays(reach: bool) -> None:
+    limit = tuning.transfers.together_bytes
+    long, empty, own = THERE.zeros(limit + 1, "uint8"), THERE.zeros(0, "int64"), HERE.zeros(4, "int64")
+    strided, small = THERE.zeros(8, "int64")[::2], THERE.full(2, 5, "int64")
+    found = near([[long, empty, own, strided], [small]], HERE, lambda one, other: reach)
+    assert all(x is y for x, y in zip(found[0], [long, empty, own, strided], strict=True))
+    assert (found[1][0] is small) is not reach and (found[1][0] == 5).all()
+    assert brought_near([small], HERE)[0] is small  # no GPU
+
+
+def test_an_array_that_comes_twice_is_copied_once() -> None:
+    array = THERE.full(3, 4, "int64")
+    given: list[Any] = [array, [array]]
+    with patch.object(module, "copy_together", wraps=copy_together) as copied:
+        one, two = near(given, HERE, everywhere)
+    assert len(copied.call_args[0][0]) == 1 and two[0] is one and (one == 4).all()
+
+
+TABLES = {
+    "t": pa.table(
+        {
+            "k": [(7 * n) % 997 for n in range(3000)],
+            "n": pa.array([None if n % 5 == 0 else n for n in range(3000)]),
+            "s": [f"text {n % 13}" * (n % 3) for n in range(3000)],
+            "f": [n / 8 for n in range(3000)],
+        }
+    ),
+    "u": pa.table({"k": list(range(0, 997, 2)), "w": list(range(499))}),
+}
+QUERIES = [
+    "SELECT k, sum(n), count(*), min(s) FROM t GROUP BY k",
+    "SELECT s, sum(f), count(n) FROM t GROUP BY s",
+    "SELECT s, n, f FROM t WHERE k < 40 ORDER BY n DESC NULLS FIRST LIMIT 7",
+    "SELECT sum(n), max(f), count(DISTINCT s) FROM t",
+    "SELECT count(*), sum(w), sum(n) FROM t JOIN u USING (k)",
+    "SELECT k, s, row_number() OVER (PARTITION BY k ORDER BY n, f) FROM t",
+    "SELECT t.n, u.w FROM t FULL JOIN u ON t.k = u.k + 1",
+]
+
+
+@pytest.mark.parametrize("few", [True, False])
+@pytest.mark.parametrize("sql", QUERIES)
+def test_queries_of_ranks(sql: str, few: bool, monkeypatch: pytest.MonkeyPatch, tune: Tune) -> None:
+    """Ranks take what others hand over as GPUs do; where ``few`` bytes are copied together, others are by themselves."""
+    copied = []
+
+    def taken(values: Sequence[Any], device: Device) -> list[Any]:
+        found = near(values, device, everywhere)
+        copied.append(any(x is not y for x, y in zip(found, values, strict=True)))
+        return found
+
+    tune(tuning.transfers, together_bytes=64 if few else 1 << 20)
+    for where in (exchange, hashed_rows):
+        monkeypatch.setattr(where, "brought_near", taken)
+    assert_same(sql, TABLES, targets=("cpu",), ranks=(1, 3))
+    assert few or any(copied)

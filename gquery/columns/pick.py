@@ -44,7 +44,7 @@ class Places:
             return [(0, slice(None), self._rows)]
         which = np.searchsorted(self._starts, self._rows, side="right") - 1
         found = []
-        for n in np.unique(which).tolist():
+        for n in np.flatnonzero(np.bincount(which)).tolist():  # `np.unique` imports numpy.ma
             here = np.flatnonzero(which == n)
             found.append((n, here, self._rows[here] - self._starts[n]))
         return found

@@ -20,7 +20,7 @@ from gquery.columns.numbered import NumberedTable
 from gquery.columns.statistics import Sampled, sampled
 from gquery.columns.store import TableStore, check_names, new_version
 from gquery.columns.table import ColumnData, ColumnStatistics, Table, TableSource
-from gquery.device.array import Array
+from gquery.device.array import Array, is_masked
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device, adopt
 from gquery.errors import InterfaceError
@@ -292,7 +292,7 @@ def _source_of_arrays(name: str, data: Mapping[Any, Any], narrow: bool) -> Table
 def _from_array(values: Any) -> pa.Array:
     import pyarrow as pa
 
-    if isinstance(values, np.ma.MaskedArray):
+    if is_masked(values):
         return pa.array(values.data, mask=np.ma.getmaskarray(values))
     if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
         native = values.astype(values.dtype.newbyteorder("="), copy=False)

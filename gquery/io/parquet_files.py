@@ -112,7 +112,7 @@ class ParquetFiles:
         missing = np.arange(len(are_there))[positions]
         missing = missing[~are_there[missing]]
         files = np.searchsorted(self._firsts, missing, side="right") - 1
-        for file in np.unique(files).tolist():
+        for file in np.flatnonzero(np.bincount(files)).tolist():  # `np.unique` imports numpy.ma
             yield file, missing[files == file] - self._firsts[file]
 
     def _rows_of(self, file: int) -> slice:

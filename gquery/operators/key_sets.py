@@ -30,7 +30,10 @@ def key_set(index: JoinIndex, number: int) -> Keys | None:
         return (np.sort(encoded) if table.layout == "hash" else encoded) + encoding.parts[0].base
     part = encoding.parts[number]
     values = encoded // prod(p.width for p in encoding.parts[:number]) % part.width
-    return np.unique(values) + part.base
+    ordered = np.sort(values)
+    is_first = np.ones(ordered.size, np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])  # `np.unique` imports numpy.ma
+    return ordered[is_first] + part.base
 
 
 def _encoded(index: JoinIndex) -> Keys | None:

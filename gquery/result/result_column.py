@@ -14,6 +14,7 @@ import numpy as np
 
 from gquery.columns.arrow_buffers import read_only
 from gquery.columns.arrow_intervals import total_micros
+from gquery.device.array import is_masked
 from gquery.device.device import cuda_device
 from gquery.errors import InterfaceError
 from gquery.expression.interval import split_words
@@ -126,7 +127,7 @@ class ResultColumn:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         array = self.to_numpy()
-        if isinstance(array, np.ma.MaskedArray):
+        if is_masked(array):
             raise InterfaceError(f'Column "{self.name}" has NULLs; to_numpy() gives a masked array')
         return array if dtype is None and not copy else np.array(array, dtype=dtype)
 

@@ -27,7 +27,7 @@ from gquery.runtime.arrow_compute import (
 SCRIPT = """
 import sys, gquery
 rows = gquery.connect("cpu").sql(sys.argv[1]).fetchall()
-print(len(rows), rows[0], [m for m in ("pandas", "pyarrow.compute", "pyarrow.parquet") if m in sys.modules])
+print(len(rows), rows[0], [m for m in ("pandas", "pyarrow.compute", "pyarrow.parquet", "numpy.ma") if m in sys.modules])
 """
 
 

@@ -48,6 +48,7 @@ from gquery.distributed.located import (
 from gquery.distributed.merged_builds import merging_pays
 from gquery.distributed.ranks import Ranks
 from gquery.distributed.row_bytes import has_few_rows, input_bytes
+from gquery.distributed.slots_cost import aligned_slices, sending_slots_pays
 from gquery.distributed.stage_placement import HashedRows, Placement, Rows, StagePlacement
 from gquery.errors import InternalError
 from gquery.expression.expr import Column
@@ -309,7 +310,7 @@ class _Placing:
                 if not sink.sparse and lie_together(located, tuple(names)):
                     return reads, False, {names[i]: at for i, at in located.items() if i in names}
                 if self._is_parted(sink, work.rows, number):
-                    return reads, True, self._parted(sink, number)
+                    return reads, True, self._parted(work, sink, reads, number)
                 return "whole", True, NOWHERE
             case _:
                 assert_never(work.sink)
@@ -322,12 +323,14 @@ class _Placing:
             not sink.sparse or number in self.together
         )
 
-    def _parted(self, sink: Group, number: int) -> Located:
+    def _parted(self, work: Pipeline, sink: Group, reads: Rows, number: int) -> Located:
         """Choose where the parts of merged groups lie; the located columns of their frame."""
         columns = [c for c, _, _ in sink.keys]
         parts = self.granted.get(number)
         if parts is None and sink.sparse:
             parts = GroupParts(0, ChosenKeys(self._slices(sink), MadeBy(number, 0)))
+        elif parts is None and sending_slots_pays(work, sink, reads, self.ranks):
+            parts = GroupParts(0, ChosenKeys(aligned_slices(sink, self.ranks.count), MadeBy(number, 0)), by_slots=True)
         self.parts[number] = parts = parts or GroupParts()
         if sink.sparse:
             assert parts.cut is not None
@@ -338,7 +341,7 @@ class _Placing:
         return hashed_by(columns, number)
 
     def _slices(self, sink: Group) -> list[int]:
-        """The values at which the slots of sparse groups are divided evenly."""
+        """The values at which the slots of groups are divided evenly."""
         assert sink.key_encoding is not None
         (slots,) = sink.key_encoding.parts
         return [slots.base + slots.width * r // self.ranks.count for r in range(1, self.ranks.count)]

@@ -11,6 +11,7 @@ from typing import assert_never
 from gquery.distributed.build_cost import entering_ps
 from gquery.distributed.ranks import Ranks
 from gquery.distributed.row_bytes import array_bytes, frame_bytes, rows_behind, rows_made, source_bytes
+from gquery.distributed.slots_cost import slots_ps
 from gquery.distributed.stage_placement import Placement, StagePlacement
 from gquery.expression.facts import INT64_BYTES
 from gquery.operators.merge_groups import merges_slots
@@ -68,6 +69,8 @@ def _groups(work: Pipeline, sink: Group, placed: StagePlacement, among: Ranks) -
         return cost + rows_made(work) * share * INT64_BYTES * limits.copied_ps / 2
     if merges_slots(sink):
         return cost + placed.state_bytes * limits.received_ps * (ranks - 1)
+    if placed.parts is not None and placed.parts.by_slots:
+        return cost + slots_ps(sink, among)
     own = min(sink.groups, rows)  # each rank merges as many, if it has a part of all; else those of all ranks
     received = placed.state_bytes * limits.received_ps * ((ranks - 1) / ranks if placed.parts else ranks - 1)
     return cost + received + own * limits.merged_ps * (1 if placed.parts else ranks)

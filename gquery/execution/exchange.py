@@ -76,6 +76,10 @@ class StateExchange:
         """See `Exchange`."""
         return self.own.comm.size
 
+    def agree(self, vote: bool) -> bool:
+        """See `Exchange`."""
+        return self.own.comm.agree(self.what, vote)
+
     def __call__(self, value: T, /) -> list[T]:
         return self._counted(handed_over(self.state, self.own, self.what, value))
 

@@ -17,6 +17,7 @@ from gquery.device.arena import Arena, arena_of
 from gquery.device.array import Array
 from gquery.device.copies import brought
 from gquery.device.recording import CannotRecordError, RecordingDevice
+from gquery.distributed.stage_placement import StagePlacement
 from gquery.distributed.transport import Comm, run_ranks
 from gquery.execution.exchange import handed_over
 from gquery.execution.feedback import RankedFeedback, RunFeedback
@@ -71,7 +72,7 @@ class SeveralGpus:
         """See `Way`; those of the first rank, which are those of all."""
         made, context = self.made, self._staying()
         of_first = replace(context, device=context.ranks[0])
-        return kernels_to_record(made.programs[0], of_first, made.ranks[0], lambda n: made.placement[n].merges)
+        return kernels_to_record(made.programs[0], of_first, made.ranks[0], lambda n: _merges_groups(made.placement[n]))
 
     def rehearse(self, rehearsed: RunFeedback) -> Table:
         """See `Way`."""
@@ -109,6 +110,11 @@ class SeveralGpus:
             for d, a in zip(self.context.ranks, self.arenas, strict=True)
         ]
         return replace(self.context, ranks=tuple(devices))
+
+
+def _merges_groups(placed: StagePlacement) -> bool:
+    """Whether states are merged in another form than kernels have them in: not where slots are sent."""
+    return placed.merges and not (placed.parts is not None and placed.parts.by_slots)
 
 
 def _record_rank(made: RankedFeedback, context: ExecutionContext, arena: Arena, comm: Comm) -> _Part:

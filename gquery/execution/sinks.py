@@ -69,7 +69,9 @@ def _group(state: Run, stage: Stage, sink: Group, frame: Frame, launch: Launch) 
         made: GroupRun = PartitionedRun(sink, launch, stage.label, frame, output)
     else:
         made = GroupRun(sink, launch, stage.label, frame, output)
-    made.exchange = exchange
+    made.exchange, name = exchange, launch.target.name
+    if exchange is not None and exchange.parts is not None and exchange.parts.by_slots and output is not None:
+        made.output_for = lambda own: output_of(state.feedback, stage.number, own, name)
     if sink.layout != "direct-address":
         known = state.feedback.stage(stage.number)
         if not launch.target.has_own_memory and known.groups is not None:

@@ -38,7 +38,8 @@ class CutKeys:
 @frozen_single
 class GroupParts:
     """Which rank gets which of the groups that ranks have parts of: by the value of key ``position`` in ``cut``; None: by the
-    hash of all keys."""
+    hash of all keys. ``by_slots``: where all ranks have arrays over their one key, they send the slots of the others' values."""
 
     position: int = 0
     cut: CutKeys | None = None
+    by_slots: bool = False

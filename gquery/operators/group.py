@@ -8,7 +8,7 @@ frame, for keys that do not encode (plain strings, floats, 128 bits): keys are c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import ModuleType
 
 import numpy as np
@@ -52,7 +52,7 @@ from gquery.operators.merge_groups import (
     merges_slots,
     part_groups,
 )
-from gquery.operators.part_groups import send_groups, send_slots
+from gquery.operators.part_groups import has_slots, own_slots, send_groups, send_slots
 from gquery.operators.table_windows import is_inside
 from gquery.planner.aggregates import AggregatePlan, has_plain_count
 from gquery.planner.physical import TOUCHED, Group, ReadStage, Source
@@ -96,6 +96,7 @@ class GroupRun(SinkRun[GroupState]):
         self.output = output
         self.frame = frame
         self.exchange: Exchange | None = None  # where other ranks have parts of the groups
+        self.output_for: Callable[[Group], GroupOutput] | None = None  # what makes columns of a rank's own slots
         self.shared = sink.layout == "row-id hash" or sink.concurrent
         wanted = max(min(2 * sink.groups, 2 * launch.rows), tuning.group_layouts.least_hash_slots)
         self.capacity = 1 << (wanted - 1).bit_length()
@@ -194,8 +195,14 @@ class GroupRun(SinkRun[GroupState]):
             states = [table]
         if self.exchange is not None and merges_slots(sink):
             states = [merge_state(sink, states[0], self.exchange, device)]
-        elif self.exchange is not None:
+        elif self.exchange is not None and not self._takes_slots(self.exchange):
             return self._merged(self.exchange, states, capacity, device)
+        elif self.exchange is not None:
+            if len(states) > 1 or states[0].bits is not None:
+                states = [combine_arrays(states, sink.accumulators, capacity, workers)]
+            self.sink, own = own_slots(sink, states[0], self.exchange, device)
+            sink, states, capacity = self.sink, [own], own.mask + 1
+            self.output = None if self.output_for is None else self.output_for(sink)
         output = self.output if len(states) == 1 else None
         if output is not None and self._finalizes_by_kernel(capacity, device):
             count, columns = output.columns(states[0], capacity, device, workers, self.label)
@@ -225,6 +232,10 @@ class GroupRun(SinkRun[GroupState]):
         return tables[0] if len(tables) == 1 else combine_slots(self.sink, tables, device.xp)
 
     # ---- several ranks ----
+
+    def _takes_slots(self, exchange: Exchange) -> bool:
+        """Whether ranks send each other slots: one of them may have a hash table by now."""
+        return exchange.parts is not None and exchange.parts.by_slots and exchange.agree(has_slots(self.sink))
 
     def _merged(self, exchange: Exchange, states: Sequence[GroupState], capacity: int, device: Device) -> Frame:
         """The frame of the groups of all ranks."""

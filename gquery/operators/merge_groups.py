@@ -52,6 +52,9 @@ class Exchange(Protocol):
     def ranks(self) -> int:
         """How many there are."""
 
+    def agree(self, vote: bool) -> bool:
+        """Whether all ranks say so; all call it."""
+
     def __call__(self, value: T, /) -> list[T]:
         """What every rank has, in rank order; all ranks call it."""
 

@@ -9,12 +9,17 @@ from collections.abc import Sequence
 
 from gquery.columns.table import ColumnData
 from gquery.device.array import Array
-from gquery.device.buffer import Buffer
+from gquery.device.buffer import Buffer, device_of
+from gquery.device.copies import brought
 from gquery.device.device import Device
 from gquery.expression.types import BIGINT, DOUBLE, PhysicalType
 from gquery.operators.base import Frame
-from gquery.operators.merge_groups import Exchange, PartGroups, combined
+from gquery.operators.group_state import GroupState
+from gquery.operators.merge_groups import Exchange, PartGroups, combine_into, combined
 from gquery.operators.partition_rows import CutPartitioning, HashPartitioning, partition_rows
+from gquery.planner.layouts import KeyEncoding
+from gquery.planner.physical import Group
+from gquery.runtime.records import replace
 
 Identity = int | float
 
@@ -48,6 +53,41 @@ def _groups(frame: Frame, words: int, texts: Sequence[int], aggregates: int, dev
     for n, column in zip(texts, columns[1 + words :], strict=True):
         of_text[n] = column
     return PartGroups(encoded, tuple(state), tuple(of_text))
+
+
+def has_slots(sink: Group) -> bool:
+    """Whether the groups of a sink are in arrays over one key, so that ranks can send each other slots: their words are numbers,
+    and no key is NULL."""
+    if sink.layout != "direct-address" or sink.sparse or sink.partitioned or any(p.is_text for _, p in sink.aggregates):
+        return False
+    encoding = sink.key_encoding
+    return encoding is not None and len(encoding.parts) == 1 and not encoding.parts[0].nullable
+
+
+def own_slots(
+    sink: Group, state: GroupState, exchange: Exchange, device: Device
+) -> tuple[Group, GroupState]:
+    """The slots of a rank's own keys with the words of all ranks, as parts of the arrays that it has, and the sink whose arrays
+    these are. What it hands over are the others' slots, so that it may write its own."""
+    encoding, parts = sink.key_encoding, exchange.parts
+    assert encoding is not None and parts is not None and parts.cut is not None
+    (key,) = encoding.parts
+    arrays = list(state.accumulators) if state.touched is None else [*state.accumulators, state.touched]
+    ops = [a.op for a in sink.accumulators] + ["max"] * (state.touched is not None)
+    ranges = [parts.cut.slots(rank, key.base, key.width) for rank in range(exchange.ranks)]
+    low, high = ranges[exchange.rank]
+    sent = [[] if rank == exchange.rank else [a[lo:hi] for a in arrays] for rank, (lo, hi) in enumerate(ranges)]
+    own = [a[low:high] for a in arrays]
+    for rank, found in enumerate(exchange.send(sent)):
+        if rank != exchange.rank and low < high:
+            for total, other, op in zip(own, found, ops, strict=True):
+                combine_into(total, brought(other, device_of(other), device), op)
+    if low == high:  # a slot that no row has
+        low, high = min(low, key.width - 1), min(low, key.width - 1) + 1
+        own = [device.zeros(1, a.dtype) for a in arrays]
+    made = replace(sink, key_encoding=KeyEncoding((replace(key, base=key.base + low, width=high - low, is_own=True),)))
+    words, touched = own[: len(sink.accumulators)], own[-1] if state.touched is not None else None
+    return made, replace(state, mask=high - low - 1, accumulators=tuple(words), touched=touched)
 
 
 def send_slots(

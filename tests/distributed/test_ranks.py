@@ -165,7 +165,7 @@ def test_explain_analyze_has_the_rows_of_all_ranks(db: gquery.Connection) -> Non
 def test_large_tables_are_cut_and_small_ones_are_not(db: gquery.Connection, tune: Tune) -> None:
     tune(tuning.distribution, replicated_bytes=1000)
     text = db.sql("SELECT name, sum(x) FROM t JOIN u ON sorted % 100 = key GROUP BY name").explain("physical")
-    assert "each of 3 ranks: all rows" in text and "a part of the rows, its part of the groups merged by the hash" in text
+    assert "each of 3 ranks: all rows" in text and "a part of the rows, its part of the groups merged by the range" in text
 
 
 @pytest.mark.parametrize("devices", [0, -1, 257, 10**40, [], [-1], "some", [1.5]])

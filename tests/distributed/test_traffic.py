@@ -26,6 +26,7 @@ def _as_users_have_it(tune: Tune) -> None:
     """Joins exchange rows where that is cheaper, as it would be at scale factor 100."""
     tune(tuning.distribution, hashed_most=0.9, hashed_bytes=int(2**28 * SF / 100), hashed_us=190 * SF / 100)
     tune(tuning.distribution, sorted_later_bytes=int(2**23 * SF / 100), exchanged_us=17 * SF / 100)
+    tune(tuning.distribution, joined_bytes=int(2**24 * SF / 100), waited_us=150 * SF / 100)
 
 
 @cache

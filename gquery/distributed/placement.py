@@ -48,7 +48,7 @@ from gquery.distributed.located import (
 from gquery.distributed.merged_builds import merging_pays
 from gquery.distributed.ranks import Ranks
 from gquery.distributed.row_bytes import has_few_rows, input_bytes
-from gquery.distributed.slots_cost import aligned_slices, sending_slots_pays
+from gquery.distributed.slots_cost import sending_slots_pays, slices
 from gquery.distributed.stage_placement import HashedRows, Placement, Rows, StagePlacement
 from gquery.errors import InternalError
 from gquery.expression.expr import Column
@@ -327,10 +327,9 @@ class _Placing:
         """Choose where the parts of merged groups lie; the located columns of their frame."""
         columns = [c for c, _, _ in sink.keys]
         parts = self.granted.get(number)
-        if parts is None and sink.sparse:
-            parts = GroupParts(0, ChosenKeys(self._slices(sink), MadeBy(number, 0)))
-        elif parts is None and sending_slots_pays(work, sink, reads, self.ranks):
-            parts = GroupParts(0, ChosenKeys(aligned_slices(sink, self.ranks.count), MadeBy(number, 0)), by_slots=True)
+        if parts is None and (sink.sparse or sending_slots_pays(work, sink, reads, self.ranks)):
+            cut = ChosenKeys(slices(sink, self.ranks.count), MadeBy(number, 0))
+            parts = GroupParts(0, cut, by_slots=not sink.sparse)
         self.parts[number] = parts = parts or GroupParts()
         if sink.sparse:
             assert parts.cut is not None
@@ -339,12 +338,6 @@ class _Placing:
         if parts.cut is not None:
             return {columns[parts.position].id: parts.cut}
         return hashed_by(columns, number)
-
-    def _slices(self, sink: Group) -> list[int]:
-        """The values at which the slots of groups are divided evenly."""
-        assert sink.key_encoding is not None
-        (slots,) = sink.key_encoding.parts
-        return [slots.base + slots.width * r // self.ranks.count for r in range(1, self.ranks.count)]
 
     def _missing(self, source: Source, reads: Rows) -> tuple[int, ...]:
         """The stages whose frames have to be gathered for a stage that reads the whole of a source."""

@@ -20,10 +20,11 @@ def slots_ps(sink: Group, among: Ranks) -> float:
     return moved * (limits.received_ps + 2 * limits.copied_ps)
 
 
-def aligned_slices(sink: Group, ranks: int) -> list[int]:
-    """The values at which the slots of groups are divided about evenly: each part begins where memory could."""
+def slices(sink: Group, ranks: int) -> list[int]:
+    """The values at which the slots of groups are divided about evenly; where ranks go on with slots of their own in place, each
+    part begins where memory could."""
     assert sink.key_encoding is not None
-    (slots,), apart = sink.key_encoding.parts, tuning.transfers.together_alignment
+    (slots,), apart = sink.key_encoding.parts, 1 if sink.sparse else tuning.transfers.together_alignment
     return [slots.base + slots.width * r // ranks // apart * apart for r in range(1, ranks)]
 
 

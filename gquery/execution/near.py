@@ -23,8 +23,9 @@ from gquery.operators.merge_groups import PartGroups
 from gquery.runtime.records import replace
 
 T = TypeVar("T")
-Take = Callable[[Array, Device], Array]
-"""What stands for an array that lies on a device."""
+Placed = Sequence[tuple[Array, Device]]
+Take = Callable[[Placed], Sequence[Array] | None]
+"""What stands for arrays that go together, each with the device that it lies on; None for themselves."""
 
 
 def is_in_reach(device: Device, other: Device) -> bool:
@@ -37,11 +38,9 @@ def near(values: Sequence[T], device: Device, reaches: Callable[[Device, Device]
     What is queued there waits for those who write them."""
     found: dict[int, Array] = {}
 
-    def note(array: Array, at: Device) -> Array:
-        small = 0 < array.nbytes <= tuning.transfers.together_bytes
-        if small and at != device and array.flags.c_contiguous and reaches(device, at):
-            found[id(array)] = array
-        return array
+    def note(arrays: Placed) -> None:
+        if all(_is_small(a) and at != device and reaches(device, at) for a, at in arrays):
+            found.update({id(array): array for array, _ in arrays})
 
     for value in values:
         _with_arrays(value, device, note)
@@ -58,7 +57,15 @@ def near(values: Sequence[T], device: Device, reaches: Callable[[Device, Device]
             for identity, start in starts.items()
         }
         copy_together([(array, made[identity]) for identity, array in found.items()], device)
-    return [_with_arrays(v, device, lambda array, at: made.get(id(array), array)) for v in values]
+
+    def taken(arrays: Placed) -> list[Array] | None:
+        return [made[id(a)] for a, _ in arrays] if all(id(a) in made for a, _ in arrays) else None
+
+    return [_with_arrays(v, device, taken) for v in values]
+
+
+def _is_small(array: Array) -> bool:
+    return bool(array.nbytes <= tuning.transfers.together_bytes and array.flags.c_contiguous)
 
 
 def _with_arrays(value: T, device: Device, take: Take) -> T:
@@ -82,22 +89,20 @@ def _with_arrays(value: T, device: Device, take: Take) -> T:
             made = every if isinstance(value, list) else tuple(every)
         case _ if getattr(value, "ndim", 0) == 1:
             array = cast(Array, value)
-            made = take(array, device_of(array))
+            (made,) = take([(array, device_of(array))]) or (value,)
     return cast(T, made)
 
 
 def _of_column(column: ColumnData, device: Device, take: Take) -> ColumnData:
-    def of(buffer: Buffer) -> Buffer:
-        if buffer.is_on(device):
-            return buffer
-        at = buffer.devices[0]
-        array = buffer.on(at)
-        taken = take(array, at)
-        return buffer if taken is array else Buffer(taken, device)
-
-    data = of(column.data)
-    validity = None if column.validity is None else of(column.validity)
-    characters = None if column.characters is None else of(column.characters)
-    if (data, validity, characters) == (column.data, column.validity, column.characters):
+    """All of a column comes, or nothing: who puts columns together takes it from one device."""
+    buffers = column.buffers
+    if any(b.is_on(device) for b in buffers):
         return column
+    taken = take([(b.on(b.devices[0]), b.devices[0]) for b in buffers])
+    if taken is None:
+        return column
+    made = iter([Buffer(array, device) for array in taken])
+    data = next(made)
+    validity = None if column.validity is None else next(made)
+    characters = None if column.characters is None else next(made)
     return replace(column, data=data, validity=validity, characters=characters)

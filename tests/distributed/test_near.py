@@ -12,8 +12,11 @@ import pytest
 
 from gquery import tuning
 from gquery.columns.arrow import export_column
+from gquery.columns.encode_strings import characters_column
 from gquery.columns.import_arrow import import_table
+from gquery.columns.table import ColumnData
 from gquery.device.address_space import owner_of
+from gquery.device.buffer import Buffer
 from gquery.device.device import Device, cpu_device
 from gquery.distributed.movable import moved
 from gquery.execution import exchange, hashed_rows
@@ -82,9 +85,32 @@ def test_what_stays(reach: bool) -> None:
     long, empty, own = THERE.zeros(limit + 1, "uint8"), THERE.zeros(0, "int64"), HERE.zeros(4, "int64")
     strided, small = THERE.zeros(8, "int64")[::2], THERE.full(2, 5, "int64")
     found = near([[long, empty, own, strided], [small]], HERE, lambda one, other: reach)
-    assert all(x is y for x, y in zip(found[0], [long, empty, own, strided], strict=True))
+    assert all(x is y for x, y in zip(found[0], [long, empty, own, strided], strict=True) if y is not empty)
+    assert found[0][1].size == 0
     assert (found[1][0] is small) is not reach and (found[1][0] == 5).all()
     assert brought_near([small], HERE)[0] is small  # no GPU
+
+
+@pytest.mark.parametrize("limit", [0, 30, 60, 1 << 20])
+def test_all_of_a_column_comes_or_nothing(limit: int, tune: Tune) -> None:
+    """A recording would wait for the host where characters of a text are elsewhere than its offsets."""
+    tune(tuning.transfers, together_bytes=limit)
+    texts = [["x" * 50, "y"], ["a", "bc"], ["", ""]]
+    columns = {n: text_on(THERE, words) for n, words in enumerate(texts)}
+    (made,) = near([Frame({**columns, 7: columns[0]}, 2)], HERE, everywhere)
+    for i, column in made.columns.items():
+        assert len({b.devices for b in column.buffers}) == 1
+        assert export_column(moved(made, cpu_device()).columns[i]).to_pylist() == texts[i % 7]
+    came = [made.columns[i].data.is_on(HERE) for i in range(3)]
+    assert came == [limit > 50, limit > 0, limit > 0]
+
+
+def text_on(device: Device, words: list[str]) -> ColumnData:
+    ends = np.cumsum([0, *map(len, words)]).astype(np.int32)
+    characters = np.frombuffer("".join(words).encode() or b"", np.uint8)
+    validity = Buffer(device.from_host(np.ones(len(words), np.uint8)), device)
+    data = Buffer(device.from_host(ends), device), Buffer(device.from_host(characters), device)
+    return characters_column(*data, validity, 0, len(words))
 
 
 def test_an_array_that_comes_twice_is_copied_once() -> None:

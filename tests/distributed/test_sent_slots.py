@@ -85,6 +85,13 @@ def test_answers(sql: str, apart: int, taken: list[int], tune: Tune) -> None:
     assert apart == 1 or min(taken) == 1 or min(taken) >= 256
 
 
+@pytest.mark.cuda
+@pytest.mark.parametrize("sql", QUERIES)
+def test_on_gpus(sql: str, taken: list[int]) -> None:
+    assert_same(sql, TABLES, targets=("cuda",), ranks=(2,))
+    assert taken
+
+
 @pytest.mark.parametrize("sql", OTHERS)
 def test_what_has_no_slots_to_send(sql: str, taken: list[int]) -> None:
     assert_same(sql, TABLES, targets=("cpu",), ranks=(3,))

@@ -76,6 +76,7 @@ def phases(connection: Connection, sql: str) -> list[float]:
         statement, template = connection._bind(parsed, None, question, "")
         assert isinstance(statement, SelectStatement)
         parsed.release()
+        del parsed
         lap()
         planned = connection._plan(statement.query, template=template)
     lap()

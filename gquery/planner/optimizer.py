@@ -209,7 +209,9 @@ def _rewritten(rule: Rule, query: Query, evaluate: Evaluate | None, has_uses: bo
         return None
     if rule.whole or not has_uses:
         return rule.rewrite(query, evaluate)
-    return each(query, lambda q: rule.rewrite(q, evaluate))
+    return each(
+        query, lambda q: None if rule.only and kinds(q.plan).isdisjoint(rule.only) else rule.rewrite(q, evaluate)
+    )
 
 
 def optimize(query: Query, evaluate: Evaluate | None = None, disabled: frozenset[str] = frozenset()) -> Query:

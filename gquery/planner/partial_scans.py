@@ -56,17 +56,15 @@ def partial_scans(query: Query, parts: int) -> PartialQuery:
     looked_at: dict[int, list[Callable[[bool], Domains]]] = {}
     sources: dict[int, DivisibleSource] = {}
 
-    def collect(plan: Plan, above: _Above) -> None:
+    waiting = [(query.plan, _NOTHING if limit is None else _Above(parts=parts))]
+    waiting += [(d.plan, _NOTHING) for d in reversed(definitions(query.plan))]
+    while waiting:
+        plan, above = waiting.pop()
         if isinstance(plan, Scan) and is_divisible(plan.source):
             sources[id(plan.source)] = plan.source
             uses.setdefault(id(plan.source), []).append(_use(plan, above))
             looked_at.setdefault(id(plan.source), []).append(above.domains)
-        for source, needs in _below(plan, above):
-            collect(source, needs)
-
-    for d in definitions(query.plan):
-        collect(d.plan, _NOTHING)
-    collect(query.plan, _NOTHING if limit is None else _Above(parts=parts))
+        waiting += _below(plan, above)[::-1]
     chosen = {key: sources[key].restricted(uses[key]) for key in sources}
     restricted = {key: r for key, r in chosen.items() if id(r.source) != key}
     if not restricted:

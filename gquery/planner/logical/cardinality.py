@@ -104,7 +104,7 @@ class Estimator(ColumnEstimates):
                 self.column_rows[plan.column.id] = float(plan.rows)
                 return float(plan.rows)
             case Shared(definition=d):
-                for other in definitions(plan):  # those that it uses first: a long chain is no deep recursion
+                for other in () if id(d.plan) in self._rows else definitions(plan):  # a long chain is no deep recursion
                     self.rows(other.plan)
                 rows = self.rows(d.plan)
                 for c, made in zip(plan.columns, plan.outputs, strict=True):

@@ -183,8 +183,9 @@ def _unique_keys(plan: Plan) -> list[frozenset[int]]:
 
 def _defined_keys(plan: Shared) -> list[frozenset[int]]:
     """The keys of a definition whose columns this use has."""
-    for d in definitions(plan):  # those that it uses first: a long chain is no deep recursion
-        unique_keys(d.plan)
+    if "_unique_keys" not in plan.definition.plan.__dict__:
+        for d in definitions(plan):  # those that it uses first: a long chain is no deep recursion
+            unique_keys(d.plan)
     names = {made.id: c.id for c, made in zip(plan.columns, plan.outputs, strict=True)}
     keys = unique_keys(plan.definition.plan)
     return [frozenset(names[i] for i in key) for key in keys if key <= names.keys()]

@@ -92,12 +92,14 @@ _NO_LEAVES: _Leaves = (), ()
 
 
 def _leaves(plan: Plan) -> _Leaves:
-    """Remembered of each node: behind a rule most nodes below a new one are old."""
+    """Remembered of each node: behind a rule most nodes below a new one are old. A use would remember itself, and keep all that
+    it rests on until the collector comes."""
+    if isinstance(plan, Shared):
+        return (plan,), ()
     found: _Leaves | None = plan.__dict__.get("_leaves")
     if found is None:
-        own = (plan,) if isinstance(plan, Shared) else ()
         plans = tuple([s.plan for s in own_subqueries(plan)])
-        found = (own, plans) if own or plans else _NO_LEAVES
+        found = ((), plans) if plans else _NO_LEAVES
         for s in plan.sources:
             below = _leaves(s)
             if below is not _NO_LEAVES:
@@ -157,6 +159,8 @@ def every_node(plan: Plan) -> Iterator[Plan]:
 
 def scans(plan: Plan) -> tuple[Scan, ...]:
     """The scans among them. Several steps ask: whether files have changed, what to load."""
+    if isinstance(plan, Scan):
+        return (plan,)  # which does not remember itself, as a use does not
     found: tuple[Scan, ...] | None = plan.__dict__.get("_scans")
     if found is None:
         out: list[Scan] = []
@@ -187,7 +191,9 @@ def transform_kinds(plan: Plan, wanted: Kinds, f: Callable[[Plan], Plan]) -> Pla
 
 def with_definitions(plan: Plan, new: Definitions, positions: Positions | None = None) -> Plan:
     """The plan using other definitions in place of those with their numbers; the same object where it uses none."""
-    if not new or not any(u.definition.number in new for u in uses(plan)):
+    if not new or (found := _leaves(plan)) is _NO_LEAVES:
+        return plan
+    if new.keys().isdisjoint([u.definition.number for u in (uses(plan) if found[1] else found[0])]):
         return plan
     if isinstance(plan, Shared):
         moved = None if positions is None else positions.get(plan.definition.number)
@@ -217,7 +223,7 @@ def each(query: Query, rewrite: Callable[[Query], Query | None]) -> Query | None
     """The query with ``rewrite`` applied to every definition, as if it were a query, and to the query itself."""
     new: dict[int, Definition] = {}
     for old in definitions(query.plan):
-        below = Query(with_definitions(old.plan, new), old.outputs, tuple(c.name for c in old.outputs))
+        below = Query(with_definitions(old.plan, new), old.outputs, tuple([c.name for c in old.outputs]))
         made = rewrite(below) or below
         if made.plan is not old.plan or made.outputs is not old.outputs:
             new[old.number] = replace(old, plan=made.plan, outputs=made.outputs)

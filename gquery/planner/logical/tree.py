@@ -65,33 +65,36 @@ def with_sources(plan: Plan, new: tuple[Plan, ...]) -> Plan:
     old = plan.sources
     if not old or (old[0] is new[0] and (len(old) == 1 or same_objects(old, new))):
         return plan
+    made: Plan
     match plan:
+        case Join():
+            made = Join(new[0], new[1], plan.kind, plan.condition, plan.mark)
+        case Filter():
+            made = Filter(new[0], plan.predicate)
+        case Project():
+            made = Project(new[0], plan.exprs)
+        case Aggregate():
+            made = Aggregate(new[0], plan.keys, plan.aggregates, plan.sets)
+        case Window():
+            made = Window(new[0], plan.partition, plan.order, plan.calls, plan.first)
+        case Unnest() | Fixpoint():
+            made = replace(plan, source=new[0])
+        case Sort():
+            made = Sort(new[0], plan.keys, plan.limit, plan.offset)
+        case Limit():
+            made = Limit(new[0], plan.limit, plan.offset)
+        case Apply():
+            made = Apply(new[0], new[1], plan.kind, plan.condition, plan.mark)
+        case UnionAll():
+            made = UnionAll(new, plan.inputs, plan.columns)
         case Scan() | Values() | Range() | Shared() | WorkingTable():
             return plan
-        case Filter():
-            return Filter(new[0], plan.predicate)
-        case Project():
-            return Project(new[0], plan.exprs)
-        case Aggregate():
-            return Aggregate(new[0], plan.keys, plan.aggregates, plan.sets)
-        case Window():
-            return Window(new[0], plan.partition, plan.order, plan.calls, plan.first)
-        case Unnest():
-            return replace(plan, source=new[0])
-        case Sort():
-            return Sort(new[0], plan.keys, plan.limit, plan.offset)
-        case Limit():
-            return Limit(new[0], plan.limit, plan.offset)
-        case Join():
-            return Join(new[0], new[1], plan.kind, plan.condition, plan.mark)
-        case Apply():
-            return Apply(new[0], new[1], plan.kind, plan.condition, plan.mark)
-        case UnionAll():
-            return UnionAll(new, plan.inputs, plan.columns)
-        case Fixpoint():
-            return replace(plan, source=new[0])
         case _:
             assert_never(plan)
+    for name in ("_expressions", "_own_subqueries"):  # which stay
+        if (found := plan.__dict__.get(name)) is not None:
+            made.__dict__[name] = found
+    return made
 
 
 def expressions(plan: Plan) -> tuple[Expr, ...]:
@@ -207,14 +210,15 @@ def walk(plan: Plan) -> Iterator[Plan]:
 
 
 def subqueries(e: Expr) -> tuple[Subquery, ...]:
-    """The subquery expressions in ``e``, outermost first, each once."""
+    """The subquery expressions in ``e``, outermost first, each once. One does not remember itself: that would be a circle."""
     if (known := e.memo_subqueries) is not None:
         return known
     own: tuple[Subquery, ...] = (e,) if isinstance(e, Subquery) else ()
     for k in e.children:
         if more := subqueries(k):
             own = tuple({id(s): s for s in (*own, *more)}.values()) if own else more
-    e.memo_subqueries = own
+    if not own or own[0] is not e:
+        e.memo_subqueries = own
     return own
 
 
@@ -224,10 +228,12 @@ def has_subquery(e: Expr) -> bool:
 
 def own_subqueries(plan: Plan) -> tuple[Subquery, ...]:
     """The subquery expressions of the node itself."""
-    known = plan.__dict__
-    found: tuple[Subquery, ...] | None = known.get("_own_subqueries")
+    found: tuple[Subquery, ...] | None = plan.__dict__.get("_own_subqueries")
     if found is None:
-        found = known["_own_subqueries"] = tuple([s for e in expressions(plan) for s in subqueries(e)])
+        found = ()
+        for e in expressions(plan):
+            found += subqueries(e) if e.memo_subqueries is None else e.memo_subqueries
+        plan.__dict__["_own_subqueries"] = found
     return found
 
 
@@ -280,14 +286,12 @@ def _free_columns(plan: Plan) -> frozenset[int]:
 def made_columns(plan: Plan) -> tuple[Column, ...]:
     """The columns that the node itself makes (not those that it passes on)."""
     match plan:
-        case Scan() | Values() | Shared() | WorkingTable() | UnionAll() | Fixpoint():
+        case Scan() | Values() | Shared() | WorkingTable() | UnionAll() | Fixpoint() | Aggregate():
             return plan.columns
         case Range(column=column):
             return (column,)
         case Project(exprs=exprs):
             return tuple(c for c, e in exprs if not (isinstance(e, Column) and e.id == c.id))
-        case Aggregate():
-            return plan.columns
         case Window(calls=calls):
             return tuple(c for c, _ in calls)
         case Unnest(made=made):
@@ -394,6 +398,3 @@ def _remap_all(plan: Plan, columns: dict[int, Column], plans: dict[int, Plan]) -
         return x
 
     return remap(transform_up(plan, lambda n: map_expressions(n, lambda e: transform_expr(e, inside))), columns)
-
-
-# ---- structural equality ---------------------------------------------------------------------------------------------

@@ -141,7 +141,7 @@ class MetaArray:
                 return MetaArray.made((min(self.shape[0], SOME), *self.shape[1:]), self.dtype)
             return MetaArray.made((*at.shape, *self.shape[1:]), self.dtype)
         assert not isinstance(at, np.ndarray), "an index is an array of the host"
-        return self._like(np.ndarray.__getitem__(self.shell, at if isinstance(at, tuple) else (at, ...)))
+        return self._like(np.ndarray.__getitem__(self.shell, at if at is ... or isinstance(at, tuple) else (at, ...)))
 
     def __setitem__(self, at: Any, value: Any) -> None:
         if isinstance(value, np.ndarray) or isinstance(at, np.ndarray):

@@ -1,0 +1,82 @@
+"""What ranks on GPUs do with states of others is recorded without a copy to the host: by meta arrays, with a rank beside that has
+the same as this one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+
+import gquery
+from gquery import tuning
+from gquery.execution import sinks
+from gquery.operators import group
+from gquery.operators.cut_keys import CutKeys, GroupParts
+from gquery.operators.part_groups import own_slots
+from tests.support import meta_arrays
+from tests.support.meta_gpu import copies_of, enlarged, meta_gpu
+from tests.support.tuned import Tune
+
+
+@pytest.fixture(autouse=True)
+def _gpu() -> Iterator[None]:
+    with meta_gpu():
+        yield
+
+
+class Beside:
+    """The first of two ranks; see `Exchange`."""
+
+    rank, ranks = 0, 2
+
+    def __init__(self, parts: GroupParts | None) -> None:
+        self.parts = parts
+
+    def agree(self, vote: bool) -> bool:
+        return vote
+
+    def __call__(self, value: Any) -> list[Any]:
+        return [value, value]
+
+    def send(self, values: Sequence[Any]) -> list[Any]:
+        if self.parts is None or not self.parts.by_slots:
+            return [values[0], values[1]]
+        return [[], [meta_arrays.empty(64, a.dtype) for a in values[1]]]
+
+
+def connection() -> gquery.Connection:
+    made = gquery.connect(device="cpu")
+    made.sql("CREATE TABLE t AS SELECT i AS id, i % 100 AS k, i * 2 AS v, i / 3 AS f FROM range(200) r(i)")
+    made.sql("CREATE TABLE u AS SELECT i AS id, i % 5 AS few FROM range(150) r(i)")
+    return made
+
+
+@pytest.mark.parametrize(
+    ("sql", "parts"),
+    [
+        ("SELECT k, sum(v), min(f), count(*) FROM t GROUP BY k", GroupParts(0, CutKeys([64]), by_slots=True)),
+        ("SELECT DISTINCT k FROM t", GroupParts(0, CutKeys([64]), by_slots=True)),
+        ("SELECT k, count(*) FROM t GROUP BY k", GroupParts(0, CutKeys([64]), by_slots=True)),
+        ("SELECT id, sum(v) FROM t GROUP BY id", GroupParts()),
+        ("SELECT k, sum(v) FROM t GROUP BY k", None),
+        ("SELECT sum(v), max(f) FROM t", None),
+        ("SELECT count(*) FROM t WHERE id IN (SELECT id FROM u WHERE few < 3)", None),
+    ],
+)
+@pytest.mark.parametrize("factor", [1, 10_000])
+def test_states_of_others_are_merged_without_a_copy(
+    sql: str, parts: GroupParts | None, factor: int, monkeypatch: pytest.MonkeyPatch, tune: Tune
+) -> None:
+    if parts is not None:
+        tune(tuning.distribution, merged_slot_words=0)
+    taken = []
+
+    def noted(*given: Any) -> Any:
+        taken.append(given)
+        return own_slots(*given)
+
+    monkeypatch.setattr(group, "own_slots", noted)
+    monkeypatch.setattr(sinks, "merge_exchange", lambda state, stage: Beside(parts))
+    assert copies_of(enlarged(connection(), factor), sql) == []
+    assert bool(taken) == (parts is not None and parts.by_slots)

@@ -20,7 +20,7 @@ from gquery.columns.arrow_buffers import arrow_buffer
 from gquery.columns.arrow_intervals import AS_DECIMALS, as_decimals, export_interval, is_interval
 from gquery.columns.arrow_names import sql_name
 from gquery.columns.opaque import Opaque
-from gquery.columns.plain_nested import plain_type
+from gquery.columns.plain_nested import is_encoded, plain_type
 from gquery.columns.table import ColumnData, Dictionary, Table
 from gquery.device.buffer import InPieces
 from gquery.expression.nested_types import from_outside, known_type, list_of, map_of, struct_of
@@ -82,14 +82,14 @@ _WORDS: dict[Kind, Any] = {  # what Arrow has numbers, dates and times in
 def dtype_of(type_: pa.DataType) -> DType:
     """The logical type of an Arrow type: LIST, STRUCT and MAP of types that gquery computes with, an opaque one for types with
     which it does not."""
+    if isinstance(type_, pa.BaseExtensionType):  # those that are written in Python have no hash
+        return BOOLEAN if isinstance(type_, pa.Bool8Type) else DType(Kind.OPAQUE, name=sql_name(type_), arrow=type_)
     known = _FROM_ARROW.get(type_)
     if known is not None:
         return known
-    if isinstance(type_, pa.Bool8Type):
-        return BOOLEAN
     if pa.types.is_dictionary(type_) or pa.types.is_run_end_encoded(type_):
         values = dtype_of(type_.value_type)
-        if not values.is_opaque:
+        if not values.is_opaque or values.kind is Kind.BLOB:
             return values
     if pa.types.is_decimal(type_) and type_.precision <= 38 and 0 <= type_.scale <= type_.precision:
         return decimal(type_.precision, type_.scale)
@@ -101,7 +101,9 @@ def dtype_of(type_: pa.DataType) -> DType:
         return TIMESTAMP if type_.tz is None else DType(Kind.TIMESTAMPTZ, zone=type_.tz)
     if _is_blob(type_):
         return from_outside(BLOB, type_)
-    return _nested(type_) or DType(Kind.OPAQUE, name=sql_name(type_), arrow=type_)
+    return _nested(type_) or DType(
+        Kind.OPAQUE, name=sql_name(type_), arrow=plain_type(type_) if is_encoded(type_) else type_
+    )
 
 
 def _is_blob(type_: pa.DataType) -> bool:
@@ -132,7 +134,7 @@ def _nested(type_: pa.DataType) -> DType | None:
 def _inner(type_: pa.DataType) -> DType | None:
     """The type of values within others that functions look at; None for any other."""
     found = dtype_of(type_)
-    is_known = type_ in _FROM_ARROW or pa.types.is_decimal128(type_)
+    is_known = (not isinstance(type_, pa.BaseExtensionType) and type_ in _FROM_ARROW) or pa.types.is_decimal128(type_)
     is_known |= pa.types.is_timestamp(type_) and type_.unit == "us"
     return found if (found.is_nested or is_known) and found.kind is not Kind.BLOB else None
 

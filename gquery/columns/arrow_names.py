@@ -27,12 +27,12 @@ def sql_name(type_: pa.DataType) -> str:
     >>> sql_name(pa.list_(pa.struct([("a", pa.int32()), ("b c", pa.string())])))
     'STRUCT(a INTEGER, "b c" VARCHAR)[]'
     """
+    if isinstance(type_, pa.BaseExtensionType):  # those that are written in Python have no hash
+        return _EXTENSIONS.get(type_.extension_name) or f"{sql_name(type_.storage_type)} ({type_.extension_name})"
     known = _NAMES.get(type_)
     if known is not None:
         return known
     is_ = pa.types
-    if isinstance(type_, pa.BaseExtensionType):
-        return _EXTENSIONS.get(type_.extension_name) or f"{sql_name(type_.storage_type)} ({type_.extension_name})"
     if is_.is_fixed_size_list(type_):
         return f"{sql_name(type_.value_type)}[{type_.list_size}]"
     if is_.is_map(type_):

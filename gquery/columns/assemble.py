@@ -27,13 +27,13 @@ from gquery.columns.encode import (
     float_column,
     import_column,
     integer_column,
-    is_wrapped,
     normalise,
 )
 from gquery.columns.loops import NarrowingLoop
 from gquery.columns.narrowing import loop_for, word_loop, words_in, words_of
 from gquery.columns.ownership import are_narrow, check_digits
 from gquery.columns.page_values import MisfitError, Placed, PlacedTexts, Room, TextRoom, Words, room_for
+from gquery.columns.plain_nested import is_wrapped
 from gquery.columns.statistics import OrderOfParts, SampleOfParts, may_all_differ
 from gquery.columns.table import ColumnData
 from gquery.columns.zones import ZonesOfParts

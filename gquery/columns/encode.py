@@ -27,7 +27,7 @@ from gquery.columns.arrow_buffers import (
 from gquery.columns.arrow_intervals import is_interval, normalised
 from gquery.columns.encode_strings import import_strings, null_strings
 from gquery.columns.opaque import Opaque
-from gquery.columns.plain_nested import plain_array, unrolled
+from gquery.columns.plain_nested import is_wrapped, plain_array, plain_type, unrolled
 from gquery.columns.statistics import (
     Order,
     SampleOfParts,
@@ -66,7 +66,7 @@ def import_column(array: pa.ChunkedArray | pa.Array, field: Field, narrow: bool 
         array = pa.chunked_array([array])
     dtype = INTERVAL if field.dtype == INTERVAL else dtype_of(array.type)  # of calls they come as decimals
     if dtype.is_opaque:
-        return _import_opaque(_plain(array, dtype, field) if dtype.is_nested else array, dtype, narrow)
+        return _import_opaque(_plain(array, dtype, field), dtype, narrow)
     array = _unrolled(array)
     if dtype.is_string:
         return import_strings(array)
@@ -128,19 +128,17 @@ def _plain(array: pa.ChunkedArray, dtype: DType, field: Field) -> pa.ChunkedArra
         raise _inexact(array.type, field, error) from None
 
 
-def is_wrapped(type_: pa.DataType) -> bool:
-    """Whether values of a type that gquery computes with lie in a layout that is none of theirs."""
-    return bool(pa.types.is_run_end_encoded(type_) or isinstance(type_, pa.BaseExtensionType))
-
-
 def _unrolled(array: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Run-end encoded values one a row, Arrow's bool8 as booleans; any other array as it is."""
+    """Run-end encoded values one a row, Arrow's bool8 as booleans, dictionaries of both as such; any other array as it is."""
+    if pa.types.is_run_end_encoded(array.type):
+        chunks = [unrolled(c) for c in array.chunks]
+        array = pa.chunked_array(chunks, chunks[0].type if chunks else array.type.value_type)
+    if pa.types.is_dictionary(array.type) and is_wrapped(array.type):
+        type_ = plain_type(array.type)
+        array = pa.chunked_array([plain_array(c, type_) for c in array.chunks], type_)
     if isinstance(array.type, pa.Bool8Type):
         return pa.chunked_array([c.storage for c in array.chunks], pa.int8()).cast(pa.bool_())
-    if not pa.types.is_run_end_encoded(array.type):
-        return array
-    chunks = [unrolled(c) for c in array.chunks]
-    return pa.chunked_array(chunks, chunks[0].type if chunks else array.type.value_type)
+    return array
 
 
 # ---- numbers -----------------------------------------------------------------------------------------------------

@@ -21,10 +21,11 @@ from gquery import tuning
 from gquery.columns.arrow import import_schema
 from gquery.columns.arrow_buffers import bits_of, numpy_name
 from gquery.columns.assemble import Assembly, assembly_for, decoded
-from gquery.columns.encode import import_column, is_wrapped
+from gquery.columns.encode import import_column
 from gquery.columns.encode_strings import import_strings_in_phases
 from gquery.columns.ownership import Origin
 from gquery.columns.page_values import MisfitError
+from gquery.columns.plain_nested import is_wrapped
 from gquery.columns.table import ColumnData, Table
 from gquery.device.transfer import Upload
 from gquery.expression.types import INT64, Bounds, Field, Kind, physical_type_for

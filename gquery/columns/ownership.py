@@ -32,6 +32,7 @@ import pyarrow as pa
 
 from gquery import tuning
 from gquery.columns.arrow_buffers import numpy_name, offsets_of, values_of
+from gquery.columns.plain_nested import is_encoded, plain_array, plain_type
 from gquery.errors import DataError, Error, FileError
 from gquery.expression.types import Bounds
 from gquery.runtime.records import dataclass
@@ -215,18 +216,24 @@ def are_narrow(array: pa.Array, low: Any, least: int) -> bool:
 def _copied(array: pa.ChunkedArray) -> pa.ChunkedArray:
     """Every chunk in memory of its own; what several chunks share (a dictionary) is copied once."""
     shared: dict[Any, Any] = {}
-    return pa.chunked_array([copied(chunk, shared) for chunk in array.chunks], array.type)
+    chunks = [copied(chunk, shared) for chunk in array.chunks]
+    return pa.chunked_array(chunks, chunks[0].type if chunks else array.type)
 
 
 def copied(array: pa.Array, shared: dict[Any, Any] | None = None) -> pa.Array:
     """An array whose structure is valid in memory of its own. Values are not looked at, so that these may be anything."""
     shared = {} if shared is None else shared
     type_ = array.type
+    if is_encoded(type_):
+        array.validate(full=True)
+        return copied(plain_array(array, plain_type(type_)), shared)
     if len(array) == 0 or pa.types.is_null(type_):
         return pa.nulls(len(array), type_) if not pa.types.is_dictionary(type_) else array
     if pa.types.is_dictionary(type_):
         values = _once(array.dictionary, shared)
         return pa.DictionaryArray.from_arrays(copied(array.indices), values, ordered=type_.ordered, safe=False)
+    if isinstance(type_, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(type_, copied(array.storage, shared))
     buffers = array.buffers()
     skip = array.offset % 8  # bitmaps are cut at bytes
     start, rows = array.offset - skip, len(array) + skip
@@ -280,6 +287,8 @@ def _nested(array: pa.Array) -> pa.Array:
     with pa.ipc.new_stream(sink, batch.schema) as stream:
         stream.write_batch(batch)
     made = pa.ipc.open_stream(sink.getvalue()).read_all().column(0)
+    if made.type != array.type:
+        raise ValueError(f"{array.type} comes back as {made.type}: pyarrow.register_extension_type is to know it")
     return made.chunk(0) if made.num_chunks == 1 else pa.concat_arrays(made.chunks)
 
 

@@ -3,6 +3,7 @@ none of ours, as functions take them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,8 @@ def plain_type(type_: pa.DataType) -> pa.DataType:
         is_large = is_.is_large_list(type_) or is_.is_large_list_view(type_)
         made = pa.large_list(field) if is_large else pa.list_(field)
         return type_ if made == type_ else made
+    if is_.is_fixed_size_list(type_):
+        return pa.list_(_plain_field(type_.value_field), type_.list_size)
     if is_.is_struct(type_):
         fields = [_plain_field(f) for f in type_]
         return type_ if fields == list(type_) else pa.struct(fields)
@@ -46,6 +49,33 @@ def plain_type(type_: pa.DataType) -> pa.DataType:
     return type_
 
 
+def is_encoded(type_: pa.DataType) -> bool:
+    """Whether there are runs in a type, or a dictionary of an extension's values: Arrow neither copies nor takes these within
+    others, nor makes empty ones."""
+    return any(
+        pa.types.is_run_end_encoded(t)
+        or (pa.types.is_dictionary(t) and isinstance(t.value_type, pa.BaseExtensionType))
+        for t in _parts(type_)
+    )
+
+
+def is_wrapped(type_: pa.DataType) -> bool:
+    """Whether values of a type that gquery computes with lie in a layout that is none of theirs."""
+    if pa.types.is_dictionary(type_):
+        return is_wrapped(type_.value_type)
+    return bool(pa.types.is_run_end_encoded(type_) or isinstance(type_, pa.BaseExtensionType))
+
+
+def _parts(type_: pa.DataType) -> Iterator[pa.DataType]:
+    """A type and those within it."""
+    yield type_
+    if pa.types.is_dictionary(type_) or pa.types.is_run_end_encoded(type_):
+        yield from _parts(type_.value_type)
+    elif not isinstance(type_, pa.BaseExtensionType):
+        for n in range(type_.num_fields):
+            yield from _parts(type_.field(n).type)
+
+
 def plain_array(array: pa.Array, type_: pa.DataType) -> pa.Array:
     """An array in the `plain_type` of its own. pa.ArrowInvalid for a value that it has not."""
     is_, own = pa.types, array.type
@@ -54,7 +84,7 @@ def plain_array(array: pa.Array, type_: pa.DataType) -> pa.Array:
     if is_.is_run_end_encoded(own):
         return plain_array(unrolled(array), type_)
     if is_.is_dictionary(own):
-        return plain_array(array.dictionary, type_).take(array.indices)
+        return _taken(plain_array(array.dictionary, type_), array.indices)
     if is_.is_list_view(own) or is_.is_large_list_view(own):
         return _of_views(array, type_)
     if is_.is_struct(own):
@@ -63,6 +93,12 @@ def plain_array(array: pa.Array, type_: pa.DataType) -> pa.Array:
     if is_.is_map(own):
         parts = [plain_array(array.keys, type_.key_type), plain_array(array.items, type_.item_type)]
         return _around(array, type_, pa.StructArray.from_arrays(parts, fields=[type_.key_field, type_.item_field]))
+    if is_.is_fixed_size_list(own):
+        first, count = array.offset * own.list_size, len(array) * own.list_size
+        inner = plain_array(array.values.slice(first, count), type_.value_type)
+        ok = bits_of(array, 0)
+        valid = None if ok.all() else pa.py_buffer(np.packbits(ok, bitorder="little"))
+        return pa.Array.from_buffers(type_, len(array), [valid], -1, 0, [inner])
     if is_.is_list(own) or is_.is_large_list(own):
         return _around(array, type_, plain_array(array.values, type_.value_type))
     return array.cast(type_)
@@ -76,7 +112,22 @@ def unrolled(array: Any) -> pa.Array:
     ends = values_of(array.run_ends, numpy_name(array.run_ends.type))[first : first + count].astype(np.int64) - array.offset
     rows = np.repeat(np.arange(first, first + count), np.diff(np.minimum(ends, len(array)), prepend=0))
     values = array.values if array.values.type != pa.string_view() else array.values.cast(pa.string())
-    return take(values, pa.Array.from_buffers(pa.int64(), len(rows), [None, arrow_buffer(rows)], 0))
+    return _taken(values, pa.Array.from_buffers(pa.int64(), len(rows), [None, arrow_buffer(rows)], 0))
+
+
+def _taken(values: Any, rows: pa.Array) -> pa.Array:
+    """The values at some places, of extensions and views too. (Arrow's own `array_take` has no texts in views.)"""
+    type_ = values.type
+    if isinstance(type_, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(type_, _taken(values.storage, rows))
+    if type_ in (pa.string_view(), pa.binary_view()):
+        plain = pa.large_string() if type_ == pa.string_view() else pa.large_binary()
+        return take(values.cast(plain), rows).cast(type_)
+    try:
+        return take(values, rows)
+    except pa.ArrowNotImplementedError:  # such views within others
+        parts = [pa.nulls(1, type_) if r is None else values.slice(r, 1) for r in rows.to_pylist()]
+        return pa.concat_arrays(parts) if parts else values.slice(0, 0)
 
 
 def _of_views(array: Any, type_: pa.DataType) -> pa.Array:
@@ -87,7 +138,7 @@ def _of_views(array: Any, type_: pa.DataType) -> pa.Array:
     starts = np.where(ok, values_of(array.offsets, numpy_name(array.offsets.type)), 0)
     places = np.repeat(starts - (ends - sizes), sizes) + np.arange(ends[-1] if len(ends) else 0)
     rows = pa.Array.from_buffers(pa.int64(), len(places), [None, arrow_buffer(places.astype(np.int64))], 0)
-    values = take(plain_array(array.values, type_.value_type), rows)
+    values = _taken(plain_array(array.values, type_.value_type), rows)
     offsets = np.concatenate([[0], ends]).astype(np.int32 if pa.types.is_list(type_) else np.int64)
     valid = None if ok.all() else pa.py_buffer(np.packbits(ok, bitorder="little"))
     return pa.Array.from_buffers(type_, len(array), [valid, pa.py_buffer(offsets)], -1, 0, [values])

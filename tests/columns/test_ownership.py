@@ -288,7 +288,10 @@ def test_copies_are_equal() -> None:
             part = array.slice(low, chance.randrange(31 - low))
             made = copied(part)
             made.validate(full=True)
-            assert made.type == part.type and made.equals(part)
+            if pa.types.is_run_end_encoded(part.type):  # these come as plain values
+                assert made.type == part.type.value_type and made.to_pylist() == part.to_pylist()
+            else:
+                assert made.type == part.type and made.equals(part)
             theirs = {b.address for b in part.buffers() if b is not None and b.size}
             assert not len(part) or not theirs & {b.address for b in made.buffers() if b is not None and b.size}
 

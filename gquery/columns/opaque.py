@@ -91,6 +91,11 @@ class Opaque:
         """Whether it stands for values that are not there while planning."""
         return False
 
+    @property
+    def pending(self) -> tuple[Opaque, ...]:
+        """What of it a run is to make."""
+        return ()
+
     def resolved(self, made: Mapping[Opaque, Opaque]) -> Opaque:
         """The values in a run, which has made some."""
         return self
@@ -166,6 +171,11 @@ class Pending(Opaque):
         """It does."""
         return True
 
+    @property
+    def pending(self) -> tuple[Opaque, ...]:
+        """All of it."""
+        return (self,)
+
     def resolved(self, made: Mapping[Opaque, Opaque]) -> Opaque:
         """What the run has made."""
         return made[self]
@@ -213,6 +223,11 @@ class Spaces(Opaque):
     def is_pending(self) -> bool:
         """Whether a part does."""
         return any(p.is_pending for p in self._parts)
+
+    @property
+    def pending(self) -> tuple[Opaque, ...]:
+        """Those of all parts."""
+        return tuple(made for p in self._parts for made in p.pending)
 
     def starts_in(self, whole: Opaque) -> tuple[int, ...]:
         """Those of all parts."""

@@ -39,6 +39,30 @@ def remember_lists(state: Run, stage: Stage) -> None:
                 state.lists.setdefault(pending, made)
 
 
+def forget_lists(state: Run, stage: Stage) -> None:
+    """What a stage has made is no more, as it runs again: a round of a recursion has its own."""
+    for pending in _makers(state.program).get(stage.number, ()):
+        state.lists.pop(pending, None)
+
+
+def _makers(program: Program) -> dict[int, list[Opaque]]:
+    """What each stage makes: the first that has it."""
+    known = program.__dict__
+    if "_list_makers" not in known:
+        found: dict[Opaque, int] = {}
+        for stage in program.stages:
+            for s in stage_columns(stage.work):
+                if isinstance(s.properties.dictionary, Opaque):
+                    for pending in s.properties.dictionary.pending:
+                        found.setdefault(pending, stage.number)
+        makers: dict[int, list[Opaque]] = {}
+        for pending, number in found.items():
+            makers.setdefault(number, []).append(pending)
+        known["_list_makers"] = makers
+    made: dict[int, list[Opaque]] = known["_list_makers"]
+    return made
+
+
 def _resolved(frame: Frame, state: Run) -> Frame:
     if not any(_is_pending(c.dictionary) for c in frame.columns.values()):
         return frame

@@ -14,6 +14,7 @@ from gquery import tuning
 from gquery.columns.table import ColumnData
 from gquery.device.device import Device
 from gquery.device.recording import CannotRecordError
+from gquery.execution.made_lists import forget_lists
 from gquery.execution.speculation import Speculation
 from gquery.execution.state import Run, StageReport
 from gquery.execution.verify_frame import verify_stage
@@ -48,6 +49,7 @@ def run_recursion(
     def make(s: Stage) -> None:
         for made in (run.frames, run.joins, run.matched):
             made.pop(s.number, None)
+        forget_lists(run, s)
         run_stage(run, s, StageReport(s.number, s.label, "", 0, 0.0))
         verify_stage(run, s)
 

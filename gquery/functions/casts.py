@@ -44,7 +44,7 @@ def castable(source: DType, target: DType) -> bool:
     if source.is_nested and target.is_string:
         return True
     if source.is_string and target.is_nested:
-        return all(castable(source, t) and (source == JSON or not is_named_text(t)) for t in inner_types(target))
+        return all(castable(source, t) and (source == JSON or t != JSON) for t in inner_types(target))
     if source.is_opaque or target.is_opaque:
         return False
     if source.kind is Kind.INTERVAL or target.kind in (Kind.INTERVAL, Kind.NULL):
@@ -69,9 +69,18 @@ def is_named_text(dtype: DType) -> bool:
     return dtype.kind is Kind.VARCHAR and dtype.name != ""
 
 
+def _is_looked_at(source: DType, target: DType) -> bool:
+    """Whether a cast within others finds texts that are none of a kind: of JSON nobody looks."""
+    if source == target or source.kind is Kind.NULL:
+        return True
+    if UUID in (source, target):
+        return VARCHAR in (source, target)
+    return not is_named_text(target)
+
+
 def _castable_inside(source: DType, target: DType) -> bool:
-    if any(is_named_text(t) and t != s for s, t in zip(inner_types(source), inner_types(target), strict=False)):
-        return False  # nobody looks whether they are
+    if not all(_is_looked_at(s, t) for s, t in zip(inner_types(source), inner_types(target), strict=False)):
+        return False
     if not source.is_struct:
         return all(map(castable, inner_types(source), inner_types(target)))
     pairs = [(source.fields[place][1], t) for place, (_, t) in zip(fields_in(source, target), target.fields, strict=True)

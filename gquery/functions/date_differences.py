@@ -12,7 +12,7 @@ from gquery.functions.casts import cast
 from gquery.functions.dates import MICRO_UNITS, YEAR_UNITS, constant_unit
 from gquery.functions.registry import call, is_null_literal, make, resolver, scalar
 
-_MONTHS = {"month": 1, "quarter": 3} | {unit: 12 * years for unit, years in YEAR_UNITS.items()}
+_MONTHS = {"month": 1, "quarter": 3, "isoyear": 12} | {unit: 12 * years for unit, years in YEAR_UNITS.items()}
 _MICROS = {"week": 7 * 86_400_000_000, "day": 86_400_000_000} | MICRO_UNITS
 
 
@@ -67,6 +67,8 @@ def _date_diff(part: Expr, a: Expr, b: Expr) -> Expr | None:
         a, b = cast(a, TIMESTAMP), cast(b, TIMESTAMP)
     if unit in YEAR_UNITS:
         return make("_years_between", (cast(a, DATE), cast(b, DATE), Literal(YEAR_UNITS[unit], BIGINT)), BIGINT)
+    if unit == "isoyear":
+        return call("subtract", call("isoyear", b), call("isoyear", a))
     if unit in ("quarter", "month", "week"):
         return make(f"_{unit}s_between", (cast(a, DATE), cast(b, DATE)), BIGINT)
     if unit == "day" or (a.dtype == DATE and unit in MICRO_UNITS):

@@ -248,7 +248,7 @@ def constant_unit(part: Expr) -> str:
     """The unit of time that a constant names; one that tells where in another a date lies is that one."""
     text = _constant_text(part, "a date part")
     unit = _SAME_UNIT.get(text.lower()) or part_name(text)
-    if unit in _FUNCTIONS:
+    if unit in _FUNCTIONS and unit != "isoyear":
         raise NotSupportedError(f"not supported: {unit!r} as a unit of time")
     return _SAME_UNIT.get(unit, unit)
 
@@ -306,6 +306,12 @@ def trunc_week(days: int) -> int:
     return sub_i64(days, sub_i64(date_isodow(days), 1))
 
 
+@scalar("_trunc_isoyear", ((DATE,), DATE), bounds=lambda days: days and Bounds(days.low - 370, days.high))
+def trunc_isoyear(days: int) -> int:
+    """The Monday of the first week of the ISO year."""
+    return sub_i64(sub_i64(days, sub_i64(date_isodow(days), 1)), mul_i64(sub_i64(date_week(days), 1), 7))
+
+
 @scalar("_trunc_years", ((DATE, BIGINT), DATE))
 def trunc_years(days: int, count: int) -> int:
     """The first day of the last year that is a multiple of a count, towards year 0."""
@@ -331,7 +337,7 @@ def _date_trunc(part: Expr, x: Expr) -> Expr | None:
         return interval_parts.truncated(unit, x) if x.dtype == INTERVAL else None
     if unit == "day":
         return cast(cast(x, DATE), TIMESTAMP)
-    if unit in ("year", "quarter", "month", "week"):
+    if unit in ("year", "isoyear", "quarter", "month", "week"):
         return cast(make(f"_trunc_{unit}", (cast(x, DATE),), DATE), TIMESTAMP)
     if unit in YEAR_UNITS:
         return cast(make("_trunc_years", (cast(x, DATE), Literal(YEAR_UNITS[unit], BIGINT)), DATE), TIMESTAMP)

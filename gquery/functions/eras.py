@@ -10,7 +10,7 @@ from gquery.expression.expr import Expr, Literal
 from gquery.expression.types import BIGINT, DATE, TIMESTAMP, TIMESTAMPTZ
 from gquery.functions.casts import cast
 from gquery.functions.dates import YEAR_UNITS, constant_part, constant_unit
-from gquery.functions.registry import make, scalar
+from gquery.functions.registry import call, make, scalar
 
 
 @scalar("_eras_year", ((DATE,), BIGINT))
@@ -40,12 +40,24 @@ def trunc_years_of_era(days: int, count: int) -> int:
     return date_from_ymd(sub_i64(1, mul_i64(div_i64(sub_i64(1, y), count), count)), 1, 1)
 
 
+def _boundaries(args: tuple[Expr, ...]) -> Expr | None:
+    """Whole units between the begins of two: those of decades and the like, and quarters, whose counts depend on it."""
+    part, first, last = args
+    unit = constant_unit(part)
+    if unit not in ("quarter", "decade", "century", "millennium"):
+        return None
+    begins = [call("date_trunc", part, cast(x, TIMESTAMPTZ)) for x in (first, last)]
+    return call("date_sub", part, *begins)
+
+
 def of_era(name: str, args: tuple[Expr, ...], moment: Expr) -> Expr | None:
     """A call of a function of moments that counts years as they are written; None for one that does not."""
     day = cast(cast(moment, TIMESTAMP), DATE)
     part = name if len(args) == 1 else constant_part(args[0]) if name in ("date_part", "datepart") else ""
     if part in ("year", "decade"):
         return make(f"_eras_{part}", (day,), BIGINT)
+    if name in ("date_diff", "datediff"):
+        return _boundaries(args)
     count = YEAR_UNITS.get(constant_unit(args[0]), 1) if name in ("date_trunc", "datetrunc") else 1
     if count == 1:
         return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from gquery.errors import OutOfRangeError
-from gquery.expression.expr import Case, Expr, Literal
+from gquery.expression.expr import Expr, Literal
 from gquery.expression.types import (
     BIGINT,
     DOUBLE,
@@ -17,9 +17,9 @@ from gquery.expression.types import (
     UBIGINT,
     Bounds,
     DType,
-    decimal,
     type_bounds,
 )
+from gquery.functions import wide_shifts
 from gquery.functions.casts import cast
 from gquery.functions.registry import call, host_scalar, is_null_literal, make, resolver, scalar
 from gquery.functions.vectors import Vector, array_of, from_numpy, integers, size_of, with_nulls_of
@@ -147,24 +147,15 @@ def shift_right(x: int, places: int, bits: int) -> int:
     return shr_i64(x, places)
 
 
-@scalar("_power_of_two", ((BIGINT,), decimal(20, 0)), bounds=lambda places: Bounds(1, 2**64))
-def power_of_two(places: int) -> int:
-    """2 to the power of 0 to 64, the nearest of these for other numbers."""
-    return shl_i128(i128_from_i64(1), min_i64(max_i64(places, 0), 64))
-
-
 def _shifted(x: Expr, places: Expr) -> tuple[Expr, Expr, DType] | None:
-    """Both sides as BIGINTs, a UBIGINT as it is, and the type of the result; None where a side is no integer."""
-    if not all(e.dtype.is_integer or is_null_literal(e) for e in (x, places)):
+    """Both sides as BIGINTs, and the type of the result; in a type that 64 bits do not hold, as they are. None where a side is no
+    integer."""
+    if not all(e.dtype.is_integer or is_wide(e.dtype) or is_null_literal(e) for e in (x, places)):
         return None
     dtype = call("add", x, places).dtype
-    if not dtype.is_integer:  # UBIGINT and a signed type: DuckDB's is HUGEINT
-        return None
-    x, places = cast(x, dtype), cast(places, dtype)
-    if dtype == UBIGINT:
-        most = Literal(64, UBIGINT)  # from there on all is out
-        return x, cast(Case(((call("gt", places, most), most),), places), BIGINT), dtype
-    return cast(x, BIGINT), cast(places, BIGINT), dtype
+    if not dtype.is_integer or dtype == UBIGINT:  # DuckDB's is HUGEINT, but for UBIGINT
+        return x, places, dtype
+    return cast(cast(x, dtype), BIGINT), cast(cast(places, dtype), BIGINT), dtype
 
 
 @resolver("_shift_left", "$(integer, integer)", example=("1 << 4", "16"))
@@ -174,12 +165,11 @@ def _shift_left(x: Expr, places: Expr) -> Expr | None:
     if sides is None:
         return None
     number, count, dtype = sides
+    if not dtype.is_integer or dtype == UBIGINT:
+        shifted = wide_shifts.left(number, count)
+        return cast(shifted, UBIGINT) if dtype == UBIGINT else shifted
     limit = type_bounds(dtype)
     assert limit is not None
-    if dtype == UBIGINT:
-        return cast(
-            call("multiply", cast(number, decimal(20, 0)), make("_power_of_two", (count,), decimal(20, 0))), dtype
-        )
     return cast(make("_shift_left", (number, count, Literal(limit.high, BIGINT)), BIGINT), dtype)
 
 
@@ -190,10 +180,10 @@ def _shift_right(x: Expr, places: Expr) -> Expr | None:
     if sides is None:
         return None
     number, count, dtype = sides
+    if not dtype.is_integer or dtype == UBIGINT:
+        shifted = wide_shifts.right(number, count)
+        return cast(shifted, UBIGINT) if dtype == UBIGINT else shifted
     limit = type_bounds(dtype)
     assert limit is not None
-    if dtype == UBIGINT:
-        power = make("_power_of_two", (count,), decimal(20, 0))
-        return cast(make("int_divide", (cast(number, power.dtype), power), power.dtype), dtype)
     bits = (limit.high - limit.low).bit_length()
     return cast(make("_shift_right", (number, count, Literal(bits, BIGINT)), BIGINT), dtype)

@@ -15,7 +15,7 @@ from gquery.functions.casts import cast
 from gquery.functions.intervals import interval_of, is_time, micros_since_1970, parts, stamp
 from gquery.functions.registry import call, is_null_literal, make, resolver, scalar
 
-_MONTHS_IN = {"month": 1, "quarter": 3, "year": 12, "decade": 120, "century": 1200, "millennium": 12000}
+_MONTHS_IN = {"month": 1, "quarter": 3, "year": 12, "isoyear": 12, "decade": 120, "century": 1200, "millennium": 12000}
 _MICROS_IN = {"hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000, "millisecond": 1000, "microsecond": 1}
 _WRAP = {"minute": 60, "second": 60_000_000, "millisecond": 60_000_000, "microsecond": 60_000_000}
 _YEAR_SECONDS, _DAY_SECONDS = 31_557_600, 86_400

@@ -11,12 +11,13 @@ import pyarrow as pa
 
 from gquery.errors import ConversionError
 from gquery.expression.nested_types import struct_of
-from gquery.expression.types import JSON, VARCHAR, DType, Kind
+from gquery.expression.types import JSON, UUID, VARCHAR, DType, Kind
 from gquery.functions import binary, cast_to_text, text_casts
 from gquery.functions.casts import fields_in
 from gquery.functions.list_arrays import Lists, list_array, lists_of, plain
 from gquery.functions.nested_arrays import as_type, fields_of, struct_array
-from gquery.functions.vectors import flags, from_numpy, joined_texts, scalar_text, text_like, value_array
+from gquery.functions.uuid import canonical
+from gquery.functions.vectors import each_value, flags, from_numpy, joined_texts, scalar_text, text_like, value_array
 from gquery.runtime.arrow_compute import pc
 
 _QUOTED = r"""[\[\]{}(),:='"]|^\s|\s$|^$|^(?i:null)$"""
@@ -111,6 +112,10 @@ def cast_elements(elements: pa.Array, source: DType, target: DType, to: pa.DataT
         return as_type(elements, to)
     if target.is_nested:
         return cast_nested(elements, source, target, to, is_tried)
+    if target == UUID:
+        made = each_value(elements, canonical, pa.string())
+        _check(made, elements, target, is_tried)
+        return made.cast(to)
     if target.is_string:
         return text_of(elements, source) if source.is_nested else cast_to_text.to_text(elements, source)
     if source.is_string:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from gquery.errors import DataError, InterfaceError, did_you_mean
+from gquery.expression.nested_types import inner_types
 from gquery.expression.types import UUID, DType
 from gquery.result.output import distinct_names
 from gquery.runtime.arguments import checked
 from gquery.runtime.boundary import boundary
+
+_Maker = Callable[[Any], Any]
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -129,11 +132,11 @@ class PythonRows(ABC):
 
 def python_rows(table: pa.Table, types: Sequence[DType] = ()) -> Iterator[tuple[Any, ...]]:
     """Rows as tuples, made a batch at a time. ``types``: those of the columns, which tell UUIDs from texts."""
-    uuids = [n for n, t in enumerate(types) if t == UUID]
-    return chain.from_iterable(_tuples(batch, uuids) for batch in table.to_batches(max_chunksize=10_000))
+    made = [(n, f) for n, t in enumerate(types) if (f := _maker(t)) is not None]
+    return chain.from_iterable(_tuples(batch, made) for batch in table.to_batches(max_chunksize=10_000))
 
 
-def _tuples(batch: pa.RecordBatch, uuids: Sequence[int]) -> Iterator[tuple[Any, ...]]:
+def _tuples(batch: pa.RecordBatch, made: Sequence[tuple[int, _Maker]]) -> Iterator[tuple[Any, ...]]:
     from gquery.columns.python_values import python_values
 
     try:
@@ -142,9 +145,40 @@ def _tuples(batch: pa.RecordBatch, uuids: Sequence[int]) -> Iterator[tuple[Any, 
         raise DataError(
             "a date or timestamp outside the years 1 to 9999, which Python does not have: read it by to_arrow_table()"
         ) from None
-    if uuids:
+    for n, make in made:
+        columns[n] = [None if v is None else make(v) for v in columns[n]]
+    return zip(*columns, strict=True)
+
+
+def _maker(dtype: DType) -> _Maker | None:
+    """What makes UUIDs of the texts in a value; None where there are none."""
+    if dtype == UUID:
         import uuid
 
-        for n in uuids:
-            columns[n] = [None if v is None else uuid.UUID(v) for v in columns[n]]
-    return zip(*columns, strict=True)
+        return uuid.UUID
+    inner = [_maker(t) or _same for t in inner_types(dtype)]
+    if all(f is _same for f in inner):
+        return None
+    makers = [_unless_null(f) for f in inner]
+
+    def made(value: Any) -> Any:
+        if dtype.element is not None:
+            return [makers[0](v) for v in value]
+        if dtype.is_struct:
+            if isinstance(value, tuple):
+                return tuple(f(v) for f, v in zip(makers, value, strict=True))
+            return {k: f(v) for f, (k, v) in zip(makers, value.items(), strict=True)}
+        key, item = makers
+        if isinstance(value, list):  # a map with a key that comes twice
+            return [(key(k), item(v)) for k, v in value]
+        return {key(k): item(v) for k, v in value.items()}
+
+    return made
+
+
+def _unless_null(f: _Maker) -> _Maker:
+    return lambda value: None if value is None else f(value)
+
+
+def _same(value: Any) -> Any:
+    return value

@@ -73,3 +73,17 @@ with recursive t(id, path, n) as (select id, s, 0 from l where id < 4 union all 
 with recursive t(id, path, n) as (select id, s, 0 from l where id < 4 union all select l.id, t.path || l.s, n + 1 from t join l on t.id = l.k where n < 3) select id, n, count(*), max(path) from t group by all
 
 with recursive w(a, b, n) as (select x.c1, x.c0, 0 from (select id c0, id c1 from l) x union all select l.k, w.a, n + 1 from w join l on w.b = l.id where n < 2) select b, n from w
+
+-- cpu
+with recursive w(n, b) as (select id, encode(s) from l where id < 4 union all select n + 2, b || encode('x') from w where n < 8) select n, b, hex(b) from w
+
+with recursive w(k, b) as (select k, encode(s) from l union select l.v, coalesce(w.b, encode('-')) from w join l on w.k = l.id) select k, b, count(*) over (partition by b) from w
+
+with recursive w(b) as (select null::blob union all select encode('x') from w where b is null) select b from w
+
+-- cpu
+with recursive t(n) as (select 1::bigint union all select list_sum(coalesce(case when n % 2 = 1 then [n, 1] end, [n, 2]))::bigint from t where n < 20) select n from t
+
+with recursive t(n, s) as (select id, 'a' from l where id < 4 union all select n + 1, coalesce(case when n % 3 = 0 then [s, 'c'] end, case when n % 3 = 1 then [s, 'd', s] end, ['e', s]).array_to_string('') from t where n < 6) select n, s from t
+
+with recursive t(n) as (select 1 union all select t.n + 1 from t left join l on [t.n, l.k] = [1, l.id] where t.n < 5) select n, count(*) from t group by n

@@ -74,7 +74,7 @@ FAULTS = [
     ("SELECT u = 'x' FROM t", errors.ConversionError, "could not convert"),
     ("SELECT u::INTEGER FROM t", errors.BindError, "cannot CAST UUID to INTEGER"),
     ("SELECT 1::UUID", errors.BindError, "cannot CAST INTEGER to UUID"),
-    ("SELECT [s]::UUID[] FROM t", errors.BindError, "cannot CAST"),
+    ("SELECT [s]::UUID[] FROM t", errors.ConversionError, "to UUID"),
     ("SELECT u + 1 FROM t", errors.BindError, "no function matches"),
     ("SELECT upper(u) FROM t", errors.BindError, "no function matches upper"),
     ("SELECT sum(u) FROM t", errors.BindError, "no function matches sum"),
@@ -92,3 +92,27 @@ def test_errors(sql: str, kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=message):
         db.sql(sql).fetchall()
     assert db.sql("FROM t").fetchall() == [(uuid.UUID(one), "x")]
+
+
+@pytest.mark.parametrize("device", ["python", "cpu"])
+def test_python_gets_uuids_within_others(device: str) -> None:
+    """As in DuckDB: in lists, structs with names and without, and in both sides of maps."""
+    one = "'6f1c5e0a-0000-4000-8000-000000000001'::UUID"
+    sql = (
+        f"SELECT [u, NULL], {{'a': [{{'b': u}}], 'c': NULL::UUID, 'd': 1}}, (u, 1), map([u], [[u]]), NULL::UUID[], [1], "
+        f"list(u) OVER () FROM (VALUES ({one}), (NULL)) t(u) WHERE u IS NOT NULL"
+    )
+    want = duckdb.sql(sql).fetchall()
+    with gquery.connect(device=device) as connection:
+        assert connection.sql(sql).fetchall() == want
+        assert isinstance(want[0][0][0], uuid.UUID)
+        connection.sql("CREATE TABLE t (u UUID[], s STRUCT(a UUID))")
+        digits = "6f1c5e0a000040008000000000000001"
+        connection.sql(f"INSERT INTO t VALUES (['{digits}'], {{'a': '{digits}'}}), (NULL, NULL)")
+        assert connection.sql("SELECT * FROM t").fetchall() == [([uuid.UUID(digits)], {"a": uuid.UUID(digits)}), (None, None)]
+        for wrong in ("['x']::UUID[]", "'[x]'::UUID[]", "{'a': 'x'}::STRUCT(a UUID)", "'[\"x\"]'::JSON::UUID[]"):
+            with pytest.raises(errors.ConversionError):
+                connection.sql(f"SELECT {wrong}").fetchall()
+        for wrong in ("[1]::UUID[]", f"[{one}]::INTEGER[]"):
+            with pytest.raises(errors.BindError):
+                connection.sql(f"SELECT {wrong}").fetchall()

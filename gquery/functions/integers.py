@@ -19,11 +19,10 @@ from gquery.expression.types import (
     DType,
     type_bounds,
 )
-from gquery.functions import wide_shifts
 from gquery.functions.casts import cast
 from gquery.functions.registry import call, host_scalar, is_null_literal, make, resolver, scalar
 from gquery.functions.vectors import Vector, array_of, from_numpy, integers, size_of, with_nulls_of
-from gquery.functions.wide_bits import complement, is_wide
+from gquery.functions.wide_bits import complement, is_wide, shifted_left, shifted_right
 
 _TWO = (BIGINT, BIGINT)
 
@@ -166,7 +165,7 @@ def _shift_left(x: Expr, places: Expr) -> Expr | None:
         return None
     number, count, dtype = sides
     if not dtype.is_integer or dtype == UBIGINT:
-        shifted = wide_shifts.left(number, count)
+        shifted = shifted_left(number, count)
         return cast(shifted, UBIGINT) if dtype == UBIGINT else shifted
     limit = type_bounds(dtype)
     assert limit is not None
@@ -181,7 +180,7 @@ def _shift_right(x: Expr, places: Expr) -> Expr | None:
         return None
     number, count, dtype = sides
     if not dtype.is_integer or dtype == UBIGINT:
-        shifted = wide_shifts.right(number, count)
+        shifted = shifted_right(number, count)
         return cast(shifted, UBIGINT) if dtype == UBIGINT else shifted
     limit = type_bounds(dtype)
     assert limit is not None

@@ -12,7 +12,7 @@ import pyarrow as pa
 from gquery.errors import ConversionError, DataError, OutOfRangeError
 from gquery.expression.expr import Expr, Literal
 from gquery.expression.nested_types import list_of
-from gquery.expression.types import BIGINT, BOOLEAN, DType
+from gquery.expression.types import BIGINT, BOOLEAN, UBIGINT, DType, Kind
 from gquery.functions.casts import cast
 from gquery.functions.list_arrays import Lists, list_array, lists_of, plain, together
 from gquery.functions.list_function import Typed, element_of, list_function
@@ -59,7 +59,11 @@ def _beside(element: DType) -> Callable[[Expr, Expr], Typed | None]:
     """The types of a list and of one of such elements beside it."""
 
     def typed(xs: Expr, others: Expr) -> Typed | None:
-        if xs.dtype.element is None or others.dtype.element is None:
+        given = others.dtype.element
+        if xs.dtype.element is None or given is None:
+            return None
+        is_narrower = element.is_integer and given.is_integer and given != UBIGINT
+        if not (given == element or is_narrower or given.kind is Kind.NULL):  # DuckDB widens, and does no more
             return None
         return (xs, cast(others, list_of(element))), xs.dtype
 

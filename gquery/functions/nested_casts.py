@@ -16,7 +16,6 @@ from gquery.functions import binary, cast_to_text, text_casts
 from gquery.functions.casts import fields_in
 from gquery.functions.list_arrays import Lists, list_array, lists_of, plain
 from gquery.functions.nested_arrays import as_type, fields_of, struct_array
-from gquery.functions.uuid import canonical
 from gquery.functions.vectors import each_value, flags, from_numpy, joined_texts, scalar_text, text_like, value_array
 from gquery.runtime.arrow_compute import pc
 
@@ -113,6 +112,8 @@ def cast_elements(elements: pa.Array, source: DType, target: DType, to: pa.DataT
     if target.is_nested:
         return cast_nested(elements, source, target, to, is_tried)
     if target == UUID:
+        from gquery.functions.uuid import canonical  # few lists have any
+
         made = each_value(elements, canonical, pa.string())
         _check(made, elements, target, is_tried)
         return made.cast(to)

@@ -31,9 +31,9 @@ def literal(r: random.Random, type_: str) -> str:
 @pytest.mark.parametrize("type_", ["DATE", "TIMESTAMP", "TIMESTAMPTZ"])
 def test_parts_are_those_of_duckdb(type_: str) -> None:
     r = random.Random(11)
-    rows = ", ".join(f"({literal(r, type_)}, {literal(r, type_)})" for _ in range(300))
+    rows = ", ".join(f"({literal(r, type_)}, {literal(r, type_)})" for _ in range(120))
     last = type_ == "TIMESTAMPTZ"  # DuckDB adds a moment's milliseconds and microseconds as doubles, whose last digit differs
-    asked = [f"date_part('{p}', x){'::DECIMAL(18, 3)' * (last and p == 'epoch')}" for p in PARTS] + [f"{f}(x)" for f in FUNCTIONS]
+    asked = [f"{'floor' * (last and p == 'epoch')}(date_part('{p}', x))" for p in PARTS] + [f"{f}(x)" for f in FUNCTIONS]
     asked += [f"date_trunc('{u}', x)::VARCHAR" for u in UNITS] + ["(x + INTERVAL 1 MONTH)::VARCHAR", "x::VARCHAR"]
     asked += [
         f"{f}('{u}', x, y)"

@@ -10,12 +10,22 @@ import pytest
 
 import gquery
 from gquery import tuning
+from gquery.columns.encode_strings import characters_column
+from gquery.columns.table import ColumnData
+from gquery.device import copies as copies_module
+from gquery.device.buffer import Buffer
+from gquery.device.device import Device
+from gquery.device.recording import RecordingDevice
+from gquery.distributed.movable import together
+from gquery.execution import near as near_module
 from gquery.execution import sinks
 from gquery.operators import group
+from gquery.operators.base import Frame
 from gquery.operators.cut_keys import CutKeys, GroupParts
 from gquery.operators.part_groups import own_slots
 from tests.support import meta_arrays
-from tests.support.meta_gpu import copies_of, enlarged, meta_gpu
+from tests.support.meta_arrays import copies
+from tests.support.meta_gpu import ARENA, copies_of, enlarged, meta_gpu
 from tests.support.tuned import Tune
 
 
@@ -80,3 +90,25 @@ def test_states_of_others_are_merged_without_a_copy(
     monkeypatch.setattr(sinks, "merge_exchange", lambda state, stage: Beside(parts))
     assert copies_of(enlarged(connection(), factor), sql) == []
     assert bool(taken) == (parts is not None and parts.by_slots)
+
+
+@pytest.mark.parametrize("rows", [10, 10_000, 200_000, 2_000_000])
+def test_rows_of_others_are_put_together_without_a_copy(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Offsets, characters and flags of a text may be on both sides of what is short enough to come by a kernel."""
+    here, there = RecordingDevice(Device("cuda"), ARENA), Device("cuda", 1)
+    here.constants = []
+    monkeypatch.setattr(near_module, "has_peer_access", lambda one, other: True)
+    monkeypatch.setattr(copies_module, "copy_between", lambda to, device, array, source: None)
+
+    def column(device: Device, wide: int) -> ColumnData:
+        offsets, characters, flags = (
+            meta_arrays.empty(n, t) for n, t in ((rows + 1, "i8"), (wide * rows, "u1"), (rows, "u1"))
+        )
+        return characters_column(Buffer(offsets, device), Buffer(characters, device), Buffer(flags, device), 1, rows)
+
+    for wide in (1, 9):
+        frames = [Frame({1: column(device, wide)}, rows) for device in (here, there)]
+        copies.noted.clear()
+        with copies.recording():
+            together(near_module.near(frames, here), (), here)
+        assert copies.noted == []

@@ -98,6 +98,10 @@ class MetaArray:
         begin = self.shell.__array_interface__["data"][0] - _BYTE.ctypes.data
         return SimpleNamespace(ptr=self.memory.ptr + begin, mem=self.memory)
 
+    @property
+    def flags(self) -> Any:
+        return self.shell.flags
+
     def _like(self, shell: Any) -> MetaArray:
         return MetaArray(shell, self.memory, self.answer)
 

@@ -101,10 +101,10 @@ def test_rows_of_others_are_put_together_without_a_copy(rows: int, monkeypatch: 
     monkeypatch.setattr(copies_module, "copy_between", lambda to, device, array, source: None)
 
     def column(device: Device, wide: int) -> ColumnData:
-        offsets, characters, flags = (
-            meta_arrays.empty(n, t) for n, t in ((rows + 1, "i8"), (wide * rows, "u1"), (rows, "u1"))
-        )
-        return characters_column(Buffer(offsets, device), Buffer(characters, device), Buffer(flags, device), 1, rows)
+        sizes = ((rows + 1, "i8"), (wide * rows, "u1"), (rows, "u1"))
+        arrays: list[Any] = [meta_arrays.empty(n, t) for n, t in sizes]
+        offsets, characters, flags = [Buffer(a, device) for a in arrays]
+        return characters_column(offsets, characters, flags, 1, rows)
 
     for wide in (1, 9):
         frames = [Frame({1: column(device, wide)}, rows) for device in (here, there)]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gquery.expression.expr import Case, Expr, Literal
+from gquery.expression.expr import Case, Expr, IsNull, Literal
 from gquery.expression.facts import INT64_DIGITS
 from gquery.expression.traverse import disjunction
 from gquery.expression.types import BIGINT, BOOLEAN, UBIGINT, Bounds, DType, decimal
@@ -127,7 +127,8 @@ def shifted_right(x: Expr, places: Expr) -> Expr:
     shifted = Case(((below, _from_minus_one(rest)),), rest)
     sign = Case(((below, Literal(-1, _WIDE)),), zero)
     is_none = disjunction((call("lt", count, Literal(0, BIGINT)), call("ge", count, Literal(_BITS, BIGINT))))
-    return Case(((is_none, zero), (call("gt", count, Literal(_LAST_POWER, BIGINT)), sign)), shifted)
+    nothing = IsNull(number), Literal(None, _WIDE)  # also where no bit is left
+    return Case((nothing, (is_none, zero), (call("gt", count, Literal(_LAST_POWER, BIGINT)), sign)), shifted)
 
 
 def _sides(x: Expr, places: Expr) -> tuple[Expr, Expr]:

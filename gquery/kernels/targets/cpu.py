@@ -159,12 +159,20 @@ class CpuTarget:
     def _compile_aside(self, kernel: Kernel, source: KernelSource) -> None:
         """Compile a kernel. A worker does it where one is up, as that takes nothing from the query's thread and several compile
         at once, or where this process has compiled many; this one loads what it made."""
-        has_workers = workers().has_ready or (workers().are_up and not kernel.is_draft)  # which takes this process no time
-        if (self._is_tired or has_workers) and kernel_cache().is_usable and not _is_kept(source):
-            _ = source.text  # as in `_compile_elsewhere`
-            workers().compile_behind(_request("llvm", source))
+        if not _is_kept(source):
+            self._compile_in_worker(kernel, source)
         if threading.main_thread().is_alive():
             self._compile(kernel, "llvm")
+
+    def _compile_in_worker(self, kernel: Kernel, source: KernelSource) -> None:
+        """Have a worker compile what a later run wants, if it should. A draft, which the next run wants and which takes some
+        milliseconds, is among what queries wait for; anything else comes behind that."""
+        if kernel.is_draft:
+            if self._is_tired or workers().has_ready:
+                self._compile_elsewhere({("llvm", source)}, all_of_them=True)
+        elif (self._is_tired or workers().are_up) and kernel_cache().is_usable:
+            _ = source.text  # as in `_compile_elsewhere`
+            workers().compile_behind(_request("llvm", source))
 
     @property
     def _is_tired(self) -> bool:

@@ -26,7 +26,7 @@ from gquery.device.buffer import Buffer
 from gquery.errors import DatabaseError, DataError
 from gquery.expression.expr import Column, Expr, Literal
 from gquery.expression.traverse import pinned, transform, walk
-from gquery.expression.types import BOOLEAN, Bounds, Field, PhysicalType, Register, physical_type_for
+from gquery.expression.types import BOOLEAN, JSON, Bounds, Field, PhysicalType, Register, physical_type_for
 from gquery.functions.vectors import array_of, characters_of, offsets_of
 from gquery.kernels import checks, ir
 from gquery.kernels.bindings import ColumnPart, Constant, Content, ErrorSite, StatePart
@@ -291,6 +291,10 @@ def _truth_table(tested: Truth) -> Evaluated:
 
 def _interpreted_over(e: Expr, column: Column, dictionary: Dictionary) -> Evaluated:
     entries = pa.concat_arrays([dictionary.values, pa.nulls(1, dictionary.values.type)])
+    if column.dtype == JSON:  # '' is the entry of no value, and no JSON
+        import pyarrow.compute as pc
+
+        entries = pc.if_else(pc.equal(entries, ""), pa.scalar(None, entries.type), entries)
     stored = _stored(entries, column)
     what = ValueProperties(column.dtype, None, True)
     evaluation = _Evaluation(len(entries), {column.id: (what, stored)}, {column.id: entries})

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from gquery import tuning
@@ -32,6 +33,7 @@ from gquery.operators.base import Frame, make_column, words_a_row
 from gquery.operators.made_lists import list_column
 from gquery.planner.logical.tree import used_columns
 from gquery.planner.physical import HostRows, Stored
+from gquery.runtime.arrow_compute import take
 from gquery.runtime.records import dataclass
 from gquery.runtime.threads import Phases, Task, run_phases
 
@@ -280,6 +282,11 @@ class _Run:
         (column,) = call.reads
         values = call.dictionary.values
         with_null = pa.concat_arrays([values, pa.nulls(1, values.type)])
+        # An entry of no row may be one that the call raises on: '' that stands for no value, or what a filter took away.
+        used = np.zeros(len(values) + 1, np.bool_)
+        used[self._codes(self.read[column], call.dictionary, 0, self.frame.rows)] = True
+        if not used[:-1].all():
+            with_null = take(with_null, from_numpy(np.where(used, np.arange(len(used)), len(values))))
         call.entries.append((vectorised(call.expr, {column: with_null}, failures), failures))
 
     def _chunk(self, number: int, low: int, high: int) -> None:
@@ -304,13 +311,18 @@ class _Run:
         (column,) = call.reads
         stored = self.read[column]
         assert call.dictionary is not None
-        codes = stored.data.host[low:high].astype(np.int64)
-        if stored.validity is not None:
-            codes[stored.validity.host[low:high] == 0] = len(call.dictionary)
+        codes = self._codes(stored, call.dictionary, low, high)
         for failure in failures:
             if np.broadcast_to(failure.rows, len(call.dictionary) + 1)[codes].any():
                 raise failure.error(failure.message)
         return made.take(from_numpy(codes)) if isinstance(made, pa.Array) else made
+
+    def _codes(self, stored: ColumnData, dictionary: Dictionary, low: int, high: int) -> npt.NDArray[np.int64]:
+        """The entries of rows; of NULL the one behind the last."""
+        codes: npt.NDArray[np.int64] = stored.data.host[low:high].astype(np.int64)
+        if stored.validity is not None:
+            codes[stored.validity.host[low:high] == 0] = len(dictionary)
+        return codes
 
 
 def column_of(stored: Stored, values: pa.Array, device: Device, label: str) -> ColumnData:

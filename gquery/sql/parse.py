@@ -25,7 +25,7 @@ from gquery.runtime.nesting import with_room
 from gquery.runtime.records import dataclass
 from gquery.sql.grammar import read
 from gquery.sql.grammar.nodes import Made, name_of, put_in_place
-from gquery.sql.grammar.tokens import Edit, Reading
+from gquery.sql.grammar.tokens import AS_NAME, Edit, Reading
 from gquery.sql.lexer import NUMBER, PARAMETER, SYMBOL, WORD, Lexed, lex
 from gquery.sql.methods import call_methods
 from gquery.sql.tokens import tokens_of, with_names
@@ -300,14 +300,14 @@ def _edited(given: list[Token], edits: Sequence[Edit]) -> list[Token]:
         while places and places[-1] <= at:
             words += before.pop(places.pop())
         words += instead.get(at, [])
-        result += [Token(_PUT.get(w, TokenType.VAR), w, t.line, t.col, at, at - 1) for w in words]
+        result += [Token(_PUT.get(w, TokenType.VAR), w.removeprefix(AS_NAME), t.line, t.col, at, at - 1) for w in words]
         if at not in instead:
             result.append(t)
         else:
             instead[at] = []  # it may be several of sqlglot's
     last = given[-1]
-    behind = [w for words in before.values() for w in words]
-    return result + [Token(_PUT.get(w, TokenType.VAR), w, last.line, last.col, last.end, last.end - 1) for w in behind]
+    behind = [(_PUT.get(w, TokenType.VAR), w.removeprefix(AS_NAME)) for words in before.values() for w in words]
+    return result + [Token(kind, w, last.line, last.col, last.end, last.end - 1) for kind, w in behind]
 
 
 def _numbers(token: Token, tokens: Lexed, n: int) -> list[Token]:

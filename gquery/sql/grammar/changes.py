@@ -10,7 +10,7 @@ from gquery.errors import ParseError
 from gquery.runtime.records import replace
 from gquery.sql.grammar.constraints import OF_TABLE, Said
 from gquery.sql.grammar.merge import MergeReader
-from gquery.sql.grammar.tokens import Form, marked
+from gquery.sql.grammar.tokens import AS_NAME, Form, marked
 from gquery.sql.lexer import QUOTED, SYMBOL, WORD
 from gquery.sql.schemas import joined, last, split
 
@@ -20,7 +20,7 @@ CHANGES = frozenset(("insert", "update", "delete", "truncate", "merge"))
 
 def said(name: str) -> list[str]:
     """A table's name as sqlglot reads it."""
-    return [word for part in split(name) for word in (".", part)][1:]
+    return [word for part in split(name) for word in (".", AS_NAME + part)][1:]
 
 
 class ChangeReader(MergeReader):
@@ -198,7 +198,7 @@ class ChangeReader(MergeReader):
                 self.expression()
             if not self.take(","):
                 break
-        self.say_before("from", *said(name), *(("as", alias) if alias != last(name) else ()))
+        self.say_before("from", *said(name), *(("as", AS_NAME + alias) if alias != last(name) else ()))
         others = self.word == "from"
         if others:
             self._others()

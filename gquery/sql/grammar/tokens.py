@@ -19,6 +19,7 @@ from gquery.sql.lexer import END, QUOTED, STRING, WORD, Lexed
 _MARK = "\x1e"
 ARRAY = "array"  # marked, a call of the query that ARRAY makes a list of
 JSON = "json"  # marked, a call for ``->``, or with a third argument for ``->>``
+AS_NAME = "\x1d"  # before a name that is put in, which may be that of a keyword
 LISTED = "listed"  # marked, a call around the value that IN looks into
 METHOD = "method"  # marked, a call around a value and the call behind its dot
 

@@ -77,7 +77,7 @@ def registers_of(array: pa.Array, dtype: DType) -> list[Any]:
     """The values of an array as registers."""
     if dtype.kind is Kind.DATE:
         array = array.view(pa.int32())
-    elif dtype.kind in (Kind.TIMESTAMP, Kind.TIME):
+    elif dtype.kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.TIME):
         array = array.view(pa.int64())
     elif dtype.is_decimal or dtype.kind is Kind.INTERVAL:
         whole = pa.decimal128(38, 0)

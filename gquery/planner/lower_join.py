@@ -121,11 +121,15 @@ def _computable(
 def _sides_computed(
     lowering: Lowering, left: Stream, right: Stream, residual: list[Expr]
 ) -> tuple[Stream, Stream, list[Expr]]:
-    """The sides with columns for calls of the host's that need one side alone and cannot fail, and the residual over them."""
+    """The sides with columns for calls of the host's that need one side alone and cannot fail, and the residual over them. No row
+    by itself makes a constant of nested values or bytes: it is a column, too."""
     found: dict[Expr, Column] = {}
 
     def column_of(e: Expr) -> Expr:
-        if not is_host_call(e) or may_fail(e) or not used_columns(e):
+        if not is_host_call(e):
+            return e
+        by_row = may_fail(e) if used_columns(e) else not any(x.dtype.is_opaque for x in walk(e))
+        if by_row:
             return e
         sides = [s for s in (left, right) if used_columns(e) <= s.columns.keys()]
         return found.setdefault(e, new_column("argument", e.dtype, e.nullable)) if sides else e

@@ -104,8 +104,9 @@ def make(kind: Kind, sets: int, tape: Tape) -> Case:
     theirs = (*sql, grammar.ties)
     for ours, other in grammar.otherwise.items():
         theirs = tuple(text.replace(ours, other) for text in theirs)
-    fails = grammar.fails or any(_WIDEST.search(text) for text in sql)
-    return Case(kind, sets, sql, fails, tuple(tape.drawn), theirs[:-1], grammar.skips, theirs[-1])
+    is_widest = any(_WIDEST.search(text) for text in sql)  # a row's comparison may be cast, or be decided before
+    fails, skips = grammar.fails or is_widest, grammar.skips or is_widest
+    return Case(kind, sets, sql, fails, tuple(tape.drawn), theirs[:-1], skips, theirs[-1])
 
 
 def of_seed(seed: int) -> Case:

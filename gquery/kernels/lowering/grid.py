@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from gquery.kernels.ir import HIGH, LOW, ROW, Block, Call, Constant, Expression, If, Let, Load, Name, Operation, While
 from gquery.kernels.kernel import Kernel
+from gquery.kernels.lowering.products import with_products_apart
 from gquery.kernels.unroll import UnrolledLoop
 
 ABORT = Name("abort")
@@ -32,8 +33,9 @@ def grid_body(kernel: Kernel) -> Block:
     several: Block = ()
     body = kernel.body
     if kernel.unrolled is not None:
-        several = (_several_rows(kernel.unrolled, index),)
+        several = with_products_apart([_several_rows(kernel.unrolled, index)])
         body = kernel.unrolled.single or body
+    body = with_products_apart(body)
     rows = While(Operation(ROW, "<", HIGH), (*body, Let(ROW, Operation(ROW, "+", _STEP))))
     least = Call("min_i64", (Call("i64", (END,)), Load(LIMIT, Constant(0))))
     runs = Call("eq_i64", (Load(ABORT, Constant(0)), Constant(0)))

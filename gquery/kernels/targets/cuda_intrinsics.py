@@ -93,6 +93,11 @@ def _rounded(name: str) -> Emit:
     return lambda b, x, y: call(b, f"llvm.nvvm.{name}.rn.d", F64, x, y)
 
 
+def _product_apart(b: Any, x: Any, y: Any) -> Any:
+    """A product that the compiler moves, and does not look into (`lowering.products`)."""
+    return b.asm(ir.FunctionType(I64, [I64, I64]), "mul.lo.s64 $0, $1, $2;", "=l,l,l", [x, y], False)
+
+
 def _sub(b: Any, x: Any, y: Any) -> Any:
     minus = b.bitcast(b.xor(b.bitcast(y, I64), constant(1 << 63)), F64)
     return call(b, "llvm.nvvm.add.rn.d", F64, x, minus)
@@ -146,6 +151,7 @@ _WORDS: tuple[tuple[str, str, str, Emit], ...] = (
     ("ballot", "i64 bool", "i64", _ballot),
     ("is_first_lane_with", "i64", "bool", _is_first_lane_with),
     ("atomic_add_f64", "* i64 f64", "f64", _add_f64),
+    ("mul_i64_apart", "i64 i64", "i64", _product_apart),
     ("add_f64", "f64 f64", "f64", _rounded("add")),
     ("mul_f64", "f64 f64", "f64", _rounded("mul")),
     ("fmod_f64", "f64 f64", "f64", lambda b, x, y: call(b, "__nv_fmod", F64, x, y)),

@@ -1,5 +1,5 @@
 """Kernels of sums over joins with several matches a row, compiled for GPUs in processes of their own: libNVVM ended the
-process for one in a thousand, where products were added in the loop over the matches (`kernels.lowering.products`)."""
+process for one in a thousand, where products were added in the loop over the matches (`kernels.lowering.grid`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 import gquery
 from gquery.kernels.ir import For, If, Let
 from gquery.kernels.ir.read import read_lines
-from gquery.kernels.lowering.products import with_products_apart
+from gquery.kernels.lowering.grid import with_products_apart
 
 FOUND = (
     "SELECT avg(a.x) FILTER (WHERE a.x > 1), max(CAST(a.ts AS TIME)) FILTER (WHERE a.x > 1), "

@@ -3,13 +3,36 @@
 It takes the rows lo + its number, and from there on every thread-count-th, several at once while there are as many. Indices
 are of 32 bits, which wrap, or of 64. All is behind a look at the abort flag. A launch that does not know how many rows there are
 has a limit beside its last row: a number in the GPU's memory.
+
+Products within loops over integers are an instruction that libNVVM does not look into. A loop over the matches of a row adds
+values of that row again and again; libNVVM (13.5, for architectures before 10.0) works out what it adds up to, and where a term
+is a product, and another is added by a condition, that ended the process: `sum(a.x), var_pop(a.y)` over a join in which a row of
+``a`` has several matches. Moving it out of the loop is left to it.
 """
 
 from __future__ import annotations
 
-from gquery.kernels.ir import HIGH, LOW, ROW, Block, Call, Constant, Expression, If, Let, Load, Name, Operation, While
+from collections.abc import Sequence
+
+from gquery.kernels.ir import (
+    HIGH,
+    LOW,
+    ROW,
+    Block,
+    Call,
+    Constant,
+    Expression,
+    For,
+    If,
+    Let,
+    Load,
+    Name,
+    Operation,
+    Statement,
+    While,
+)
+from gquery.kernels.ir.walk import blocks, with_blocks, with_calls
 from gquery.kernels.kernel import Kernel
-from gquery.kernels.lowering.products import with_products_apart
 from gquery.kernels.unroll import UnrolledLoop
 
 ABORT = Name("abort")
@@ -19,6 +42,7 @@ END, LIMIT = Name("row_end"), Name("row_limit")
 """The parameters for the end of the rows, and for where the number lies (int64) of which the lesser one counts."""
 
 _STEP = Name("row_step")
+_APART = {"mul_i64": "mul_i64_apart"}
 _WARP = 31  # or'ed to a row's index: that of the last lane of its warp
 
 
@@ -59,3 +83,18 @@ def _later(steps: int, index: str) -> Expression:
     """The row so many steps on."""
     count = Call(index, (Constant(steps),))
     return Operation(ROW, "+", Operation(count, "*", _STEP)) if steps else ROW
+
+
+def with_products_apart(block: Sequence[Statement]) -> Block:
+    """The statements with other products in loops over integers."""
+    return tuple([_with_products_apart(s) for s in block])
+
+
+def _with_products_apart(s: Statement) -> Statement:
+    if isinstance(s, For):
+        return with_blocks(s, [with_calls(s.body, _apart)])
+    return with_blocks(s, [with_products_apart(b) for b in blocks(s)])
+
+
+def _apart(call: Call) -> Call:
+    return Call(_APART[call.function], call.arguments) if call.function in _APART else call

@@ -94,7 +94,7 @@ def _rounded(name: str) -> Emit:
 
 
 def _product_apart(b: Any, x: Any, y: Any) -> Any:
-    """A product that the compiler moves, and does not look into (`lowering.products`)."""
+    """A product that the compiler moves, and does not look into (`lowering.grid`)."""
     return b.asm(ir.FunctionType(I64, [I64, I64]), "mul.lo.s64 $0, $1, $2;", "=l,l,l", [x, y], False)
 
 

@@ -17,18 +17,23 @@ CODES = pa.array([0, 0, 1, None], pa.int8())
 OFFSETS = pa.array([0, 2, 2, 3, 4], pa.int32())
 
 
-class Own(pa.ExtensionType):  # type: ignore[misc]
+def _extension(name: str) -> Any:
     """An extension type that is written in Python, which has no hash."""
 
-    def __init__(self) -> None:
-        super().__init__(pa.int64(), "gquery.own")
+    def init(self: Any) -> None:
+        pa.ExtensionType.__init__(self, pa.int64(), name)
 
-    def __arrow_ext_serialize__(self) -> bytes:
+    def serialized(_: Any) -> bytes:
         return b""
 
-    @classmethod
-    def __arrow_ext_deserialize__(cls, storage: pa.DataType, text: bytes) -> Own:
+    def deserialized(cls: Any, _: pa.DataType, __: bytes) -> Any:
         return cls()
+
+    methods = {"__init__": init, "__arrow_ext_serialize__": serialized}
+    return type("Own", (pa.ExtensionType,), {**methods, "__arrow_ext_deserialize__": classmethod(deserialized)})
+
+
+Own = _extension("gquery.own")
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -150,17 +155,11 @@ def test_a_blob_in_codes_or_runs_is_computed_with() -> None:
 
 
 def test_an_extension_that_arrow_does_not_know_is_an_error_within_others() -> None:
-    class Unknown(pa.ExtensionType):  # type: ignore[misc]
-        def __init__(self) -> None:
-            super().__init__(pa.int64(), "gquery.unknown")
-
-        def __arrow_ext_serialize__(self) -> bytes:
-            return b""
-
-    array = pa.ExtensionArray.from_storage(Unknown(), pa.array([1, 2, 3, None]))
+    unknown = _extension("gquery.unknown")
+    array = pa.ExtensionArray.from_storage(unknown(), pa.array([1, 2, 3, None]))
     with gquery.connect(device="python") as connection:
         connection.register("t", pa.table({"x": array}))
-        assert connection.sql("SELECT x FROM t").to_arrow_table().column(0).type == Unknown()
+        assert connection.sql("SELECT x FROM t").to_arrow_table().column(0).type == unknown()
         connection.register("t", pa.table({"x": pa.ListArray.from_arrays(OFFSETS, array)}))
         with pytest.raises(gquery.DataError, match="register_extension_type"):
             connection.sql("SELECT x FROM t").fetchall()

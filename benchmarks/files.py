@@ -3,6 +3,7 @@
     python -m benchmarks.files                             10 million rows in row groups of 122,880
     python -m benchmarks.files --rows 100_000_000          the file of the issue, 2.5 GB
     python -m benchmarks.files --row-group 1_048_576       PyArrow's own row groups
+    python -m benchmarks.files --result arrow              both engines give an Arrow table, as gquery's users ask for
 
 The file is written once into a scratch folder (``--folder`` keeps it). Every query runs in a process of its own, in turns with
 DuckDB, on files that lie in the page cache; kernels are on disk from a run before. *MB read* are the bytes that the process
@@ -22,6 +23,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -82,24 +84,33 @@ def write(path: Path, rows: int, row_group: int) -> None:
         writer.close()
 
 
-def run_one(engine: str, sql: str) -> None:
+def run_one(engine: str, result: str, sql: str) -> None:
     """What the process that is measured does: prints its figures as JSON."""
-    rows: list[Any]
+    found: Any
     if engine == "duckdb":
         import duckdb
 
         oracle = duckdb.connect()
         before, began, cpu = _read_so_far(), time.perf_counter(), time.process_time()
-        rows = oracle.execute(sql).fetchall()
+        cursor = oracle.execute(sql)
+        found = cursor.to_arrow_table() if result == "arrow" else cursor.fetchall()
     else:
         import gquery
 
         connection = gquery.connect("cpu")
         before, began, cpu = _read_so_far(), time.perf_counter(), time.process_time()
-        rows = connection.sql(sql).fetchall()
+        relation = connection.sql(sql)
+        found = relation.arrow() if result == "arrow" else relation.fetchall()
     figures = {"query": time.perf_counter() - began, "query_cpu": time.process_time() - cpu}
     figures["bytes_read"] = _read_so_far() - before
-    print(json.dumps(figures | {"rows": str(rows), "process_cpu": time.process_time()}))
+    process_cpu = time.process_time()
+    rows = [tuple(map(_plain, row.values())) for row in found.to_pylist()] if result == "arrow" else found
+    print(json.dumps(figures | {"rows": str(rows), "process_cpu": process_cpu}))
+
+
+def _plain(value: Any) -> Any:
+    """DuckDB's sums of integers are HUGEINT, which its Arrow tables hold as doubles or decimals."""
+    return int(value) if isinstance(value, (float, Decimal)) and value == int(value) else value
 
 
 def _read_so_far() -> int:
@@ -107,11 +118,11 @@ def _read_so_far() -> int:
         return int(file.readline().split()[1])
 
 
-def cold(engine: str, sql: str) -> Cold:
+def cold(engine: str, result: str, sql: str) -> Cold:
     """A query in a new process."""
     began = time.perf_counter()
     made = subprocess.run(
-        [sys.executable, "-m", "benchmarks.files", "--within", engine, sql],
+        [sys.executable, "-m", "benchmarks.files", "--within", engine, result, sql],
         env={
             k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"
         },  # an installed package has its bytecode
@@ -135,7 +146,8 @@ def main() -> int:
     parser.add_argument("--row-group", type=number, default=122_880, help="rows of a row group (DuckDB's own: 122,880)")
     parser.add_argument("--runs", type=int, default=5, help="processes of each engine and query (5)")
     parser.add_argument("--folder", type=Path, help="where the file is kept")
-    parser.add_argument("--within", nargs=2, metavar=("ENGINE", "SQL"), help=argparse.SUPPRESS)
+    parser.add_argument("--result", choices=("rows", "arrow"), default="rows", help="Python's rows, or an Arrow table")
+    parser.add_argument("--within", nargs=3, metavar=("ENGINE", "RESULT", "SQL"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.within is not None:
         run_one(*options.within)
@@ -145,17 +157,17 @@ def main() -> int:
         path = folder / f"sorted-{options.rows}-{options.row_group}.parquet"
         if not path.exists():
             write(path, options.rows, options.row_group)
-        return measure(path, options.rows, options.runs)
+        return measure(path, options.rows, options.runs, options.result)
 
 
-def measure(path: Path, rows: int, runs: int) -> int:
+def measure(path: Path, rows: int, runs: int, result: str) -> int:
     """Print a line a query and engine; 1 where rows differ."""
     size, wrong = path.stat().st_size, 0
     print(f"{rows:,} rows, {size / 1e6:,.0f} MB")
     print(f"{'':34}{'MB read':>10}{'of file':>9}{'query ms':>10}{'CPU':>7}{'process ms':>12}{'CPU':>7}")
     for name, sql in queries(path, rows):
-        cold("gquery", sql)  # leaves its kernels on disk
-        made = [{engine: cold(engine, sql) for engine in ENGINES} for _ in range(runs)]
+        cold("gquery", result, sql)  # leaves its kernels on disk
+        made = [{engine: cold(engine, result, sql) for engine in ENGINES} for _ in range(runs)]
         for engine in ENGINES:
             of = [run[engine] for run in made]
             read = min(c.bytes_read for c in of)

@@ -21,6 +21,8 @@ VALUES = 1_000_000
 DIGITS = 15  # a text's number fits an int64
 PREFIX = "key-"
 CLOSE = 0.1  # what an estimate of different values may be off
+CUBE_KEYS, CUBE_VALUES = 8, 5  # columns of CUBE, and different values of each: 390,625 groups, 1,679,616 rows
+CUBE_ROWS = 1_000_000
 NARROW = 10  # narrow rows, for every row that other cases have
 _CHUNK = 1 << 26  # rows a step of a check
 
@@ -39,6 +41,8 @@ def cases(rows: int) -> Iterator[Case]:
     rollup = "SELECT coalesce(a, -1), coalesce(b, -1), sum(v) FROM t GROUP BY ROLLUP (a, b)"
     pairs = Dataset("pairs of a thousand", partial(_pairs, rows))
     yield Case("aggregate/rollup", rollup, rows, pairs, _rolled_up, target=6.0)
+    coarse = Dataset("rows of a cube", partial(_cube_rows, min(rows, CUBE_ROWS)))
+    yield Case(f"aggregate/cube-{CUBE_KEYS}", _cube_text(), min(rows, CUBE_ROWS), coarse, _cubed)
     for kind, prefix in (("text", ""), ("prefixed", PREFIX)):
         for groups in sorted({1, 100, n}):
             data = Dataset(f"{kind} by {groups}", partial(_texts, rows, groups, prefix))
@@ -67,6 +71,21 @@ def _values(rows: int, groups: int, make: Maker) -> Tables:
 def _pairs(rows: int, make: Maker) -> Tables:
     side = min(1_000, max(rows // 100, 2))
     return {"t": {"a": make.random(rows, side, 1), "b": make.random(rows, side, 2), "v": make.random(rows, 1_000, 3)}}
+
+
+def _cube_keys() -> list[str]:
+    return [f"k{i}" for i in range(CUBE_KEYS)]
+
+
+def _cube_text() -> str:
+    """The keys as one number, a digit each; the greatest digit is that of NULL."""
+    digits = " + ".join(f"coalesce({k}, {CUBE_VALUES}) * {(CUBE_VALUES + 1) ** i}" for i, k in enumerate(_cube_keys()))
+    return f"SELECT {digits}, sum(v) FROM t GROUP BY CUBE ({', '.join(_cube_keys())})"
+
+
+def _cube_rows(rows: int, make: Maker) -> Tables:
+    keys = {k: make.random(rows, CUBE_VALUES, i) for i, k in enumerate(_cube_keys())}
+    return {"t": {**keys, "v": make.random(rows, 1_000, CUBE_KEYS)}}
 
 
 def _texts(rows: int, groups: int, prefix: str, make: Maker) -> Tables:
@@ -171,3 +190,14 @@ def _sums(groups: int, make: Maker, tables: Tables, answer: Answer) -> Checks:
     yield "the sum of the keys", exact_sum(answer.integers(0)), exact_sum(xp.flatnonzero(seen))
     got = fingerprint(xp, answer.integers(0), answer.integers(1))
     yield "the fingerprint of the sums", got, total % 2**64
+
+
+def _cubed(make: Maker, tables: Tables, answer: Answer) -> Checks:
+    t, xp = tables["t"], make.xp
+    levels = [xp.zeros_like(t["v"])]
+    for i, k in enumerate(_cube_keys()):
+        unit = (CUBE_VALUES + 1) ** i
+        levels = [level + digit * unit for level in levels for digit in (t[k], CUBE_VALUES)]
+    got = fingerprint(xp, answer.integers(0), answer.integers(1))
+    yield "the number of groups", answer.rows, sum(int(xp.unique(level).size) for level in levels)
+    yield "the fingerprint of the sums", got, sum(fingerprint(xp, level, t["v"]) for level in levels) % 2**64

@@ -23,7 +23,9 @@ _REACH = (
     "WITH RECURSIVE r(n) AS (SELECT a FROM e WHERE a < {starts} GROUP BY a UNION SELECT e.b FROM r JOIN e ON r.n = e.a) "
     "SELECT count(*), sum(n) FROM r"
 )
-_COUNT = f"WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < {ROUNDS}) SELECT count(*), sum(n) FROM r"
+_COUNT = (
+    f"WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < {ROUNDS}) SELECT count(*), sum(n) FROM r"
+)
 
 
 def cases(rows: int) -> Iterator[Case]:

@@ -172,10 +172,13 @@ class WindowFunctions(Record):
     lane_tile: int = number(32, "rows", "that a lane of a GPU scans one after another: a line of its memory")
     tree_shift: int = number(4, "bits", "of the number of nodes that a node of a tree stands for")
     spans_width: int = number(
-        4096,
+        2**24,
         "rows",
         "of a GPU's frame up to which least and greatest values come of spans: beyond, of two scans",
         _FRAMES,
+    )
+    spans_steps: int = number(
+        64, "values", "that a kernel combines to a span or a frame, at most: wider frames have spans of spans", _FRAMES
     )
     spans_width_cpu: int = number(0, "rows", "of the same on a CPU, whose scans take three steps a row")
     least_width: int = number(8, "rows", "of a frame from which on it is made of two scans, not row by row")

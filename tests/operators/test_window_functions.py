@@ -63,13 +63,17 @@ def test_compiled_by_threads(tune: Tune) -> None:
 def test_frames_made_of_spans(tune: Tune) -> None:
     """As a GPU makes them."""
     tune(tuning.window_functions, least_width=2, spans_width_cpu=6)
-    _compare(1100, 30, cpu_device())
+    _compare(1100, 15, cpu_device())
+    tune(tuning.window_functions, spans_width_cpu=100, spans_steps=2)
+    _compare(1101, 15, cpu_device())
 
 
 @pytest.mark.parametrize("width", [2, 3, 4, 9, 16, 40])
 @pytest.mark.parametrize("op", ["min", "max"])
-def test_every_width_of_spans(op: str, width: int, tune: Tune) -> None:
-    tune(tuning.window_functions, least_width=2, spans_width_cpu=64)
+@pytest.mark.parametrize("steps", [2, 3, 64])
+def test_every_width_of_spans(steps: int, op: str, width: int, tune: Tune) -> None:
+    """With few steps frames are made of spans of spans, which partitions of 4 and 57 rows cut off at every length."""
+    tune(tuning.window_functions, least_width=2, spans_width_cpu=64, spans_steps=steps)
     if (op, width) == ("max", 9):
         tune(tuning.built_in_kernels, interpreted_rows=0)
     frames = (

@@ -50,7 +50,7 @@ tuning.use(
 )
 tuning.use(replace(tuning.worker_distribution, **vars(tuning.distribution)))
 # Of small tables, too, the first rows of partitions, and of all, are looked for before a sort.
-tuning.use(replace(tuning.sorting, leading_least=16, leading_sample=16, fused_rows=24))
+tuning.use(replace(tuning.sorting, leading_least=16, leading_sample=16, fused_rows=24, bucket_rows=48))
 tuning.use(replace(tuning.interpreting, plain_rows=8))  # most units run with primitives inlined, the last ones without
 
 

@@ -18,7 +18,7 @@ from gquery.expression.facts import MOST_ROW_IDS
 from gquery.expression.types import PhysicalType
 from gquery.kernels.builtin import gathers, scans
 from gquery.kernels.builtin.define import builtin_kernel, launch
-from gquery.kernels.builtin.order import bounds_of
+from gquery.kernels.builtin.order_bits import bounds_of
 from gquery.kernels.builtin.prefix_sums import group_numbers, offsets_of
 from gquery.operators.leading_rows import slots_of
 from gquery.runtime.tuples import NamedTuple

@@ -7,6 +7,7 @@ from gquery.tuning.record import Record, number
 _H200_QUERIES = "2026-11-21: where the time of the 22 queries goes on an H200"
 _BRANCHES = "2026-11-28: a fresh plan: what many branches of CASE give is computed before them"
 _FRAMES = "2026-11-24: passes behind a window's sort, counted"
+_BUCKETS = "2026-11-28: sorts by buckets, and keys of a few bits more than a word has room for"
 _PARTITIONING = "2026-11-23: rows partitioned by keys"
 _SORTED_TILES = "2026-11-27: quantiles of frames that slide, sorted by tiles"
 
@@ -143,6 +144,11 @@ class Sorting(Record):
     fused_rows: int = number(
         1 << 18, "rows", "of a sort from which on the words of its first round are made in one pass"
     )
+    bucket_rows: int = number(
+        1 << 18, "rows", "of a sort on a CPU from which on they are sorted in buckets", _BUCKETS
+    )
+    bucket_bits: int = number(8, "bits", "of the keys that choose a bucket", _BUCKETS)
+    tasks_a_thread: int = number(8, "tasks a thread", "of neighbouring buckets, so that threads end together", _BUCKETS)
     leading_rows: int = number(
         2, "rows a wanted row", "from which on the first rows of partitions are looked for before they are sorted"
     )

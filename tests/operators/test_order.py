@@ -229,7 +229,7 @@ def test_kernels_of_a_part(descending: bool, monkeypatch: pytest.MonkeyPatch) ->
     assert np.array_equal(both, part.append(top, None, 5, 20))
     offsets = part.bounds.high - data.astype(object) if descending else data.astype(object) - part.bounds.low
     assert both.tolist() == [(x >> part.bits - 9 & 2**9 - 1) << 20 | x >> 5 & 2**20 - 1 for x in offsets]
-    assert [order.signed(x) for x in (2**64 - 1, 2**63, -1, 5)] == [-1, -(2**63), -1, 5]
+    assert [order_bits.signed(x) for x in (2**64 - 1, 2**63, -1, 5)] == [-1, -(2**63), -1, 5]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -30,10 +30,12 @@ from gquery.kernels.builtin.order_bits import (
     NEXT_BITS,
     Piece,
     TieGroups,
+    bounds_of,
     changed_words,
     least_of_chunks,
     placed_words,
     places_of,
+    signed,
     starts_of,
     tied,
     tied_places,
@@ -89,11 +91,6 @@ class Part:
         else:
             launch(NEXT_BITS[element_word(found)], found.size, found, found, words, flip, least, right, mask, count, made)
         return made
-
-
-def signed(bits: int) -> int:
-    """The 64 last bits as a signed number."""
-    return (bits + 2**63) % 2**64 - 2**63
 
 
 class OrderKey(Protocol):
@@ -311,17 +308,29 @@ def _sorted_at_once(
     """The same of all of many rows: the first round makes, and looks at, all of its words in one pass."""
     xp = key_bits.xp
     place_bits = (n - 1).bit_length()
-    pieces, behind = key_bits.pieces(INT64_BITS - place_bits, first)
+    limits = tuning.sorting
+    bits = min(limits.bucket_bits, place_bits - 1) if xp is np and n >= limits.bucket_rows else 0
+    pieces, behind = key_bits.pieces(INT64_BITS - place_bits + bits, first)
     if not pieces:
         flags = xp.zeros(n, np.uint8)
         fill(flags[:1], 1)
         return row_numbers(xp, n), flags.view(np.bool_), flags
-    words = placed_words(pieces, place_bits, workers)
-    room_to_sort(words).sort()
+    buckets = None
+    if bits:
+        from gquery.kernels.builtin.sort_buckets import sorted_buckets
+
+        buckets = sorted_buckets(pieces, place_bits, bits, workers)
+        words = buckets.words
+    else:
+        words = placed_words(pieces, place_bits, workers)
+        room_to_sort(words).sort()
     order = places_of(words, place_bits, workers)
     if key_bits.ended and not with_starts:
         return order, None, None
     starts, firsts = starts_of(words, place_bits, behind or 0, workers)
+    if buckets is not None:
+        buckets.mark(starts, None if behind is None else firsts, sum(p.count for p in pieces) - (behind or 0))
+        buckets = None
     at = tied_places(words, place_bits, starts)
     if at.size and not key_bits.ended:
         runs = xp.zeros(at.size, np.uint64)
@@ -387,13 +396,3 @@ def _round(
         or_shifted(words, runs, INT64_BITS - run_bits)
     room_to_sort(words).sort()
     return [(words, place_bits)], places_of(words, place_bits)
-
-
-def bounds_of(values: Array) -> Bounds:
-    """The least and the greatest of integers; 0 and 0 of none."""
-    if values.size == 0:
-        return Bounds(0, 0)
-    least, most = values.min(), values.max()
-    if values.dtype != np.uint64:
-        return Bounds(read_scalar(least), read_scalar(most))
-    return Bounds(read_scalar(least.view(np.int64)) & UINT64_MAX, read_scalar(most.view(np.int64)) & UINT64_MAX)

@@ -22,7 +22,7 @@ from gquery.expression.facts import INT64_BITS
 from gquery.expression.types import Bounds, Kind, PhysicalType, physical_type_for
 from gquery.kernels.bindings import Argument
 from gquery.kernels.builtin.define import BuiltinKernel, address, builtin_kernel, launch
-from gquery.kernels.builtin.order import signed
+from gquery.kernels.builtin.order_bits import signed
 from gquery.kernels.builtin.prefix_sums import offsets_of
 from gquery.operators.base import Frame
 from gquery.operators.ordered import OrderedFrame

@@ -25,7 +25,7 @@ from gquery.expression.windows import FrameBound
 from gquery.kernels.bindings import Argument
 from gquery.kernels.builtin import scans, wide_arrays
 from gquery.kernels.builtin.define import BuiltinKernel, builtin_kernel, launch
-from gquery.kernels.builtin.order import signed
+from gquery.kernels.builtin.order_bits import signed
 from gquery.operators.window.positions import (
     NEXT_PARTITION,
     PARTITION,

@@ -7,7 +7,7 @@ an overflow) sets ``fails``: engines may look at rows that another never looks a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 
 from tests.fuzzing import aggregates as more_aggregates
 from tests.fuzzing import clocks, pivots
@@ -84,6 +84,7 @@ class Grammar:
         self.row_orders: set[str] = set()  # of windows that number rows
         self.macros: list[Macro] = []  # of values, and of tables with their columns
         self.table_macros: list[tuple[str, Names]] = []
+        self.one_order = False
         self.ties = ""  # asks whether some rows are the same, which two such orders may number in two ways
         self._aliases = 0
 
@@ -238,13 +239,7 @@ class Grammar:
             if tape.chance(25):
                 having = f" HAVING {self.aggregate(INT, names)} {tape.one(_COMPARE)} {tape.count(0, 5)}"
         else:
-            with_windows = 15 if not outer else 0
-            items = [
-                window(self, kind, names) if tape.chance(with_windows) else self.value(kind, names, outer, 2, depth)
-                for kind in kinds
-            ]
-            if not outer and tape.chance(6):
-                qualify = f" QUALIFY {qualified(self, names)}"
+            items, qualify = self._of_rows(kinds, names, outer, depth)
         clause = ""
         if tape.chance(20):
             items, clause = named(items)
@@ -271,6 +266,21 @@ class Grammar:
             if outer == () and depth < 2:
                 text = f"SELECT * FROM ({text}) AS {self.fresh('o')}"
         return text, kinds, rows
+
+    def _of_rows(self, kinds: Sequence[str], names: Names, outer: Names, depth: int) -> tuple[list[str], str]:
+        """What stands in a SELECT without groups, and its QUALIFY. Rows that are the same in all columns may be numbered in
+        another way by each order, and DISTINCT, joins and groups above would see that: so all windows have one."""
+        tape = self.tape
+        before = self.row_orders, self.one_order
+        self.row_orders, self.one_order = set(), True
+        with_windows = 15 if not outer else 0
+        items = [
+            window(self, kind, names) if tape.chance(with_windows) else self.value(kind, names, outer, 2, depth)
+            for kind in kinds
+        ]
+        qualify = f" QUALIFY {qualified(self, names)}" if not outer and tape.chance(6) else ""
+        self.row_orders, self.one_order = before
+        return items, qualify
 
     def _grouping_sets(self, keys: str) -> str:
         return self.tape.one(

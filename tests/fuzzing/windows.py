@@ -22,6 +22,7 @@ class Writer(Protocol):
 
     tape: Tape
     row_orders: set[str]  # that number rows, with what they part them by
+    one_order: bool  # whether all windows that number rows do so in the same order
 
     def column(self, kind: str, names: Names, outer: Names, small: bool = False) -> str: ...
 
@@ -47,12 +48,13 @@ def window(write: Writer, kind: str, names: Names) -> str:
     if tape.chance(45):
         return _cast(kind, _over(_plain(write, kind, names), f"{by}{of_peers(write, names)}"))
     every = _order(tape, [n.sql for n in names])
-    write.row_orders.add(f"{by}{every}")
+    order = next(iter(write.row_orders)) if write.one_order and write.row_orders else f"{by}{every}"
+    write.row_orders.add(order)
     if tape.chance(50):
-        return f"{_of_row(write, kind, names)} OVER ({by}{every}{_rows(tape) if tape.chance(40) else ''})"
+        return f"{_of_row(write, kind, names)} OVER ({order}{_rows(tape) if tape.chance(40) else ''})"
     if kind == STR and tape.chance(40):
-        return f"string_agg({write.column(STR, names, ())}, '-') OVER ({by}{every}{_rows(tape)})"
-    return _cast(kind, _over(_plain(write, kind, names), f"{by}{every}{_rows(tape)}"))
+        return f"string_agg({write.column(STR, names, ())}, '-') OVER ({order}{_rows(tape)})"
+    return _cast(kind, _over(_plain(write, kind, names), f"{order}{_rows(tape)}"))
 
 
 def window_of_groups(write: Writer, keys: Sequence[str], names: Names) -> str:
@@ -217,6 +219,8 @@ def _of_row(write: Writer, kind: str, names: Names) -> str:
             return f"{tape.one(('lag', 'lead'))}({argument}{offset}{nulls})"
         case 1:
             default = write.column(kind, names, ())
+            if kind == DEC and default.lstrip("-(")[:1].isdigit():
+                default = "NULL"  # DuckDB casts a constant while it binds, rows or not
             return f"{tape.one(('lag', 'lead'))}({argument}, {tape.count(1, 3)}, {default}{nulls})"
         case 2:
             return f"nth_value({argument}, {tape.count(1, 3)}{nulls})"

@@ -45,7 +45,8 @@ def _compare(seed: int, count: int, device: Device, workers: int = 1) -> None:
         rows, case = random_rows(r, r.choice(SIZES)), random_case(r)
         found = found_of(case, frame_of(rows, device), device, workers)
         wanted = wanted_of(case, arrow_of(rows))
-        assert len(found) == len(wanted) and all(map(same, found, wanted)), f"{case.sql}\n{rows}\n{found}\n{wanted}"
+        if wanted is not None:
+            assert len(found) == len(wanted) and all(map(same, found, wanted)), f"{case.sql}\n{rows}\n{found}\n{wanted}"
 
 
 @pytest.mark.parametrize("seed", range(10))

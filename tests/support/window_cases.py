@@ -354,11 +354,17 @@ def _connection() -> duckdb.DuckDBPyConnection:
     return duckdb.connect(config={"threads": "1"})
 
 
-def wanted_of(case: Case, table: pa.Table) -> list[Any]:
-    """The values that DuckDB gives, in the order of ``id``."""
+def wanted_of(case: Case, table: pa.Table) -> list[Any] | None:
+    """The values that DuckDB gives, in the order of ``id``; None where it fails within itself, as quantiles over some frames with
+    infinities do."""
     connection = _connection()
     connection.register("t", table)
-    return [row[0] for row in connection.execute(f"SELECT {case.sql} FROM t ORDER BY id").fetchall()]
+    try:
+        return [row[0] for row in connection.execute(f"SELECT {case.sql} FROM t ORDER BY id").fetchall()]
+    except duckdb.Error as error:
+        if str(error) != "std::exception" or not case.sql.startswith("quantile_cont("):
+            raise
+        return None
 
 
 def same(found: Any, wanted: Any) -> bool:

@@ -35,6 +35,16 @@ def own_keys(sink: Sink, located: Located) -> tuple[tuple[int, CutKeys], ...]:
     return tuple([(n, keys) for n, keys in found if isinstance(keys, CutKeys)])
 
 
+def set_apart(sink: Sink, located: Located) -> CutKeys | None:
+    """Which keys each rank's rows have of those of a join table that is an array over one; None where that is not known."""
+    match sink:
+        case Build(table) if table.key_encoding is not None and len(table.key_encoding.parts) == 1:
+            (part,), found = table.key_encoding.parts, own_keys(sink, located)
+            return found[0][1] if found and not part.nullable else None
+        case _:
+            return None
+
+
 def met_keys(probe: Probe, located: Located, build: Located) -> tuple[tuple[int, int], ...]:
     """The keys of a join table, each as its stage and position, of which rows that are looked up have values of the rank's own
     alone: both sides lie where a table is cut, and is cut at the same values."""

@@ -31,6 +31,7 @@ from gquery.distributed.kept_together import (
     met_keys,
     only,
     own_keys,
+    set_apart,
     splits_segments,
     state_bytes,
 )
@@ -94,6 +95,7 @@ from gquery.planner.physical import (
 )
 from gquery.planner.stage_columns import makes_lists
 from gquery.planner.stage_inputs import stage_inputs
+from gquery.runtime.records import replace
 
 
 def place(program: Program, located: Callable[[ReadTable], Located | None], ranks: Ranks) -> Placement:
@@ -181,7 +183,8 @@ class _Placing:
         hashed = hashed_rows(work) if reads == "part" else None
         met = () if isinstance(work.source, ReadStage) and work.source.numbered is not None else self.met  # slots have no rows
         if not merges or not isinstance(work.sink, Group):
-            return StagePlacement(reads, makes, merges, missing, own, met, hashed=hashed), made
+            ranges = set_apart(work.sink, located) if merges else None
+            return StagePlacement(reads, makes, merges, missing, own, met, hashed=hashed, ranges=ranges), made
         size, parts = state_bytes(work.sink, work.rows), self.parts.get(number)
         return StagePlacement(reads, makes, merges, missing, (), met, parts, size, hashed), made
 
@@ -326,10 +329,11 @@ class _Placing:
     def _parted(self, work: Pipeline, sink: Group, reads: Rows, number: int) -> Located:
         """Choose where the parts of merged groups lie; the located columns of their frame."""
         columns = [c for c, _, _ in sink.keys]
-        parts = self.granted.get(number)
-        if parts is None and (sink.sparse or sending_slots_pays(work, sink, reads, self.ranks)):
-            cut = ChosenKeys(slices(sink, self.ranks.count), MadeBy(number, 0))
-            parts = GroupParts(0, cut, by_slots=not sink.sparse)
+        parts, by_slots = self.granted.get(number), sending_slots_pays(work, sink, reads, self.ranks)
+        if parts is None and (sink.sparse or by_slots):
+            parts = GroupParts(0, ChosenKeys(slices(sink, self.ranks.count), MadeBy(number, 0)))
+        if parts is not None and parts.cut is not None and by_slots:
+            parts = replace(parts, by_slots=True)
         self.parts[number] = parts = parts or GroupParts()
         if sink.sparse:
             assert parts.cut is not None

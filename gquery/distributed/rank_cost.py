@@ -49,6 +49,8 @@ def _stage(program: Program, stage: Stage, placed: StagePlacement, among: Ranks)
                 return cost
             arrays = array_bytes(table)  # of all keys, on each rank
             cost += arrays * limits.copied_ps / 2
+            if placed.ranges is not None:
+                return cost + arrays * others * limits.received_ps  # where they stay
             return cost + (arrays * (ranks - 1) * (limits.received_ps + limits.copied_ps) if placed.merges else 0.0)
         case Materialize():
             return cost + frame_bytes(work) * share * limits.copied_ps / 2

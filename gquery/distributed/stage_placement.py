@@ -35,6 +35,7 @@ class StagePlacement:
     state_bytes: int = 0  # of groups that are merged, on each rank, about
     hashed: HashedRows | None = None  # what it reads, where ranks exchange that
     agrees: bool = False  # all ranks take what the first one made (`distributed.agreement`)
+    ranges: CutKeys | None = None  # of a merged join table over one key: which of its values each rank's rows have
     alone: bool = False  # the first rank alone runs it, as no other needs what it makes
 
     def text(self, ranks: int) -> str:
@@ -55,6 +56,8 @@ class StagePlacement:
         return f"{who}: " + ", ".join([*gathers, rows, *merges, *agrees])
 
     def _merges(self, ranks: int) -> str:
+        if self.ranges is not None:
+            return "states merged by the range of keys"
         if self.parts is None:
             received = f", about {format_bytes((ranks - 1) * self.state_bytes)}" if self.state_bytes else ""
             return f"states merged{received}"

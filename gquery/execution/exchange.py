@@ -16,7 +16,7 @@ from gquery.distributed.movable import movable, together
 from gquery.distributed.stage_placement import Rows
 from gquery.execution.state import Rank, Run
 from gquery.operators.base import Frame
-from gquery.operators.cut_keys import GroupParts
+from gquery.operators.cut_keys import CutKeys, GroupParts
 from gquery.operators.merge_groups import Exchange, bytes_of, merge_arrays
 from gquery.planner.physical import (
     ConcatRows,
@@ -53,8 +53,10 @@ def merge_exchange(state: Run, stage: Stage) -> Exchange | None:
     """What the sink of a stage hands its state to; None where it is merged with no other."""
     if state.rank is None or not state.rank.placement[stage.number].merges:
         return None
-    parts = state.rank.placement[stage.number].parts
-    return StateExchange(state, state.rank, f"states of stage {stage.number}, {stage.label}", parts)
+    placed = state.rank.placement[stage.number]
+    return StateExchange(
+        state, state.rank, f"states of stage {stage.number}, {stage.label}", placed.parts, placed.ranges
+    )
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,7 @@ class StateExchange:
     own: Rank
     what: str
     parts: GroupParts | None = None
+    ranges: CutKeys | None = None
 
     @property
     def rank(self) -> int:

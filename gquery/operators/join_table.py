@@ -24,6 +24,7 @@ from gquery.operators.base import DuplicateKeysError, Frame, JoinArrays, JoinInd
 from gquery.operators.join_build import is_counted, is_radix_partitioned, is_speculated, slot_physical_type
 from gquery.operators.key_filter import is_selective
 from gquery.operators.merge_groups import Exchange, combined
+from gquery.operators.set_ranges import SetRange, put_ranges, set_ranges
 from gquery.planner.physical import JoinTable
 from gquery.runtime.records import dataclass, replace
 
@@ -161,13 +162,25 @@ class BuildRun(SinkRun[BuildState]):
         """The state with the rows of all ranks, how many these are, and how many of them have a NULL among their keys. No rank
         sets what another has set, but for bits."""
         entered = self.device.zeros(1, "int64") if state.entered is None else state.entered
-        held = [a for a in (state.bits, state.slots, state.filter) if a is not None]
-        arrays, counts = zip(*exchange(([*held, entered], (self.launch.rows, null_keys or 0))), strict=True)
+        table = state.slots if state.bits is None else state.bits
+        assert table is not None
+        ranges: list[SetRange] = []
+        if exchange.ranges is not None and self.table.key_encoding is not None:
+            slots = 1 if state.bits is None else BITMAP_BITS
+            ranges = set_ranges(exchange.ranges, self.table.key_encoding, exchange.ranks, slots)
+        held = [*([] if ranges else [table]), *([] if state.filter is None else [state.filter])]
+        own = [ranges[exchange.rank].of(table)] if ranges else []
+        handed = exchange((own, [*held, entered], (self.launch.rows, null_keys or 0)))
+        parts, arrays, counts = zip(*handed, strict=True)
         *merged, entered = combined(arrays, [*["or"] * len(held), "add"], exchange.rank, self.device)
         of_ranks = iter(merged)
+        if ranges:
+            put_ranges(table, [part for (part,) in parts], ranges, exchange.rank, self.device)
+        else:
+            table = next(of_ranks)
         made = BuildState(
-            bits=None if state.bits is None else next(of_ranks),
-            slots=None if state.slots is None else next(of_ranks),
+            bits=None if state.bits is None else table,
+            slots=None if state.slots is None else table,
             filter=None if state.filter is None else next(of_ranks),
             filter_shift=state.filter_shift,
             entered=None if state.entered is None else entered,

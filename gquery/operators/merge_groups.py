@@ -26,7 +26,7 @@ from gquery.kernels.builtin import gathers, grouping, order, scans
 from gquery.kernels.builtin.define import namespace
 from gquery.kernels.builtin.prefix_sums import group_numbers
 from gquery.operators.base import make_column
-from gquery.operators.cut_keys import GroupParts
+from gquery.operators.cut_keys import CutKeys, GroupParts
 from gquery.operators.finalize import finalize_aggregate
 from gquery.operators.group_state import GroupState
 from gquery.operators.materialize import contiguous
@@ -43,6 +43,10 @@ class Exchange(Protocol):
     @property
     def parts(self) -> GroupParts | None:
         """See `Exchange`."""
+
+    @property
+    def ranges(self) -> CutKeys | None:
+        """Which values of the one key of a join table each rank's rows have; None where that is not known."""
 
     @property
     def rank(self) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gquery import tuning
 from gquery.columns.table import ColumnData
 from gquery.device.array import Array
 from gquery.device.buffer import Buffer, device_of
@@ -77,7 +78,7 @@ def own_slots(
     ranges = [parts.cut.slots(rank, key.base, key.width) for rank in range(exchange.ranks)]
     low, high = ranges[exchange.rank]
     sent = [[] if rank == exchange.rank else [a[lo:hi] for a in arrays] for rank, (lo, hi) in enumerate(ranges)]
-    own = [a[low:high] for a in arrays]
+    own = [_where_memory_begins(a, low, high, device) for a in arrays]
     for rank, found in enumerate(exchange.send(sent)):
         if rank != exchange.rank and low < high:
             for total, other, op in zip(own, found, ops, strict=True):
@@ -88,6 +89,17 @@ def own_slots(
     made = replace(sink, key_encoding=KeyEncoding((replace(key, base=key.base + low, width=high - low, is_own=True),)))
     words, touched = own[: len(sink.accumulators)], own[-1] if state.touched is not None else None
     return made, replace(state, mask=high - low - 1, accumulators=tuple(words), touched=touched)
+
+
+def _where_memory_begins(array: Array, low: int, high: int, device: Device) -> Array:
+    """A part of an array that begins where memory could, as kernels read several elements at once: itself, or a copy."""
+    part = array[low:high]
+    if low * array.itemsize % tuning.transfers.together_alignment == 0:
+        return part
+    with device.activate():
+        made = device.empty(high - low, array.dtype)
+        made[...] = part
+    return made
 
 
 def send_slots(

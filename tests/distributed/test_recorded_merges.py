@@ -13,16 +13,18 @@ from gquery import tuning
 from gquery.columns.encode_strings import characters_column
 from gquery.columns.table import ColumnData
 from gquery.device import copies as copies_module
+from gquery.device.array import on_gpu
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device
 from gquery.device.recording import RecordingDevice
 from gquery.distributed.movable import together
 from gquery.execution import near as near_module
 from gquery.execution import sinks
-from gquery.operators import group
+from gquery.operators import group, join_table
 from gquery.operators.base import Frame
 from gquery.operators.cut_keys import CutKeys, GroupParts
 from gquery.operators.part_groups import own_slots
+from gquery.operators.set_ranges import put_ranges
 from tests.support import meta_arrays
 from tests.support.meta_arrays import copies
 from tests.support.meta_gpu import ARENA, copies_of, enlarged, meta_gpu
@@ -39,6 +41,7 @@ class Beside:
     """The first of two ranks; see `Exchange`."""
 
     rank, ranks = 0, 2
+    ranges: CutKeys | None = None
 
     def __init__(self, parts: GroupParts | None) -> None:
         self.parts = parts
@@ -90,6 +93,64 @@ def test_states_of_others_are_merged_without_a_copy(
     monkeypatch.setattr(sinks, "merge_exchange", lambda state, stage: Beside(parts))
     assert copies_of(enlarged(connection(), factor), sql) == []
     assert bool(taken) == (parts is not None and parts.by_slots)
+
+
+class SecondOfTwo(Beside):
+    """The second of two ranks, whose slots begin at the 63rd of 100, where no memory does."""
+
+    rank = 1
+
+    def send(self, values: Sequence[Any]) -> list[Any]:
+        return [[meta_arrays.empty(37, a.dtype) for a in values[0]], []]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    ["SELECT k, sum(v), min(f), count(*) FROM t GROUP BY k", "SELECT DISTINCT k FROM t", "SELECT k, max(v) FROM t GROUP BY k"],
+)
+def test_slots_that_begin_anywhere(sql: str, monkeypatch: pytest.MonkeyPatch, tune: Tune) -> None:
+    tune(tuning.distribution, merged_slot_words=0)
+    begins = []
+
+    def noted(*given: Any) -> Any:
+        made, state = own_slots(*given)
+        for array in (*state.accumulators, *([] if state.touched is None else [state.touched])):
+            begins.append(on_gpu(array).data.ptr % tuning.transfers.together_alignment)
+        return made, state
+
+    monkeypatch.setattr(group, "own_slots", noted)
+    cut = GroupParts(0, CutKeys([63]), by_slots=True)
+    monkeypatch.setattr(sinks, "merge_exchange", lambda state, stage: SecondOfTwo(cut))
+    assert copies_of(enlarged(connection(), 10_000), sql) == []
+    assert begins and not any(begins)
+
+
+class BesideRange(Beside):
+    """One whose rows have the keys from 64 on."""
+
+    ranges = CutKeys([64])
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT count(*) FROM t WHERE k IN (SELECT id FROM u WHERE few < 3)",
+        "SELECT count(*), sum(few) FROM t JOIN u ON t.k = u.id",
+    ],
+)
+@pytest.mark.parametrize("factor", [1, 10_000])
+def test_ranges_of_others_come_without_a_copy(sql: str, factor: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    put = []
+
+    def noted(total: Any, parts: Any, ranges: Any, own: int, device: Device) -> None:
+        put.append(total)
+        of_others: list[Any] = [meta_arrays.empty(r.end - r.first, total.dtype) for r in ranges]
+        put_ranges(total, [parts[own] if n == own else a for n, a in enumerate(of_others)], ranges, own, device)
+
+    monkeypatch.setattr(join_table, "put_ranges", noted)
+    monkeypatch.setattr(sinks, "merge_exchange", lambda state, stage: BesideRange(None))
+    assert copies_of(enlarged(connection(), factor), sql) == []
+    assert put
 
 
 @pytest.mark.parametrize("rows", [10, 10_000, 200_000, 2_000_000])

@@ -50,12 +50,18 @@ QUERIES = [
     "SELECT k, sum(v) FROM t WHERE k < 3 GROUP BY k",
     "SELECT k, sum(v) FROM t WHERE k < 0 GROUP BY k",
 ]
-OTHERS = [
+WHERE_CUT = [
     "SELECT u.k, m, w FROM u LEFT JOIN (SELECT k, sum(v) AS m FROM t GROUP BY k) x ON u.k = x.k",
+    "SELECT u.k, m, w FROM u JOIN (SELECT k, min(v) AS m FROM t WHERE k > 700 GROUP BY k) x ON u.k = x.k WHERE w > 8",
+    "SELECT u.k, m, n FROM u LEFT JOIN (SELECT k, max(f) AS m, count(v) AS n FROM t GROUP BY k) x USING (k)",
+    "SELECT count(*), sum(w) FROM u WHERE k NOT IN (SELECT k FROM t GROUP BY k HAVING count(*) > 3)",
+]
+"""Groups that lie where a table is cut, at any slot."""
+OTHERS = [
     "SELECT n, sum(v) FROM t GROUP BY n",
     "SELECT k, low, sum(v) FROM t GROUP BY k, low",
 ]
-"""Groups that lie where a table is cut; and that have a key that may be NULL, or several keys."""
+"""Groups that have a key that may be NULL, or several keys."""
 
 
 @pytest.fixture(autouse=True)
@@ -85,8 +91,15 @@ def test_answers(sql: str, apart: int, taken: list[int], tune: Tune) -> None:
     assert apart == 1 or min(taken) == 1 or min(taken) >= 256
 
 
+@pytest.mark.parametrize("ranks", [2, 3, 7])
+@pytest.mark.parametrize("sql", WHERE_CUT)
+def test_groups_that_lie_where_a_table_is_cut(sql: str, ranks: int, taken: list[int]) -> None:
+    assert_same(sql, TABLES, targets=("cpu", "python"), ranks=(ranks,))
+    assert len(taken) >= 2 * ranks
+
+
 @pytest.mark.cuda
-@pytest.mark.parametrize("sql", QUERIES)
+@pytest.mark.parametrize("sql", QUERIES + WHERE_CUT)
 def test_on_gpus(sql: str, taken: list[int]) -> None:
     assert_same(sql, TABLES, targets=("cuda",), ranks=(2,))
     assert taken

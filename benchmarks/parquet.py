@@ -73,7 +73,7 @@ def measure_columns(folder: Path, device: str, threads: int | None) -> None:
     connection.sql("SELECT 1").fetchall()
     connection.device.synchronize()
     if connection.device.is_cuda:
-        from gquery.device.transfer import staging
+        from gquery.device.staging import staging
 
         began = time.perf_counter()
         staging(connection.device)

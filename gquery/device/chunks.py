@@ -18,6 +18,7 @@ import numpy as np
 from gquery import tuning
 from gquery.device.array import READ_AHEAD, Array, on_gpu
 from gquery.device.device import Device
+from gquery.device.spill import place_of
 
 _ALIGNED = 256  # bytes: where an array begins in a piece, as the GPU's own allocator has it
 
@@ -53,7 +54,12 @@ class ChunkBuffers:
 
     def _copy(self, number: int, arrays: Sequence[Array], placed: Sequence[Array]) -> None:
         for array, place in zip(arrays, placed, strict=True):
-            np.copyto(place, array)
+            if place_of(array) is None:
+                np.copyto(place, array)
+            else:
+                from gquery.device.file_copies import read_files  # few columns lie in files
+
+                read_files([(place, array)], self._device)
 
     def _used(self, number: int) -> None:
         """What reads a piece was launched."""
@@ -82,10 +88,17 @@ class GpuChunkBuffers(ChunkBuffers):
     def _copy(self, number: int, arrays: Sequence[Array], placed: Sequence[Array]) -> None:
         runtime, stream = self._cuda.runtime, self._copying
         stream.wait_event(self._read[number])
+        files: list[tuple[int, Array]] = []
         for array, place in zip(arrays, placed, strict=True):
-            if array.nbytes:
+            if array.nbytes and place_of(array) is not None:
+                files.append((int(on_gpu(place).data.ptr), array))
+            elif array.nbytes:
                 to, source = int(on_gpu(place).data.ptr), int(array.ctypes.data)
                 runtime.memcpyAsync(to, source, int(array.nbytes), runtime.memcpyHostToDevice, stream.ptr)
+        if files:
+            from gquery.device.file_copies import send_files  # as above
+
+            send_files(files, self._device, stream)
         self._copied[number].record(stream)
         self._current().wait_event(self._copied[number])
 
@@ -115,8 +128,8 @@ _locking = threading.Lock()
 
 def lock_pages(device: Device, array: Array) -> None:
     """Have the system keep the memory of an array of the host where it is, so that a GPU copies from it at the link's rate. Where
-    it refuses, copies take longer."""
-    if device.is_cpu or array.nbytes < tuning.streaming.locked_bytes:
+    it refuses, copies take longer. What lies in files is not to take memory, and is read into buffers."""
+    if device.is_cpu or array.nbytes < tuning.streaming.locked_bytes or place_of(array) is not None:
         return
     root = array
     while isinstance(root.base, np.ndarray):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from gquery.device.array import READ_AHEAD, Array, on_gpu
 from gquery.device.device import Device
 from gquery.device.host import address_of
 from gquery.device.peer import copy_between, has_peer_access, in_step
+from gquery.device.spill import place_of
 from gquery.runtime.threads import core_count
 
 
@@ -60,7 +61,11 @@ def copy_into(to: Array, device: Device, array: Array, source: Device) -> None:
     it is queued on the current streams (`device.peer`), else it has arrived."""
     if not to.size:
         return
-    if device.is_cpu and isinstance(array, np.ndarray):
+    if device.is_cpu and place_of(to) is not None:
+        _write([(to, array)], source)
+    elif source.is_cpu and place_of(array) is not None:
+        _read([(to, array)], device)
+    elif device.is_cpu and isinstance(array, np.ndarray):
         _copy_on_host(to, array)
     elif device.is_cpu:
         with source.activate():
@@ -75,20 +80,51 @@ def copy_into(to: Array, device: Device, array: Array, source: Device) -> None:
         copy_between(to, device, array, source)
 
 
-def queue_into(to: Array, device: Device, arrays: Iterable[Array]) -> None:
-    """Copy arrays of the host one behind another to ``to`` on a device that is the current one: queued on its stream, so the
-    arrays have to stay until it was waited for."""
-    at = 0
+def copy_all(pairs: Sequence[tuple[Array, Array]], device: Device, source: Device) -> None:
+    """Copy arrays as `copy_into` does, each to the one before it in its pair; those to files, and from them, at once."""
+    written = [p for p in pairs if device.is_cpu and place_of(p[0]) is not None]
+    _write(written, source)
+    others = pairs if not written else [p for p in pairs if place_of(p[0]) is None]
+    read = [p for p in others if source.is_cpu and place_of(p[1]) is not None]
+    _read(read, device)
+    for to, array in others if not read else [p for p in others if place_of(p[1]) is None]:
+        copy_into(to, device, array, source)
+
+
+def queue_all(moves: Sequence[tuple[Array, Sequence[Array]]], device: Device) -> None:
+    """Copy arrays of the host one behind another to the array before them, on a device that is the current one: queued on its
+    stream, so the arrays have to stay until it was waited for. What lies in files has arrived."""
     cuda = device.xp.cuda if device.is_cuda else None
-    for array in arrays:
-        size = int(array.nbytes)
-        if cuda is None:
-            np.copyto(to[at // to.itemsize : (at + size) // to.itemsize], array)
-        else:
-            stream = cuda.get_current_stream(device.ordinal).ptr
-            start = int(on_gpu(to).data.ptr) + at
-            cuda.runtime.memcpyAsync(start, address_of(array), size, cuda.runtime.memcpyHostToDevice, stream)
-        at += size
+    read: list[tuple[Array, Array]] = []
+    for to, arrays in moves:
+        at = 0
+        for array in arrays:
+            size = int(array.nbytes)
+            part = slice(at // to.itemsize, (at + size) // to.itemsize)
+            if place_of(array) is not None:
+                read.append((to[part], array))
+            elif cuda is None:
+                np.copyto(to[part], array)
+            else:
+                stream = cuda.get_current_stream(device.ordinal).ptr
+                start = int(on_gpu(to).data.ptr) + at
+                cuda.runtime.memcpyAsync(start, address_of(array), size, cuda.runtime.memcpyHostToDevice, stream)
+            at += size
+    _read(read, device)
+
+
+def _write(pairs: Sequence[tuple[Array, Array]], source: Device) -> None:
+    if pairs:
+        from gquery.device.file_copies import write_files  # few queries need files
+
+        write_files(pairs, source)
+
+
+def _read(pairs: Sequence[tuple[Array, Array]], device: Device) -> None:
+    if pairs:
+        from gquery.device.file_copies import read_files  # as above
+
+        read_files(pairs, device)
 
 
 def _copy_on_host(to: Array, array: Array) -> None:

@@ -36,6 +36,7 @@ class HostTier(Device):
 
     def __init__(self, above: Device, limit: int | None, spill: SpillSpace) -> None:
         super().__init__("cpu", 0, limit, spill)
+        spill.stays_open = True
         self._locked = PageLocked(above) if above.is_cuda else None
 
     @property

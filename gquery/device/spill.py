@@ -5,7 +5,8 @@ mapped into memory, so that a full disk is an error here and no signal at a writ
 do any array; these are the page cache's, which the system writes out and takes back where memory runs short.
 
 What is there already when its file is made is written before the file is mapped: a page that is first touched through a mapping
-is cleared by the system, and costs a fault.
+is cleared by the system, and costs a fault. Where files are the tier below a device, no kernel reads them: they stay open, and
+arrays are copied to them and from them by writing and reading (`device.file_copies`).
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from gquery import tuning
 from gquery.device.array import Array
 from gquery.device.memory import Account
 from gquery.runtime.amounts import format_bytes
+from gquery.runtime.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -56,6 +58,29 @@ class OpenFile:
             done = os.pwrite(self.descriptor, left, at)
             at, left = at + done, left[done:]
 
+    def read(self, at: int, into: Array) -> None:
+        """Fill a contiguous array with the bytes from byte ``at`` on. OSError where the file has fewer."""
+        left = into.reshape(-1).view(np.uint8).data
+        while left:
+            done = os.preadv(self.descriptor, [left], at)
+            if not done:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            at, left = at + done, left[done:]
+
+
+class Place(NamedTuple):
+    """Where an array lies in an open file: from byte ``at`` on."""
+
+    file: OpenFile
+    at: int
+
+
+class _Mapped(mmap.mmap):
+    """The pages of a file, which begin at ``address``; ``file`` is there as long as they are, if it stays open."""
+
+    file: OpenFile | None = None
+    address = 0
+
 
 class SpillSpace:
     """The files of one connection: ``directory`` (None: the platform's folder for temporary files), and at most ``limit`` bytes
@@ -67,6 +92,7 @@ class SpillSpace:
         self._mapped: weakref.WeakSet[mmap.mmap] = weakref.WeakSet()
         self._shared: Array = np.empty(0, np.uint8)
         self._filled = 0  # bytes of it that are given out
+        self.stays_open = False  # whether arrays are copied to files and from them: see `place_of`
         self._lock = threading.Lock()
 
     @property
@@ -143,10 +169,12 @@ class SpillSpace:
             allocate(file.descriptor, size)
             if content is not None:
                 file.write(0, content)
-            mapped = mmap.mmap(file.descriptor, size)
+            mapped = _Mapped(file.descriptor, size)
         except OSError as error:
             raise self._failed(error) from None
         advise(mapped, "sequential")
+        if self.stays_open:
+            mapped.file, mapped.address = file, int(np.frombuffer(mapped, np.uint8).ctypes.data)
         return mapped, file
 
     def _failed(self, error: OSError) -> SpillError:
@@ -155,9 +183,21 @@ class SpillSpace:
 
 def is_spilled(array: Any) -> bool:
     """Whether an array lies in a file."""
+    return isinstance(_owner(array), mmap.mmap)
+
+
+def place_of(array: Any) -> Place | None:
+    """Where an array lies in a file that stays open; None for one in memory, of a GPU, or with gaps between its elements."""
+    mapped = _owner(array)
+    if not isinstance(mapped, _Mapped) or mapped.file is None or not array.flags.c_contiguous:
+        return None
+    return Place(mapped.file, int(array.ctypes.data) - mapped.address)
+
+
+def _owner(array: Any) -> Any:
     while isinstance(array, np.ndarray | memoryview):
         array = array.base if isinstance(array, np.ndarray) else array.obj
-    return isinstance(array, mmap.mmap)
+    return array
 
 
 def unnamed_file(directory: str) -> int:

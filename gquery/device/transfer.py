@@ -8,13 +8,9 @@ when all have arrived, so that nobody sees an array that is not whole. The host 
 
 from __future__ import annotations
 
-import queue
-import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
-from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,11 +18,13 @@ from gquery import tuning
 from gquery.device.array import READ_AHEAD, Array, on_gpu
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device
-from gquery.device.host import address_of
 from gquery.device.kept_memory import KEPT
 from gquery.device.spill import OpenFile
 from gquery.errors import OutOfMemoryError
 from gquery.runtime.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from gquery.device.staging import Staging
 
 _READING = "reading columns"
 
@@ -94,7 +92,7 @@ class Transfer:
             return
         began = time.perf_counter()
         address = self.target.array.data.ptr + low * self.dtype.itemsize
-        staging(self.target.device).send(address, np.ascontiguousarray(values).view(np.uint8))
+        _staging(self.target.device).send(address, np.ascontiguousarray(values).view(np.uint8))
         self.target.seconds.append(time.perf_counter() - began)
 
     def send_ranges(self, file: int, ranges: Array, upload: Callable[[Array], int]) -> bool:
@@ -105,7 +103,7 @@ class Transfer:
         began = time.perf_counter()
         ranges = ranges.copy()
         ranges[:, 0] += self.target.array.data.ptr
-        outcome = staging(self.target.device).send_ranges(file, ranges, upload)
+        outcome = _staging(self.target.device).send_ranges(file, ranges, upload)
         self.target.seconds.append(time.perf_counter() - began)
         return outcome
 
@@ -182,7 +180,7 @@ class Upload:
         except OutOfMemoryError:
             return None
         self._arrays[id(array)] = array
-        staging(self._device).drain()
+        _staging(self._device).drain()
         return _Target(self._device, array, self.seconds)
 
     @property
@@ -194,7 +192,7 @@ class Upload:
         """Until everything that was sent has arrived."""
         if self._arrays:
             assert self._device is not None
-            staging(self._device).wait()
+            _staging(self._device).wait()
 
     def release(self, transfer: Transfer) -> None:
         """Let go of an array that was waited for, once nobody else has it. Until then it stays: where a column is given up, what
@@ -211,7 +209,7 @@ class Upload:
 def send_whole(device: Device, host: Array, context: str) -> Array:
     """A copy of a contiguous array on a GPU, moved by several threads."""
     array = device_array(device, host.size, host.dtype, context)
-    stage = staging(device)
+    stage = _staging(device)
     stage.drain()
     raw = host.view(np.uint8)
     part, start = tuning.transfers.mover_bytes, on_gpu(array).data.ptr
@@ -233,80 +231,7 @@ def device_array(device: Device, size: int, dtype: Any, context: str = _READING)
     return device.empty(size, dtype, context)
 
 
-class Staging:
-    """The page-locked buffers of a GPU, and the stream that copies out of them."""
-
-    def __init__(self, device: Device) -> None:
-        self._cuda = device.xp.cuda
-        self._device = device
-        self._piece = tuning.transfers.buffer_bytes
-        size = self._piece * tuning.transfers.buffers
-        with device.activate():
-            self._stream = self._cuda.Stream(non_blocking=True)
-            memory = self._cuda.alloc_pinned_memory(size)
-        whole = np.frombuffer(memory, np.uint8, size)  # keeps the memory
-        self._free: queue.SimpleQueue[tuple[Any, Any]] = queue.SimpleQueue()
-        for at in range(0, size, self._piece):
-            with device.activate():
-                event = self._cuda.Event(block=True, disable_timing=True)
-            self._free.put((whole[at : at + self._piece], event))
-
-    def drain(self) -> None:
-        """Until the device does nothing: memory that was given out again may still be used by what was launched before it
-        was freed, and the copies' stream waits for no other."""
-        with self._device.activate():
-            self._cuda.runtime.deviceSynchronize()
-
-    def send(self, address: int, data: Any) -> None:
-        """Start to copy bytes of the host to an address of the device."""
-        runtime = self._cuda.runtime
-        with self._device.activate():
-            for at in range(0, data.size, self._piece):
-                piece = data[at : at + self._piece]
-                buffer, event = self._free.get()  # the one that was sent first
-                try:
-                    event.synchronize()
-                    buffer[: piece.size] = piece
-                    runtime.memcpyAsync(
-                        address + at, buffer.ctypes.data, piece.size, runtime.memcpyHostToDevice, self._stream.ptr
-                    )
-                    event.record(self._stream)
-                finally:
-                    self._free.put((buffer, event))
-
-    def send_ranges(self, file: int, ranges: Array, upload: Callable[[Array], int]) -> bool:
-        """See `Transfer.send_ranges`; the addresses are the device's."""
-        calls = self._device.copy_calls()
-        assert calls is not None
-        taken = [self._free.get()]
-        with suppress(queue.Empty):  # to wait for a second one while others wait for theirs would be for ever
-            taken.append(self._free.get_nowait())
-        buffers = [word for buffer, event in taken for word in (buffer.ctypes.data, event.ptr)]
-        about = file, address_of(ranges), len(ranges), self._stream.ptr, *calls, self._piece, len(taken)
-        try:
-            with self._device.activate():
-                outcome = upload(np.array([*about, *buffers], np.int64))
-        finally:
-            for each in taken:
-                self._free.put(each)
-        if outcome < 0:
-            raise self._cuda.runtime.CUDARuntimeError(-outcome)
-        return outcome > 0
-
-    def wait(self) -> None:
-        with self._device.activate():
-            self._stream.synchronize()
-
-
-_lock = threading.Lock()
-
-
-def staging(device: Device) -> Staging:
-    """The buffers of a device, made when they are first used."""
-    with _lock:
-        return _staging(device)
-
-
-@cache
 def _staging(device: Device) -> Staging:
-    return Staging(device)
+    from gquery.device.staging import staging  # a CPU does without
+
+    return staging(device)

@@ -15,7 +15,7 @@ import numpy as np
 from gquery import tuning
 from gquery.device.array import Array
 from gquery.device.buffer import Buffer
-from gquery.device.copies import queue_into, room_for
+from gquery.device.copies import queue_all, room_for
 from gquery.device.device import Device
 from gquery.distributed.column_pieces import statistics_together
 from gquery.errors import OutOfMemoryError
@@ -132,17 +132,19 @@ class Parts:
         """The rows of a part where kernels read them."""
         if self._device.below is None or not self._is_plain:
             return brought(self.pieces(number), self._device)
-        rows, columns = self.rows(number), {}
+        rows, columns, moves = self.rows(number), {}, list[tuple[Array, list[Array]]]()
         with self._device.activate():
             for i, column in self._cuts[0].frame.columns.items():
                 own = [(c.frame.columns[i], c.starts[number], c.starts[number + 1]) for c in self._cuts]
                 words, dtype = words_a_row(column.physical_type), np.dtype(column.physical_type.numpy)
                 data = room_for(words * rows, dtype, self._device, _PART)
-                self._bring(data, [(c.data, words * low, words * high) for c, low, high in own])
+                moves.append(self._moved(data, [(c.data, words * low, words * high) for c, low, high in own]))
                 flags = None
                 if column.validity is not None:
                     flags = room_for(rows, np.dtype(np.uint8), self._device, _PART)
-                    self._bring(flags, [(c.validity, low, high) for c, low, high in own if c.validity is not None])
+                    moves.append(
+                        self._moved(flags, [(c.validity, low, high) for c, low, high in own if c.validity is not None])
+                    )
                 columns[i] = replace(
                     column,
                     length=rows,
@@ -150,14 +152,14 @@ class Parts:
                     validity=None if flags is None else Buffer(flags, self._device),
                     statistics=statistics_together([c for c, _, _ in own], None),
                 )
+            queue_all(moves, self._device)
             self._device.synchronize()
         return Frame(columns, rows)
 
-    def _bring(self, to: Array, pieces: Sequence[tuple[Buffer, int, int]]) -> None:
+    def _moved(self, to: Array, pieces: Sequence[tuple[Buffer, int, int]]) -> tuple[Array, list[Array]]:
         below = self._device.below
         assert below is not None
-        arrays = [b.on(below)[low:high] for b, low, high in pieces if low < high]
-        queue_into(to, self._device, arrays)
+        return to, [b.on(below)[low:high] for b, low, high in pieces if low < high]
 
     @cached_property
     def _is_plain(self) -> bool:

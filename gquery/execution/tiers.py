@@ -14,8 +14,9 @@ import numpy as np
 
 from gquery import tuning
 from gquery.columns.table import ColumnData
+from gquery.device.array import Array
 from gquery.device.buffer import Buffer
-from gquery.device.copies import copied
+from gquery.device.copies import copy_all, room_for
 from gquery.device.device import Device
 from gquery.distributed.movable import concatenated
 from gquery.errors import OutOfMemoryError
@@ -43,24 +44,29 @@ def tier_of(device: Device) -> Device:
 
 def put_below(frame: Frame, device: Device, label: str) -> Frame:
     """The frame, whose columns lie in the tier from now on. OutOfMemoryError where that has no room."""
+    buffers = [b for c in (*frame.columns.values(), *frame.rank_values.values()) for b in c.buffers]
     with device.activate():
-        for column in (*frame.columns.values(), *frame.rank_values.values()):
-            for buffer in column.buffers:
-                _put_below(buffer, device, label)
+        if device.below is not None:
+            _put_on_host(buffers, device, device.below, label)
+            return frame
+        for buffer in buffers:
+            array = buffer.on(device)
+            moved = device.in_file(array, label)
+            if moved is not array:
+                buffer.move(device, moved)
     return frame
 
 
-def _put_below(buffer: Buffer, device: Device, label: str) -> None:
-    if device.below is not None:
-        if buffer.cpu is None or not buffer.is_on(device.below):
-            array = buffer.on(device)
-            buffer.place(device.below, copied(array, device, device.below, label))
+def _put_on_host(buffers: Sequence[Buffer], device: Device, below: Device, label: str) -> None:
+    copies: dict[int, tuple[Buffer, Array]] = {}
+    for buffer in buffers:
+        if id(buffer) not in copies and (buffer.cpu is None or not buffer.is_on(below)):
+            copies[id(buffer)] = buffer, room_for(buffer.length, buffer.dtype, below, label)
+    copy_all([(to, buffer.on(device)) for buffer, to in copies.values()], below, device)
+    for buffer, to in copies.values():
+        buffer.place(below, to)
+    for buffer in buffers:
         buffer.drop(device)
-        return
-    array = buffer.on(device)
-    moved = device.in_file(array, label)
-    if moved is not array:
-        buffer.move(device, moved)
 
 
 def brought(frames: Sequence[Frame], device: Device) -> Frame:

@@ -29,6 +29,7 @@ _UNIQUE = "2026-11-28: first use of a column whose values all differ"
 _CREATED = "2026-11-27: CREATE OR REPLACE TABLE AS keeps its plan"
 _SHARED = "2026-11-28: first runs of ClickBench: what of reading one core does"
 _FREQUENT = "2026-11-28: frequent values"
+_FILES = "2026-11-28: files as the tier below a device are written and read"
 _TURNS = "2026-11-28: turns at the interpreter's lock"
 _BEING_RIGHT = "2026-11-22: what being right costs"
 
@@ -194,6 +195,12 @@ class Transfers(Record):
     buffers: int = number(32, "buffers", "of a GPU")
     movers: int = number(4, "threads", "that copy one array into page-locked memory")
     mover_bytes: int = number(16 << 20, "bytes", "that a thread copies at a time")
+    file_movers: int = number(
+        8,
+        "threads",
+        "that write arrays to files of the tier below a device, or read them, of which the system writes 3 GB a second each",
+        _FILES,
+    )
     staged_bytes: int = number(4 << 20, "bytes", "of an array from which on its copy goes through page-locked memory")
     kept_on_host: int = number(
         1 << 20, "bytes", "of an array below which it waits on the host for a kernel that asks for it"

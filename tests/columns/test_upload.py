@@ -13,7 +13,7 @@ import pytest
 from gquery import tuning
 from gquery.columns.arrow import export_table
 from gquery.columns.import_arrow import import_table
-from gquery.device import transfer
+from gquery.device import staging, transfer
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device
 from gquery.errors import OutOfMemoryError
@@ -38,9 +38,9 @@ def gpu(tune: Tune) -> Iterator[Gpu]:
     tune(tuning.transfers, buffers=3)
     tune(tuning.transfers, mover_bytes=10_000)
     tune(tuning.transfers, kept_on_host=100)
-    transfer._staging.cache_clear()
+    staging._staging.cache_clear()
     yield Gpu()
-    transfer._staging.cache_clear()
+    staging._staging.cache_clear()
 
 
 @pytest.mark.parametrize("dtype", ["u1", "i2", "i8", "f4"])

@@ -19,7 +19,7 @@ from gquery import tuning
 from gquery.columns import held_pages
 from gquery.columns.loops import use_loops
 from gquery.columns.table import ColumnData
-from gquery.device import transfer
+from gquery.device import staging
 from gquery.device.device import Device, cpu_device
 from gquery.device.transfer import Upload
 from gquery.execution.streamed import StreamedPart
@@ -51,9 +51,9 @@ def gpu(tune: Tune, monkeypatch: pytest.MonkeyPatch) -> Iterator[Gpu]:
     tune(tuning.transfers, buffer_bytes=512)
     tune(tuning.transfers, buffers=3)
     tune(tuning.transfers, kept_on_host=0)
-    transfer._staging.cache_clear()
+    staging._staging.cache_clear()
     yield Gpu()
-    transfer._staging.cache_clear()
+    staging._staging.cache_clear()
 
 
 def column(kind: str, rows: int, r: random.Random) -> pa.Array:

@@ -20,7 +20,7 @@ from gquery.columns import held_pages
 from gquery.columns.held_pages import HeldChunks
 from gquery.columns.page_values import FOUND, OUTCOME
 from gquery.columns.table import ColumnData
-from gquery.device import transfer
+from gquery.device import staging
 from gquery.device.array import Array
 from gquery.device.device import Device, cpu_device, cuda_device
 from gquery.errors import FileError
@@ -75,9 +75,9 @@ def gpu(tune: Tune) -> Iterator[Gpu]:
     tune(tuning.transfers, buffers=3)
     tune(tuning.encoding, compiled_rows=1)
     tune(tuning.reading, one_thread=0)
-    transfer._staging.cache_clear()
+    staging._staging.cache_clear()
     yield Gpu()
-    transfer._staging.cache_clear()
+    staging._staging.cache_clear()
 
 
 @pytest.fixture

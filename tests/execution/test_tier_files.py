@@ -1,0 +1,200 @@
+"""Files as the tier below a device: every byte goes there and comes back, by writing and reading alone, and faults of a disk are
+errors that leave the connection as it was.
+"""
+
+from __future__ import annotations
+
+import errno
+import gc
+import itertools
+import os
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gquery import tuning
+from gquery.device import staging
+from gquery.device.chunks import lock_pages
+from gquery.device.copies import copied, copy_all, copy_into, queue_all
+from gquery.device.device import Device
+from gquery.device.file_copies import read_files, write_files
+from gquery.device.host_tier import HostTier
+from gquery.device.spill import SpillSpace, is_spilled, place_of
+from gquery.errors import FileError, OutOfMemoryError
+from tests.execution.test_tiers import LARGE, QUERIES, check_nothing_left, limited
+from tests.support.harness import compare, expect
+from tests.support.played_gpu import Array, Gpu
+from tests.support.tuned import Tune
+
+SIZES = [1, 511, 70_000, 100_003, 20_000]
+DTYPES = ["u1", "i8", "f4", "i2", "i8"]
+
+
+@pytest.fixture
+def tier(tmp_path: Path, tune: Tune) -> HostTier:
+    """Nothing but files, which arrays are copied to 4 kB at a time."""
+    tune(tuning.transfers, buffer_bytes=4096, buffers=3, file_movers=4)
+    tune(tuning.memory, least_spilled=1)
+    return HostTier(Device("cpu", 1, 10**9), 0, SpillSpace(str(tmp_path)))
+
+
+@pytest.fixture
+def gpu(tune: Tune) -> Iterator[Gpu]:
+    staging._staging.cache_clear()
+    yield Gpu()
+    staging._staging.cache_clear()
+
+
+def arrays(seed: int = 1) -> list[Any]:
+    rng = np.random.default_rng(seed)
+    return [rng.integers(0, 100, n).astype(t) for n, t in zip(SIZES, DTYPES, strict=True)]
+
+
+def in_files(tier: HostTier, given: list[Any]) -> list[Any]:
+    """Room for arrays in files, each within a longer one."""
+    return [tier.empty_spillable(a.size + 20, a.dtype)[9 : 9 + a.size] for a in given]
+
+
+@pytest.mark.parametrize("several", [1, 4])
+def test_arrays_come_back(tier: HostTier, tune: Tune, monkeypatch: pytest.MonkeyPatch, several: int) -> None:
+    monkeypatch.setattr("gquery.device.file_copies.core_count", lambda: several)
+    host, given = Device("cpu"), arrays()
+    made = in_files(tier, given)
+    assert all(place_of(m) is not None for m in made)
+    write_files(list(zip(made, given, strict=True)), host)
+    for m, array in zip(made, given, strict=True):
+        assert np.array_equal(m, array)  # as it is mapped, too
+    back = [np.empty_like(a) for a in given]
+    read_files(list(zip(back, made, strict=True)), host)
+    assert all(np.array_equal(a, b) for a, b in zip(back, given, strict=True))
+
+
+def test_what_lies_around_an_array_stays(tier: HostTier) -> None:
+    whole = tier.empty_spillable(9000, np.int64)
+    copy_into(whole, tier, np.arange(9000), Device("cpu"))
+    copy_into(whole[3000:6001], tier, np.full(3001, -1), Device("cpu"))
+    want = np.arange(9000)
+    want[3000:6001] = -1
+    assert np.array_equal(copied(whole, tier, Device("cpu", 1)), want)
+
+
+def test_some_in_files_and_others_in_memory(tier: HostTier) -> None:
+    host, given = Device("cpu"), arrays(2)
+    made = in_files(tier, given)
+    made[1], made[4] = np.empty_like(given[1]), np.empty_like(given[4])
+    copy_all(list(zip(made, given, strict=True)), tier, host)
+    back = [np.empty_like(a) for a in given]
+    copy_all(list(zip(back, made, strict=True)), host, tier)
+    assert all(np.array_equal(a, b) for a, b in zip(back, given, strict=True))
+    pieces = [made[1], made[4][:7], made[1][:0]]
+    pieces = [p.astype("i8") for p in pieces] + [made[4].astype("i8")]
+    copy_into(filed := tier.empty_spillable(500, "i8"), tier, np.arange(500), host)
+    one = np.empty(sum(p.size for p in pieces) + 400, "i8")
+    queue_all([(one, [*pieces, filed[100:]])], host)
+    assert np.array_equal(one, np.concatenate([*pieces, np.arange(100, 500)]))
+
+
+def test_strides_are_copied_as_they_are(tier: HostTier) -> None:
+    made = tier.empty_spillable(500, np.int64)
+    copy_into(made, tier, np.arange(1000)[::2], Device("cpu"))
+    assert np.array_equal(made, np.arange(0, 1000, 2))
+    assert place_of(made[::2]) is None and place_of(made[1:]) is not None
+    back = np.empty(250, np.int64)
+    copy_into(back, Device("cpu"), made[::2], tier)
+    assert np.array_equal(back, np.arange(0, 1000, 4))
+
+
+@pytest.mark.parametrize("several", [1, 4])
+def test_a_gpu_through_page_locked_buffers(
+    tier: HostTier, gpu: Gpu, monkeypatch: pytest.MonkeyPatch, several: int
+) -> None:
+    """Copies end when somebody waits: what is written has arrived, and a buffer is not filled again before it was fetched."""
+    monkeypatch.setattr("gquery.device.file_copies.core_count", lambda: several)
+    given = arrays(3)
+    made = in_files(tier, given)
+    there: list[Any] = [Array(a) for a in given]
+    write_files(list(zip(made, there, strict=True)), gpu)
+    assert all(np.array_equal(m, a) for m, a in zip(made, given, strict=True))
+    back: list[Any] = [Array(np.zeros_like(a)) for a in given]
+    read_files(list(zip(back, made, strict=True)), gpu)
+    assert all(np.array_equal(b.values, a) for b, a in zip(back, given, strict=True))
+    assert gpu.played.drained == 1 and not gpu.played.pending
+
+
+def test_a_system_that_takes_and_gives_less(tier: HostTier, monkeypatch: pytest.MonkeyPatch) -> None:
+    write, read = os.pwrite, os.preadv
+    monkeypatch.setattr(os, "pwrite", lambda file, data, at: write(file, data[:1000], at))
+    monkeypatch.setattr(os, "preadv", lambda file, rooms, at: read(file, [rooms[0][:700]], at))
+    test_arrays_come_back(tier, None, monkeypatch, 4)  # type: ignore[arg-type]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux tells which pages are mapped")
+def test_no_page_is_mapped(tier: HostTier) -> None:
+    """Arrays go to files and come back without a fault for each page."""
+    made = copied(np.arange(100_000), Device("cpu"), tier)
+    assert is_spilled(made)
+    back = copied(made, tier, Device("cpu", 1))
+    assert np.array_equal(back, np.arange(100_000))
+    at = made.ctypes.data
+    text = Path("/proc/self/smaps").read_text(encoding="utf-8")
+    (found,) = (
+        re.search(r"^Rss: +([0-9]+) kB", area, re.MULTILINE)
+        for line, area in itertools.pairwise(re.split(r"^([0-9a-f]+-[0-9a-f]+ .*)$", text, flags=re.MULTILINE))
+        if re.match(r"[0-9a-f]+-", line) and int(line.split("-")[0], 16) <= at < int(line.split("-")[1].split()[0], 16)
+    )
+    assert found is not None and int(found[1]) == 0
+
+
+def test_files_are_not_locked_into_memory(tier: HostTier) -> None:
+    seen: list[int] = []
+    runtime = SimpleNamespace(
+        hostRegister=lambda *given: seen.append(given[1]), hostUnregister=lambda _: None, CUDARuntimeError=OSError
+    )
+    device: Any = SimpleNamespace(is_cpu=False, xp=SimpleNamespace(cuda=SimpleNamespace(runtime=runtime)))
+    size = tuning.streaming.locked_bytes // 8
+    lock_pages(device, tier.empty_spillable(size, np.int64))
+    assert seen == []
+    own = np.zeros(size, np.int64)
+    lock_pages(device, own)
+    assert seen == [own.nbytes]
+
+
+@pytest.mark.parametrize("sql", QUERIES[:3])
+@pytest.mark.parametrize("call", ["pwrite", "preadv"])
+def test_a_disk_that_fails(sql: str, call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error with the setting's name and the system's words; what was written is given back, and the next run is right."""
+    types, want = expect(sql, LARGE)
+    db = limited("cpu", "files", tmp_path, LARGE, "700kB")
+    real, calls = getattr(os, call), itertools.count()
+
+    def counted(*given: Any) -> Any:
+        next(calls)
+        return real(*given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, call, counted)
+        db.sql(sql).fetchall()
+    most = next(calls)
+    assert most > 10
+    for turn in (0, most // 2, most - 1):
+        left = itertools.count()
+
+        def failing(*given: Any, turn: int = turn, left: Iterator[int] = left) -> Any:
+            if next(left) == turn:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            return real(*given)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, call, failing)
+            error = OutOfMemoryError if call == "pwrite" else FileError
+            with pytest.raises(error, match="spill_directory cannot be .*Input/output error"):
+                db.sql(sql).fetchall()
+        check_nothing_left(db, tmp_path)
+    assert compare(db.sql(sql).fetchall(), want, "ORDER BY" in sql, types) is None
+    gc.collect()

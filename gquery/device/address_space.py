@@ -21,7 +21,7 @@ from gquery.device.array import Array
 from gquery.errors import DeviceError
 
 SIZE = 1 << 38  # addresses of a space: many times what a machine has, since blocks are rounded up to powers of two
-_NO_RESERVE = 0x4000 if sys.platform == "linux" else 0  # MAP_NORESERVE, which Python knows from 3.13 on
+NO_RESERVE = 0x4000 if sys.platform == "linux" else 0  # MAP_NORESERVE, which Python knows from 3.13 on
 _LEAST = 64  # bytes of a block: a cache line
 _RETURNED = 1 << 16  # bytes of a block from which on its memory goes back to the system
 
@@ -44,7 +44,7 @@ class AddressSpace:
 
     def __init__(self) -> None:
         try:
-            self._mapping = mmap.mmap(-1, SIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE)
+            self._mapping = mmap.mmap(-1, SIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | NO_RESERVE)
         except OSError as error:
             raise DeviceError(f"A CPU that stands for a device needs a range of {SIZE} addresses: {error}") from None
         self.first = ctypes.addressof(ctypes.c_char.from_buffer(self._mapping))

@@ -1,7 +1,7 @@
 """Arrays that are copied to files of the tier below a device, and from them: several threads write and read a piece at a time.
 
-The pages of such files are not touched through their mapping. A system writes to one file for one thread at a time, so pieces of
-several arrays are written in turn, each of which has a file of its own.
+The pages of such files are not touched through their mapping. A system writes to one file for one thread at a time: so long
+arrays lie in several, and pieces of all files are written in turn.
 """
 
 from __future__ import annotations
@@ -92,16 +92,16 @@ def _bytes(array: Array) -> Array:
 
 
 def _pieces(arrays: Sequence[tuple[Array, Place | None]]) -> list[_Piece]:
-    """All pieces of arrays: the first of each, the second of each, and so on."""
-    made: list[tuple[int, int, _Piece]] = []
-    for n, (array, place) in enumerate(arrays):
+    """All pieces of arrays: the first of each file, the second of each, and so on."""
+    made: list[tuple[int, _Piece]] = []
+    for array, place in arrays:
         assert place is not None
         size = int(array.nbytes)
         raw = _bytes(array) if isinstance(array, np.ndarray) else int(on_gpu(array).data.ptr)
         for at in range(0, size, _step()):
-            made.append((at, n, _Piece(raw, at, min(_step(), size - at), place)))
-    made.sort(key=lambda m: m[:2])
-    return [piece for _, _, piece in made]
+            made.append(((place.at + at) % place.file.size, _Piece(raw, at, min(_step(), size - at), place)))
+    made.sort(key=lambda m: m[0])
+    return [piece for _, piece in made]
 
 
 def _run(pieces: Sequence[Any], work: Callable[[Any], None], what: str) -> None:

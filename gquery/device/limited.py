@@ -20,7 +20,7 @@ from gquery import tuning
 from gquery.device.array import Array
 from gquery.device.kept_memory import available_memory
 from gquery.device.memory import Account
-from gquery.device.spill import OpenFile, SpillError, SpillSpace, is_spilled
+from gquery.device.spill import OpenFile, SpillError, SpillSpace, Stripes, is_spilled
 from gquery.errors import OutOfMemoryError
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class LimitedMemory(ABC):
             return self.empty(shape, dtype, context)
         return self.in_new_file(shape, dtype, context)
 
-    def open_spillable(self, size: int, dtype: DTypeLike, context: str) -> tuple[Array, OpenFile | None]:
+    def open_spillable(self, size: int, dtype: DTypeLike, context: str) -> tuple[Array, OpenFile | Stripes | None]:
         """As `empty_spillable`; with a file that it lies in, which is to be written in place of the array: see `device.spill`."""
         wanted = array_bytes(size, dtype)
         if not self._is_for_file(wanted):

@@ -11,6 +11,7 @@ arrays are copied to them and from them by writing and reading (`device.file_cop
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import math
 import mmap
@@ -19,12 +20,14 @@ import shutil
 import tempfile
 import threading
 import weakref
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gquery import tuning
+from gquery.device.address_space import NO_RESERVE
 from gquery.device.array import Array
 from gquery.device.memory import Account
 from gquery.runtime.amounts import format_bytes
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
 _ALIGNED = 64  # bytes: where a small array begins in a file
+_MAP_FIXED = 0x10  # which Python's mmap does not have
 _IN_MEMORY = ("tmpfs", "ramfs")
 _ADVICE = {"sequential": getattr(mmap, "MADV_SEQUENTIAL", None), "done": getattr(mmap, "MADV_DONTNEED", None)}
 
@@ -68,17 +72,43 @@ class OpenFile:
             at, left = at + done, left[done:]
 
 
-class Place(NamedTuple):
-    """Where an array lies in an open file: from byte ``at`` on."""
+class Stripes:
+    """Bytes in several open files, of which each but the last one has ``size`` of them: a system writes to one file for one
+    thread at a time."""
 
-    file: OpenFile
+    def __init__(self, files: Sequence[OpenFile], size: int) -> None:
+        self.files, self.size = files, size
+
+    def write(self, at: int, content: Array) -> None:
+        """See `OpenFile.write`."""
+        for file, first, part in self._parts(at, np.ascontiguousarray(content).reshape(-1).view(np.uint8)):
+            file.write(first, part)
+
+    def read(self, at: int, into: Array) -> None:
+        """See `OpenFile.read`."""
+        for file, first, part in self._parts(at, into.reshape(-1).view(np.uint8)):
+            file.read(first, part)
+
+    def _parts(self, at: int, array: Array) -> Iterator[tuple[OpenFile, int, Array]]:
+        done = 0
+        while done < array.size:
+            number, first = divmod(at + done, self.size)
+            size = min(self.size - first, array.size - done)
+            yield self.files[number], first, array[done : done + size]
+            done += size
+
+
+class Place(NamedTuple):
+    """Where an array lies in open files: from byte ``at`` on."""
+
+    file: Stripes
     at: int
 
 
 class _Mapped(mmap.mmap):
-    """The pages of a file, which begin at ``address``; ``file`` is there as long as they are, if it stays open."""
+    """The pages of files that stay open, which begin at ``address``; the files are there as long as they are."""
 
-    file: OpenFile | None = None
+    file: Stripes
     address = 0
 
 
@@ -109,7 +139,7 @@ class SpillSpace:
         array: Array = np.frombuffer(self._file(size, None)[0], dtype)
         return array if isinstance(shape, int) else array.reshape(shape)
 
-    def open_array(self, size: int, dtype: DTypeLike) -> tuple[Array, OpenFile]:
+    def open_array(self, size: int, dtype: DTypeLike) -> tuple[Array, OpenFile | Stripes]:
         """As `empty` makes it, one entry at least, and its file, open to be written."""
         dtype = np.dtype(dtype)
         mapped, file = self._file(size * dtype.itemsize, None)
@@ -123,7 +153,7 @@ class SpillSpace:
         copy[...] = array
         return copy
 
-    def _file(self, size: int, content: Array | None) -> tuple[mmap.mmap, OpenFile]:
+    def _file(self, size: int, content: Array | None) -> tuple[mmap.mmap, OpenFile | Stripes]:
         """A new file of so many bytes, mapped: zeros, or what it is to have."""
         if self.account.limit is None:
             most = self.taken + int(self._free() * tuning.memory.disk_share)
@@ -163,18 +193,34 @@ class SpillSpace:
         except OSError as error:
             raise self._failed(error) from None
 
-    def _map(self, size: int, content: Array | None) -> tuple[mmap.mmap, OpenFile]:
+    def _map(self, size: int, content: Array | None) -> tuple[mmap.mmap, OpenFile | Stripes]:
         try:
+            if self.stays_open:
+                return self._map_stripes(size, content)
             file = OpenFile(unnamed_file(self.directory))
             allocate(file.descriptor, size)
             if content is not None:
                 file.write(0, content)
-            mapped = _Mapped(file.descriptor, size)
+            mapped = mmap.mmap(file.descriptor, size)
         except OSError as error:
             raise self._failed(error) from None
         advise(mapped, "sequential")
-        if self.stays_open:
-            mapped.file, mapped.address = file, int(np.frombuffer(mapped, np.uint8).ctypes.data)
+        return mapped, file
+
+    def _map_stripes(self, size: int, content: Array | None) -> tuple[mmap.mmap, Stripes]:
+        """The same in several files, if it is long: their pages come to lie in a range of addresses that is taken first."""
+        least, page = tuning.memory.stripe_bytes, mmap.ALLOCATIONGRANULARITY
+        stripe = -(-size // min(max(size // least, 1), tuning.memory.stripes))
+        stripe = -(-stripe // page) * page
+        file = Stripes([OpenFile(unnamed_file(self.directory)) for _ in range(0, size, stripe)], stripe)
+        mapped = _Mapped(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | NO_RESERVE)
+        mapped.file, mapped.address = file, int(np.frombuffer(mapped, np.uint8).ctypes.data)
+        for number, one in enumerate(file.files):
+            held = min(stripe, size - number * stripe)
+            allocate(one.descriptor, held)
+            map_at(mapped.address + number * stripe, one.descriptor, held)
+        if content is not None:
+            file.write(0, content)
         return mapped, file
 
     def _failed(self, error: OSError) -> SpillError:
@@ -189,7 +235,7 @@ def is_spilled(array: Any) -> bool:
 def place_of(array: Any) -> Place | None:
     """Where an array lies in a file that stays open; None for one in memory, of a GPU, or with gaps between its elements."""
     mapped = _owner(array)
-    if not isinstance(mapped, _Mapped) or mapped.file is None or not array.flags.c_contiguous:
+    if not isinstance(mapped, _Mapped) or not array.flags.c_contiguous:
         return None
     return Place(mapped.file, int(array.ctypes.data) - mapped.address)
 
@@ -222,6 +268,16 @@ def allocate(file: int, size: int) -> None:
     zeros = bytes(min(size, tuning.memory.written_bytes))
     for at in range(0, size, len(zeros)):
         os.pwrite(file, zeros[: size - at], at)
+
+
+def map_at(address: int, file: int, size: int) -> None:
+    """Have the pages of a file lie at an address, in place of what is there. OSError where they cannot."""
+    call = ctypes.CDLL(None, use_errno=True).mmap
+    call.restype = ctypes.c_void_p
+    call.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_int64)
+    got = call(address, size, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED | _MAP_FIXED, file, 0)
+    if got != address:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
 def advise(mapped: mmap.mmap, what: str) -> None:

@@ -19,7 +19,7 @@ from gquery.device.array import READ_AHEAD, Array, on_gpu
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device
 from gquery.device.kept_memory import KEPT
-from gquery.device.spill import OpenFile
+from gquery.device.spill import OpenFile, Stripes
 from gquery.errors import OutOfMemoryError
 from gquery.runtime.tuples import NamedTuple
 
@@ -47,7 +47,7 @@ class Transfer:
         dtype: Any,
         host: Any = None,
         target: _Target | None = None,
-        file: OpenFile | None = None,
+        file: OpenFile | Stripes | None = None,
     ) -> None:
         self.dtype: np.dtype[Any] = np.dtype(dtype)
         self.size = size

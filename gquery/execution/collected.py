@@ -11,7 +11,7 @@ import numpy as np
 from gquery.columns.table import ColumnData, ColumnStatistics
 from gquery.device.array import Array
 from gquery.device.buffer import Buffer
-from gquery.device.copies import copy_into, room_for
+from gquery.device.copies import copy_all, room_for
 from gquery.device.device import Device
 from gquery.execution.tiers import joined_below, put_below, tier_of
 from gquery.expression.types import Bounds
@@ -42,17 +42,20 @@ class Collected:
             self._others.append(put_below(frame, self._device, self._label))
             return
         tier, low, high = tier_of(self._device), self._placed, self._placed + frame.rows
+        moves: dict[Device, list[tuple[Array, Array]]] = {}
         with self._device.activate():
             for i, column in frame.columns.items():
                 data, validity = self._arrays[i]
                 words = words_a_row(column.physical_type)
                 at = _where(column.data, self._device)
-                copy_into(data[words * low : words * high], tier, column.data.on(at), at)
+                moves.setdefault(at, []).append((data[words * low : words * high], column.data.on(at)))
                 if validity is not None and column.validity is not None:
                     at = _where(column.validity, self._device)
-                    copy_into(validity[low:high], tier, column.validity.on(at), at)
+                    moves.setdefault(at, []).append((validity[low:high], column.validity.on(at)))
                 known, before = column.statistics.bounds, self._bounds[i]
                 self._bounds[i] = None if known is None or before is None else before | known
+            for at, pairs in moves.items():
+                copy_all(pairs, tier, at)
         self._placed = high
 
     def all(self) -> Frame:

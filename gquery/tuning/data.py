@@ -270,6 +270,10 @@ class Memory(Record):
         100_000, "rows", "of a table of which such sets are made: to make them takes about as long as to ask a query", _KEYS
     )
     least_spilled: int = number(1 << 16, "bytes", "of an array that is worth a file", _LIMITS)
+    stripes: int = number(
+        4, "files", "of an array of the tier below a device, at most: one thread at a time writes to each", _FILES
+    )
+    stripe_bytes: int = number(16 << 20, "bytes", "of each, at least", _FILES)
     shared_file: int = number(1 << 20, "bytes", "of a file that small arrays share", _LIMITS)
     returned_bytes: int = number(
         1 << 20, "bytes", "of a block that goes back to the system when it is freed, where a limit is set", _LIMITS

@@ -40,7 +40,7 @@ DTYPES = ["u1", "i8", "f4", "i2", "i8"]
 def tier(tmp_path: Path, tune: Tune) -> HostTier:
     """Nothing but files, which arrays are copied to 4 kB at a time."""
     tune(tuning.transfers, buffer_bytes=4096, buffers=3, file_movers=4)
-    tune(tuning.memory, least_spilled=1)
+    tune(tuning.memory, least_spilled=1, stripe_bytes=50_000, stripes=3)
     return HostTier(Device("cpu", 1, 10**9), 0, SpillSpace(str(tmp_path)))
 
 
@@ -82,6 +82,44 @@ def test_what_lies_around_an_array_stays(tier: HostTier) -> None:
     want = np.arange(9000)
     want[3000:6001] = -1
     assert np.array_equal(copied(whole, tier, Device("cpu", 1)), want)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux tells which files are open")
+def test_a_long_array_lies_in_several_files(tier: HostTier) -> None:
+    """Each has one descriptor, which goes with the array; so does its memory."""
+    opened = len(os.listdir("/proc/self/fd"))
+    long, short = tier.empty_spillable(60_000, np.int64), tier.empty_spillable(6_000, np.int64)
+    for array, files in ((long, 3), (short, 1)):
+        place = place_of(array)
+        assert place is not None and len(place.file.files) == files
+        assert sum(os.fstat(f.descriptor).st_size for f in place.file.files) == array.nbytes
+    del place
+    assert len(os.listdir("/proc/self/fd")) == opened + 4
+    view = long[100:]
+    del long, short, array
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) == opened + 3
+    assert tier.spill is not None and tier.spill.taken == 480_000
+    del view
+    assert len(os.listdir("/proc/self/fd")) == opened and tier.spill.taken == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="as above")
+def test_no_room_for_a_second_file(tier: HostTier, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long array of which the disk takes a part alone leaves none behind."""
+    opened, calls, real = len(os.listdir("/proc/self/fd")), itertools.count(), os.posix_fallocate
+
+    def allocate(file: int, at: int, size: int) -> None:
+        if next(calls) >= 1:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        real(file, at, size)
+
+    monkeypatch.setattr(os, "posix_fallocate", allocate)
+    with pytest.raises(OutOfMemoryError, match="No space left"):
+        tier.empty_spillable(60_000, np.int64)
+    gc.collect()
+    assert tier.spill is not None and tier.spill.taken == 0
+    assert len(os.listdir("/proc/self/fd")) == opened
 
 
 def test_some_in_files_and_others_in_memory(tier: HostTier) -> None:

@@ -249,7 +249,7 @@ class GroupRun(SinkRun[GroupState]):
         else:
             keys = self._columns(named, self._keys(encoded), int(encoded.size), device, workers)
             parts = send_groups(own, [keys[c.id] for c, _ in named], exchange, device, workers, self.label)
-        merged = merge_groups(self.sink, parts, device)
+        merged = merge_groups(self.sink, parts, device, in_order=exchange.parts is None)
         count = int(merged.encoded.size)
         columns = self._columns(named, self._keys(merged.encoded), count, device, workers)
         for (column, _), text in zip(self.sink.aggregates, merged.texts, strict=True):

@@ -157,17 +157,18 @@ def _text(
 
 @frozen_single
 class MergedGroups:
-    """The groups of all ranks, ascending by their encoded keys: keys and words on the device, and the columns of texts."""
+    """The groups of all ranks, ascending by their encoded keys where every rank has all: keys and words on the device, and the
+    columns of texts."""
 
     encoded: Array
     words: list[Array]
     texts: tuple[ColumnData | None, ...]
 
 
-def merge_groups(sink: Group, parts: Sequence[PartGroups], device: Device) -> MergedGroups:
-    """The groups of all ranks, on ``device``."""
+def merge_groups(sink: Group, parts: Sequence[PartGroups], device: Device, in_order: bool = True) -> MergedGroups:
+    """The groups of all ranks, on ``device``: ``in_order``, or in any."""
     size = None if sink.key_encoding is None else sink.key_encoding.size
-    encoded, inverse = _distinct(_in_a_row([p.encoded for p in parts], device), size)
+    encoded, inverse = _distinct(_in_a_row([p.encoded for p in parts], device), size, in_order)
     words = []
     for k, accumulator in enumerate(sink.accumulators):
         values = _in_a_row([p.words[k] for p in parts], device)
@@ -188,8 +189,9 @@ def _in_a_row(parts: Sequence[Array], device: Device) -> Array:
     return gathers.concatenated([brought(p, device_of(p), device) for p in parts])
 
 
-def _distinct(keys: Array, size: int | None) -> tuple[Array, Array]:
-    """The distinct keys, ascending, and the number of each key among them. Keys are less than ``size``, if that is known."""
+def _distinct(keys: Array, size: int | None, in_order: bool = True) -> tuple[Array, Array]:
+    """The distinct keys, ascending where they are asked for ``in_order``, and the number of each key among them. Keys are less
+    than ``size``, if that is known."""
     xp, limits = namespace(keys), tuning.accumulators
     most = limits.numbered_slots_on_host if isinstance(keys, np.ndarray) else limits.numbered_slots
     if size is not None and size <= most * keys.size:
@@ -204,6 +206,8 @@ def _distinct(keys: Array, size: int | None) -> tuple[Array, Array]:
     if isinstance(keys, np.ndarray):
         distinct, slots = np.unique(keys, return_inverse=True)
         return distinct, slots
+    if not in_order:
+        return grouping.numbered_keys(keys)
     rows, starts = order.sort_starts([order.Integers(keys)])
     slots = xp.empty(keys.size, np.int64)
     slots[rows] = group_numbers(starts, np.int64)

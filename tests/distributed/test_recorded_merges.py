@@ -72,6 +72,8 @@ def connection() -> gquery.Connection:
         ("SELECT DISTINCT k FROM t", GroupParts(0, CutKeys([64]), by_slots=True)),
         ("SELECT k, count(*) FROM t GROUP BY k", GroupParts(0, CutKeys([64]), by_slots=True)),
         ("SELECT id, sum(v) FROM t GROUP BY id", GroupParts()),
+        ("SELECT id * 1000003 AS wide, sum(v), max(f) FROM t GROUP BY wide", GroupParts()),
+        ("SELECT DISTINCT id * 1000003, k FROM t", GroupParts()),
         ("SELECT k, sum(v) FROM t GROUP BY k", None),
         ("SELECT sum(v), max(f) FROM t", None),
         ("SELECT count(*) FROM t WHERE id IN (SELECT id FROM u WHERE few < 3)", None),

@@ -10,6 +10,7 @@ import pytest
 
 import gquery
 from gquery import tuning
+from gquery.kernels.builtin import grouping
 from gquery.kernels.primitives import block, simulated
 from gquery.operators import accumulate, accumulate_shared
 from gquery.operators.merge_groups import _distinct
@@ -186,3 +187,18 @@ def test_distinct_keys_of_ranks(rows: int, size: int | None) -> None:
     want, places = np.unique(keys, return_inverse=True)
     assert np.array_equal(distinct, want) and np.array_equal(numbers, places)
     assert distinct.dtype == numbers.dtype == np.int64
+
+
+@pytest.mark.parametrize("rows", [0, 1, 5, 60, 30_000])
+@pytest.mark.parametrize("interpreted", [True, False])
+def test_keys_are_told_apart_by_a_hash_table(rows: int, interpreted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any integers of 64 bits, among them 0 and those at both ends; of which each is there once, or all are the same."""
+    monkeypatch.setattr("gquery.kernels.builtin.define.is_interpreted", lambda kernel, rows: interpreted)
+    drawn = np.random.default_rng(rows).integers(-rows // 3 - 1, rows // 3 + 2, rows)
+    if rows > 4:
+        drawn[:4] = [0, -(2**63), 2**63 - 1, 1]
+    for keys in (drawn, drawn * 0, drawn * 0 + 1, np.arange(rows), np.unique(drawn[drawn != 0])):
+        distinct, numbers = grouping.numbered_keys(keys)
+        assert np.array_equal(np.sort(distinct), np.unique(keys))
+        assert np.array_equal(distinct[numbers], keys)
+        assert distinct.dtype == numbers.dtype == np.int64

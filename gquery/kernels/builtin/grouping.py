@@ -13,7 +13,8 @@ import numpy as np
 from gquery import tuning
 from gquery.device.array import Array
 from gquery.expression.facts import NOT_IN, ROW_ID_BITS
-from gquery.kernels.builtin.define import BuiltinKernel, builtin_kernel, launch, namespace
+from gquery.kernels.builtin.define import BuiltinKernel, builtin_kernel, fill, launch, namespace
+from gquery.kernels.builtin.elements import converted, put, row_numbers
 from gquery.kernels.builtin.gathers import gather
 from gquery.kernels.builtin.order_bits import places_of
 from gquery.kernels.builtin.prefix_sums import running_sums
@@ -179,6 +180,27 @@ def rows_by_sorting(slots: Array, counts: Array) -> tuple[Array, Array]:
     launch(_RUNS, slots.size, slots, halves, 2, 1, slots.size, counts)
     starts = running_sums(counts, np.uint32)
     return starts, places_of(pairs[: read_count(starts[-1:], slots.size).bound], ROW_ID_BITS)
+
+
+_ENTER = builtin_kernel(
+    "keys:*i64 capacity:i64 table:*i64 slots:*u32",
+    "store_u32(slots, i64(i), key_insert(table, capacity, i64(keys[i])))",
+)
+
+
+def numbered_keys(keys: Array) -> tuple[Array, Array]:
+    """The different ones among keys (int64), in any order, and the number of each key among them (int64). A hash table tells
+    them apart, whose slots in use are numbered."""
+    xp, rows = namespace(keys), int(keys.size)
+    capacity = max(2 * rows, tuning.join_layouts.least_hash_slots)
+    check_rows(capacity + 1)
+    table, slots = xp.zeros(capacity + 1, np.int64), xp.empty(rows, np.uint32)
+    launch(_ENTER, rows, keys, keys, capacity, table, slots)
+    used = compact(table)
+    fill(table[capacity:], 0)  # where a 1 said that the key 0 is there
+    numbers = xp.empty(capacity + 1, np.uint32)
+    put(numbers, used, row_numbers(xp, int(used.size)))
+    return gather(table, used), converted(gather(numbers, slots), np.int64)
 
 
 def accumulate_at(total: Array, slots: Array, values: Array, op: Literal["add", "min", "max"]) -> None:

@@ -27,7 +27,7 @@ _COMPILE = """
 import sys
 from gquery.kernels.targets.cuda_llvm import compiled
 for module in sys.stdin.read().split(chr(0)):
-    compiled(module, (int(sys.argv[1]), int(sys.argv[2])))
+    compiled(module, (int(sys.argv[1]), int(sys.argv[2])), *sys.argv[3:])
 """
 ARCHITECTURES = [(9, 0), *(pytest.param(cc, marks=pytest.mark.slow) for cc in ((7, 5), (8, 0), (10, 0), (12, 0)))]
 
@@ -76,6 +76,18 @@ def _compiles(connection: gquery.Connection, statements: Iterator[str] | tuple[s
 @pytest.mark.parametrize("cc", ARCHITECTURES)
 def test_a_kernel_that_ended_the_process(cc: tuple[int, int]) -> None:
     _compiles(_connection(), (FOUND,), cc)
+
+
+def test_what_ends_the_optimizer_compiles_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel as it was before its products stood apart. (Newer versions of libNVVM may optimize it, too.)"""
+    from gquery.kernels.lowering import grid
+    from gquery.kernels.targets.cuda_llvm import _module_text
+
+    monkeypatch.setattr(grid, "with_products_apart", lambda block: block)
+    modules = [_module_text(k, "k") for k in _connection().kernels(FOUND, target="cuda")]
+    command = [sys.executable, "-c", _COMPILE, "9", "0", "-opt=0"]
+    done = subprocess.run(command, input="\0".join(modules), text=True, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
 
 
 @pytest.mark.slow

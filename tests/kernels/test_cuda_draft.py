@@ -93,9 +93,9 @@ def test_a_query_s_kernels_are_begun_and_waited_for_one_by_one(
     """What no worker has taken yet, and is wanted, is compiled here."""
     gate, taken, ask = threading.Event(), queue.SimpleQueue[str](), workers._Line.ask
 
-    def held(line: workers._Line, request: workers.Request) -> bool:
+    def held(line: workers._Line, request: workers.Request, is_careful: bool) -> bool:
         taken.put(request[1].name)
-        return gate.wait(60) and ask(line, request)
+        return gate.wait(60) and ask(line, request, is_careful)
 
     monkeypatch.setattr(workers._Line, "ask", held)
     first, second, third = some(3)
@@ -246,7 +246,7 @@ def test_what_no_query_waits_for_leaves_workers_free(monkeypatch: pytest.MonkeyP
     """Kernels that are compiled ahead hold up half of the workers; a query meets the others."""
     made, gate, asked = workers.Workers(4), threading.Event(), queue.SimpleQueue[str]()
 
-    def ask(line: object, request: workers.Request) -> bool:
+    def ask(line: object, request: workers.Request, is_careful: bool) -> bool:
         asked.put(request[1].name)
         return gate.wait(60)
 

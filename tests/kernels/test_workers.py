@@ -89,10 +89,10 @@ def test_what_comes_behind_queries_comes_before_what_may_be_wanted_later(pool: W
     given: list[Request] = []
     goes_on, ask = threading.Event(), workers._Line.ask
 
-    def noted(self: workers._Line, request: Request) -> bool:
+    def noted(self: workers._Line, request: Request, is_careful: bool) -> bool:
         assert goes_on.wait(60)
         given.append(request)
-        return ask(self, request)
+        return ask(self, request, is_careful)
 
     monkeypatch.setattr(workers._Line, "ask", noted)
     first, later, behind, *urgent = requests(7)
@@ -135,6 +135,40 @@ def test_a_worker_that_dies_loses_nothing(pool: Workers) -> None:
     pool.compile_at_once(wanted, here.append)
     assert here, "nobody else was left"
     assert all(is_compiled(r) or r in here for r in wanted)
+
+
+def test_what_workers_die_of_is_not_optimized(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two may die of a kernel; the third leaves the optimizer out, and whoever asked goes on."""
+    monkeypatch.setattr("os.cpu_count", lambda: 5)
+    pool = Workers(4)
+    deadly, well = requests(2)
+    given: list[tuple[Request, bool]] = []
+    ask = workers._Line.ask
+
+    def dies(self: workers._Line, request: Request, is_careful: bool) -> bool:
+        given.append((request, is_careful))
+        return ask(self, request, is_careful) if is_careful or request != deadly else False
+
+    monkeypatch.setattr(workers._Line, "ask", dies)
+    try:
+        pool.compile_at_once([deadly, well], refuse, elsewhere=True)
+        assert is_compiled(deadly) and is_compiled(well)
+        assert [careful for request, careful in given if request == deadly] == [False, False, True]
+        assert pool.has_died_of(deadly) and not pool.has_died_of(well)
+    finally:
+        pool.stop()
+
+
+def test_a_kernel_that_all_workers_die_of_is_given_up(pool: Workers) -> None:
+    """Its text ends the process that runs it."""
+    text = f"import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n{TEXT}"
+    deadly = ("cpu_numba", kernel_source(text, "cpu"), (0, 0))
+    for _ in range(3):  # two workers at a time
+        here: list[Request] = []
+        pool.compile_at_once([deadly, *requests(1)], here.append, elsewhere=True)
+    assert pool.has_died_of(deadly)
+    assert not is_compiled(deadly)
+    assert not pool._open and not pool._urgent
 
 
 def test_workers_end_when_there_is_nothing_to_do(pool: Workers, tune: Tune) -> None:

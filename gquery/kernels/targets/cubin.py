@@ -54,8 +54,9 @@ class CudaCompiler(Protocol):
         """What is compiled, by its name in the cache."""
         ...
 
-    def ptx(self, source: KernelSource, cc: tuple[int, int]) -> tuple[str, str]:
-        """PTX of a kernel's module for a compute capability, and the name of its entry."""
+    def ptx(self, source: KernelSource, cc: tuple[int, int], is_careful: bool = False) -> tuple[str, str]:
+        """PTX of a kernel's module for a compute capability, and the name of its entry. With ``is_careful`` it is not optimized:
+        a fault of the optimizer may end the process."""
         ...
 
 
@@ -68,10 +69,13 @@ def cuda_compiler(name: CubinCompiler) -> CudaCompiler:
 
 
 @holding()  # the compiler would stay broken where an interrupt ends its import
-def make_cubin(name: CubinCompiler, source: KernelSource, cc: tuple[int, int]) -> Cubin:
-    """Compile a kernel's module by the compiler of that name, and keep the result. InternalError where that fails."""
+def make_cubin(
+    name: CubinCompiler, source: KernelSource, cc: tuple[int, int], is_careful: bool = False, is_kept: bool = True
+) -> Cubin:
+    """Compile a kernel's module by the compiler of that name, and keep the result in the cache, unless told otherwise.
+    InternalError where that fails. ``is_careful``: see `CudaCompiler.ptx`."""
     try:
-        text, entry = cuda_compiler(name).ptx(source, cc)
+        text, entry = cuda_compiler(name).ptx(source, cc, is_careful)
         code = assemble(text, cc)
     except InternalError:
         raise
@@ -81,7 +85,8 @@ def make_cubin(name: CubinCompiler, source: KernelSource, cc: tuple[int, int]) -
     facts = asdict(cubin)
     del facts["code"]
     # one entry: several processes may compile a kernel at once, and each names its entry differently
-    kernel_cache().write(cubin_entry(source, cc), json.dumps(facts).encode() + b"\n" + code)
+    if is_kept:
+        kernel_cache().write(cubin_entry(source, cc), json.dumps(facts).encode() + b"\n" + code)
     return cubin
 
 

@@ -225,13 +225,13 @@ class CudaTarget:
             patience = 1 if is_imported else tuning.compiling.patience
             compilers = {found.source: found.compiler for found in missing}
             workers().compile_at_once(
-                _requests(missing, cc), lambda r: beside(lambda: make_cubin(compilers[r[1]], r[1], r[2])), patience
+                _requests(missing, cc), lambda r: _made_here(compilers[r[1]], r[1], r[2]), patience
             )
 
     def compile_cubin(self, kernel: Kernel, cc: tuple[int, int]) -> Cubin:
         """The kernel's machine code for a compute capability, from the cache or made now. Needs no GPU."""
         name, source = self._source(kernel)
-        return read_cubin(source, cc) or beside(lambda: make_cubin(name, source, cc))
+        return read_cubin(source, cc) or _made_here(name, source, cc)
 
     def _make(self, kernel: Kernel, cc: tuple[int, int], is_final: bool) -> Compiled:
         start = time.perf_counter()
@@ -240,7 +240,7 @@ class CudaTarget:
         if found is None:
             name, source = first = self._first(kernel, is_final)
             self._compile_now([first], cc)
-            found = self._found(kernel, cc, is_final) or (beside(lambda: make_cubin(name, source, cc)), first)
+            found = self._found(kernel, cc, is_final) or (_made_here(name, source, cc), first)
         cubin, (name, source) = found
         if name == "draft":
             self._compile_later([kernel], cc)
@@ -359,6 +359,12 @@ class _Source(NamedTuple):
 
 
 _modules = once(Modules)  # of a GPU
+
+
+def _made_here(name: CubinCompiler, source: KernelSource, cc: tuple[int, int]) -> Cubin:
+    """Compiled in this process. What a worker died of is not optimized here, and not kept: another process has workers again."""
+    died = workers().has_died_of((f"cuda_{name}", source, cc))
+    return beside(lambda: make_cubin(name, source, cc, is_careful=died, is_kept=not died))
 
 
 def _requests(found: Sequence[_Source], cc: tuple[int, int]) -> list[Request]:

@@ -27,6 +27,9 @@ def _text(kernel: Kernel) -> str:
     return cuda_llvm.source(kernel).text if cuda_llvm.calls_others(text) else text  # optimized, it is to round alike
 
 
-def ptx(source: KernelSource, cc: tuple[int, int]) -> tuple[str, str]:
-    """PTX of a kernel's module and the name of its entry. RuntimeError, with what libNVVM says, for text that is none."""
-    return cuda_llvm.compiled(source.text, cc, is_draft=True), ENTRY
+def ptx(source: KernelSource, cc: tuple[int, int], is_careful: bool = False) -> tuple[str, str]:
+    """PTX of a kernel's module and the name of its entry. RuntimeError, with what libNVVM says, for text that is none. Functions
+    that others wrote, libdevice's and those of users, are optimized: what of them is contracted to FMAs is left to the optimizer,
+    and a draft is to round as the kernel proper does."""
+    is_optimized = cuda_llvm.calls_others(source.text) and not is_careful
+    return cuda_llvm.compiled(source.text, cc, "-opt=3" if is_optimized else "-opt=0"), ENTRY

@@ -77,9 +77,9 @@ def head() -> list[str]:
     ]
 
 
-def ptx(source: KernelSource, cc: tuple[int, int]) -> tuple[str, str]:
+def ptx(source: KernelSource, cc: tuple[int, int], is_careful: bool = False) -> tuple[str, str]:
     """PTX of a kernel's module and the name of its entry. RuntimeError, with what libNVVM says, for text that is none."""
-    return compiled(source.text, cc), ENTRY
+    return compiled(source.text, cc, "-opt=0" if is_careful else "-opt=3"), ENTRY
 
 
 def warm_up() -> None:
@@ -89,10 +89,8 @@ def warm_up() -> None:
     cubin_assembler.warm_up()
 
 
-def compiled(text: str, cc: tuple[int, int], is_draft: bool = False) -> str:
-    """The PTX of a module's text, a draft without libNVVM's optimizer. RuntimeError, with what libNVVM says, for text that is
-    none. Functions that others wrote, libdevice's and those of users, are always optimized: what of them is contracted to FMAs
-    is left to the optimizer, and a draft is to round as the kernel proper does."""
+def compiled(text: str, cc: tuple[int, int], optimized: str = "-opt=3") -> str:
+    """The PTX of a module's text. RuntimeError, with what libNVVM says, for text that is none."""
     from cuda.bindings import nvvm
 
     program = nvvm.create_program()
@@ -102,7 +100,7 @@ def compiled(text: str, cc: tuple[int, int], is_draft: bool = False) -> str:
             nvvm.add_module_to_program(program, data, len(data), f"{ENTRY}{place or ''}")
         if _OUTSIDE.search(text) is not None:
             nvvm.lazy_add_module_to_program(program, _libdevice(), len(_libdevice()), "libdevice")
-        options = [f"-arch=compute_{cc[0]}{cc[1]}", "-opt=0" if is_draft and not calls_others(text) else "-opt=3"]
+        options = [f"-arch=compute_{cc[0]}{cc[1]}", optimized]
         try:
             nvvm.compile_program(program, len(options), options)
         except nvvm.nvvmError as error:

@@ -46,8 +46,8 @@ def module_text(kernel: Kernel) -> str:
     return f"from gquery.kernels.targets.cuda_primitives import (\n{imported})\n\n\n{text}"
 
 
-def ptx(source: KernelSource, cc: tuple[int, int]) -> tuple[str, str]:
-    """PTX of a kernel's module and the name of its entry."""
+def ptx(source: KernelSource, cc: tuple[int, int], is_careful: bool = False) -> tuple[str, str]:
+    """PTX of a kernel's module and the name of its entry, always optimized: this compiler is asked for, and never chosen."""
     from gquery.kernels.targets.cuda_primitives import compiling_for, ptx
 
     with collector.paused(), compiling_for(cc):

@@ -33,14 +33,16 @@ Request = tuple[str, KernelSource, tuple[int, int]]
 
 @dataclass(eq=False)
 class _Task:
-    """A kernel to be compiled; ``done`` also where that failed: it will be tried again where the kernel is needed. One whose
-    worker died is ``orphaned``: somebody else gets it, once, as it may be what the worker died of. One ``is_perhaps``
-    that no query waited for when a worker took it."""
+    """A kernel to be compiled; ``done`` also where that failed: it will be tried again where the kernel is needed. One
+    ``is_perhaps`` that no query waited for when a worker took it."""
 
     request: Request
     done: bool = False
-    orphaned: bool = False
     is_perhaps: bool = False
+
+
+_OPTIMIZED_TRIES = 2  # workers that may die of a kernel before one leaves its optimizer out, in which compilers' faults are
+_TRIES = 3
 
 
 class Workers:
@@ -52,6 +54,7 @@ class Workers:
         self._urgent: deque[_Task] = deque()
         self._later: deque[_Task] = deque()
         self._open: dict[Request, _Task] = {}  # those that are not done
+        self._died: dict[Request, int] = {}  # of these so many workers died, or while they compiled them
         self._parent: subprocess.Popen[bytes] | None = None  # of the workers
         self._threads: set[threading.Thread] = set()
         self._ready = 0  # workers that have imported what they need
@@ -120,6 +123,10 @@ class Workers:
             if task in self._later:
                 self._later.remove(task)
                 self._end(task)
+
+    def has_died_of(self, request: Request) -> bool:
+        """Whether a worker ended while it compiled a kernel's module: this process may end with it, too."""
+        return request in self._died
 
     @property
     def are_up(self) -> bool:
@@ -214,17 +221,19 @@ class Workers:
             while is_ready and (task := self._next()) is not None:
                 self._changed.release()
                 is_well = False
+                died = self._died.get(task.request, 0)
                 try:
-                    is_well = line.ask(task.request)
+                    is_well = line.ask(task.request, died >= _OPTIMIZED_TRIES)
                 except Exception:  # its text cannot be made: who asks for the kernel makes it again, and is told
-                    is_well = task.orphaned = True
+                    is_well = True
                 finally:
                     self._changed.acquire()
                     self._speculative -= task.is_perhaps
-                    if is_well or task.orphaned:
+                    if not is_well and not self._stopped:
+                        self._died[task.request] = died = died + 1
+                    if is_well or died >= _TRIES:
                         self._end(task)
                     else:
-                        task.orphaned = True
                         self._urgent.appendleft(task)
                 if not is_well:
                     break
@@ -278,13 +287,15 @@ class _Line:
         if not is_taken:
             self.close()
 
-    def ask(self, request: Request) -> bool:
-        """Have a worker compile; whether it is well. What went wrong with a kernel comes up again where that is asked for."""
+    def ask(self, request: Request, is_careful: bool) -> bool:
+        """Have a worker compile, without the optimizer if it ``is_careful``; whether it is well. What went wrong with a kernel
+        comes up again where that is asked for."""
         import json  # as below
 
         compiler, source, cc = request
+        said = json.dumps([compiler, source.name, source.text, cc, str(kernel_cache().path), is_careful])
         try:
-            self._requests.write(json.dumps([compiler, source.name, source.text, cc, str(kernel_cache().path)]) + "\n")
+            self._requests.write(said + "\n")
             self._requests.flush()
         except (OSError, ValueError):
             return False

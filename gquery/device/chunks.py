@@ -18,6 +18,7 @@ import numpy as np
 from gquery import tuning
 from gquery.device.array import READ_AHEAD, Array, on_gpu
 from gquery.device.device import Device
+from gquery.device.limited import owner_of_views
 from gquery.device.spill import place_of
 
 _ALIGNED = 256  # bytes: where an array begins in a piece, as the GPU's own allocator has it
@@ -131,9 +132,7 @@ def lock_pages(device: Device, array: Array) -> None:
     it refuses, copies take longer. What lies in files is not to take memory, and is read into buffers."""
     if device.is_cpu or array.nbytes < tuning.streaming.locked_bytes or place_of(array) is not None:
         return
-    root = array
-    while isinstance(root.base, np.ndarray):
-        root = root.base
+    root = owner_of_views(array)
     with _locking:
         if id(root) in _locked:
             return
@@ -145,6 +144,14 @@ def lock_pages(device: Device, array: Array) -> None:
             weakref.finalize(root, _locked.discard, id(root)).atexit = False
             return
         weakref.finalize(root, _unlock, runtime, address, id(root)).atexit = False
+
+
+def is_page_locked(array: Array) -> bool:
+    """Whether a GPU copies from an array of the host at the link's rate: its pages were locked, or taken as such."""
+    from gquery.device.host_tier import LockedBlock  # where a limit is set, it is there
+
+    root = owner_of_views(array)
+    return id(root) in _locked or isinstance(root.base, LockedBlock)
 
 
 def _unlock(runtime: Any, address: int, number: int) -> None:

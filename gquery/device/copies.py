@@ -63,7 +63,7 @@ def copy_into(to: Array, device: Device, array: Array, source: Device) -> None:
         return
     if device.is_cpu and place_of(to) is not None:
         _write([(to, array)], source)
-    elif source.is_cpu and place_of(array) is not None:
+    elif source.is_cpu and _is_read(array, device):
         _read([(to, array)], device)
     elif device.is_cpu and isinstance(array, np.ndarray):
         _copy_on_host(to, array)
@@ -85,15 +85,15 @@ def copy_all(pairs: Sequence[tuple[Array, Array]], device: Device, source: Devic
     written = [p for p in pairs if device.is_cpu and place_of(p[0]) is not None]
     _write(written, source)
     others = pairs if not written else [p for p in pairs if place_of(p[0]) is None]
-    read = [p for p in others if source.is_cpu and place_of(p[1]) is not None]
+    read = [p for p in others if source.is_cpu and p[0].size and _is_read(p[1], device)]
     _read(read, device)
-    for to, array in others if not read else [p for p in others if place_of(p[1]) is None]:
+    for to, array in others if not read else [p for p in others if not _is_read(p[1], device)]:
         copy_into(to, device, array, source)
 
 
 def queue_all(moves: Sequence[tuple[Array, Sequence[Array]]], device: Device) -> None:
     """Copy arrays of the host one behind another to the array before them, on a device that is the current one: queued on its
-    stream, so the arrays have to stay until it was waited for. What lies in files has arrived."""
+    stream, so the arrays have to stay until it was waited for. What is not page-locked has arrived."""
     cuda = device.xp.cuda if device.is_cuda else None
     read: list[tuple[Array, Array]] = []
     for to, arrays in moves:
@@ -101,7 +101,7 @@ def queue_all(moves: Sequence[tuple[Array, Sequence[Array]]], device: Device) ->
         for array in arrays:
             size = int(array.nbytes)
             part = slice(at // to.itemsize, (at + size) // to.itemsize)
-            if place_of(array) is not None:
+            if _is_read(array, device):
                 read.append((to[part], array))
             elif cuda is None:
                 np.copyto(to[part], array)
@@ -113,9 +113,21 @@ def queue_all(moves: Sequence[tuple[Array, Sequence[Array]]], device: Device) ->
     _read(read, device)
 
 
+def _is_read(array: Array, device: Device) -> bool:
+    """Whether an array of the host comes to a device piece by piece: out of a file, or to a GPU out of memory that is not
+    page-locked, which the driver copies on one thread."""
+    if place_of(array) is not None:
+        return True
+    if not device.is_cuda or array.nbytes < tuning.transfers.staged_bytes:
+        return False
+    from gquery.device.chunks import is_page_locked  # a CPU does without
+
+    return not is_page_locked(array)
+
+
 def _write(pairs: Sequence[tuple[Array, Array]], source: Device) -> None:
     if pairs:
-        from gquery.device.file_copies import write_files  # few queries need files
+        from gquery.device.file_copies import write_files  # few queries need it
 
         write_files(pairs, source)
 

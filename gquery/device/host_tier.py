@@ -83,7 +83,7 @@ class PageLocked:
             self._take_back()
             free = self._free.get(size)
             memory = free.pop() if free else None
-        made: Array = np.asarray(_Block(self._new(size) if memory is None else memory, size, wanted, self._returned))
+        made: Array = np.asarray(LockedBlock(self._new(size) if memory is None else memory, size, wanted, self._returned))
         return made.view(dtype).reshape(shape)
 
     def zeros(self, shape: int | tuple[int, ...], dtype: np.dtype[Any]) -> Array:
@@ -112,7 +112,7 @@ class PageLocked:
             self._free.setdefault(size, []).append(memory)
 
 
-class _Block:
+class LockedBlock:
     """Page-locked memory of one array, which NumPy holds as long as a view of it is there."""
 
     __slots__ = ("__array_interface__", "_memory", "_returned", "_size")

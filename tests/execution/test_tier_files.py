@@ -10,6 +10,7 @@ import itertools
 import os
 import re
 import sys
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,11 +21,11 @@ import pytest
 
 from gquery import tuning
 from gquery.device import staging
-from gquery.device.chunks import lock_pages
+from gquery.device.chunks import is_page_locked, lock_pages
 from gquery.device.copies import copied, copy_all, copy_into, queue_all
 from gquery.device.device import Device
 from gquery.device.file_copies import read_files, write_files
-from gquery.device.host_tier import HostTier
+from gquery.device.host_tier import HostTier, LockedBlock
 from gquery.device.spill import SpillSpace, is_spilled, place_of
 from gquery.errors import FileError, OutOfMemoryError
 from tests.execution.test_tiers import LARGE, QUERIES, check_nothing_left, limited
@@ -201,6 +202,24 @@ def test_files_are_not_locked_into_memory(tier: HostTier) -> None:
     own = np.zeros(size, np.int64)
     lock_pages(device, own)
     assert seen == [own.nbytes]
+
+
+def test_memory_that_is_not_page_locked_goes_through_buffers(gpu: Gpu, tune: Tune) -> None:
+    """Long arrays of the host come to a GPU piece by piece, on several threads; page-locked ones, and small ones, at once."""
+    tune(tuning.transfers, buffer_bytes=4096, buffers=3, file_movers=4, staged_bytes=5000)
+    given, at_once = np.arange(10_000), np.arange(600)
+    locked: Any = np.asarray(LockedBlock(SimpleNamespace(ptr=given.ctypes.data), 80_000, 80_000, deque())).view("i8")
+    assert is_page_locked(locked) and is_page_locked(locked[5:]) and not is_page_locked(given)
+    to: list[Any] = [Array(np.zeros(n, "i8")) for n in (10_000, 9_000)]
+    copy_all([(to[0], given), (to[1], given[1000:])], gpu, Device("cpu"))
+    assert np.array_equal(to[0].values, given) and np.array_equal(to[1].values, given[1000:])
+    assert gpu.played.drained == 1 and not gpu.played.pending
+    began: list[int] = []
+    runtime = gpu.played.cuda.runtime
+    runtime.memcpyAsync = lambda *given: began.append(given[2])
+    gpu.played.cuda.get_current_stream = lambda ordinal: SimpleNamespace(ptr=1)
+    queue_all([(to[0], [locked, at_once])], gpu)
+    assert began == [80_000, 4800]
 
 
 @pytest.mark.parametrize("sql", QUERIES[:3])

@@ -80,6 +80,7 @@ class Array:
         self.values = values
         self.data = SimpleNamespace(ptr=values.ctypes.data)
         self.dtype, self.shape, self.size, self.nbytes = values.dtype, values.shape, values.size, values.nbytes
+        self.itemsize = values.itemsize
 
     def __getitem__(self, rows: slice) -> Array:
         return Array(self.values[rows])

@@ -193,8 +193,11 @@ def _distinct(keys: Array, size: int | None, in_order: bool = True) -> tuple[Arr
     """The distinct keys, ascending where they are asked for ``in_order``, and the number of each key among them. Keys are less
     than ``size``, if that is known."""
     xp, limits = namespace(keys), tuning.accumulators
-    most = limits.numbered_slots_on_host if isinstance(keys, np.ndarray) else limits.numbered_slots
-    if size is not None and size <= most * keys.size:
+    if isinstance(keys, np.ndarray):
+        most = limits.numbered_slots_on_host * keys.size
+    else:
+        most = max(limits.numbered_slots * keys.size, limits.numbered_at_once)
+    if size is not None and size <= most:
         flags = xp.zeros(size, np.uint8)
         flags[keys] = 1
         if isinstance(keys, np.ndarray):

@@ -38,6 +38,12 @@ class Accumulators(Record):
         "slots a group",
         "of a range of keys, up to which groups of ranks are found by a flag a slot and not by sorting keys",
     )
+    numbered_at_once: int = number(
+        2**22,
+        "slots",
+        "of a range of keys, up to which GPUs do so however few groups there are: 5 us a million, a sort takes 150 and more",
+        "2026-11-28: groups that are merged in parts need no sort",
+    )
     numbered_slots_on_host: int = number(
         8, "slots a group", "the same of ranks of CPUs", "2026-11-28: exchanges through sockets of the host"
     )

@@ -12,6 +12,7 @@ from gquery.errors import CatalogError, Error, IntegrityError
 from gquery.runtime.recent import Recent
 from gquery.runtime.records import replace
 from gquery.runtime.tuples import NamedTuple
+from gquery.sql.definitions import View
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,6 +55,8 @@ class Changes(Plans):
         found = self._catalog.taken(statement.name)
         if statement.if_not_exists and found is not None:
             return 0
+        if found is not None and isinstance(found, View):
+            raise CatalogError(f"{statement.name!r} is a view; DROP VIEW drops it")
         if not statement.or_replace and found is not None:
             raise CatalogError(f"table {statement.name!r} already exists; CREATE OR REPLACE TABLE replaces it")
         made = Creation(statement, self._plan(statement.query), noted)
@@ -77,6 +80,8 @@ class Changes(Plans):
         if kept is None or params or not kept.statement.or_replace or kept.plan.settings != self.settings:
             return None
         if kept.plan.has_new_data or not self._catalog.still_has(kept.noted):
+            return None
+        if isinstance(self._catalog.taken(kept.statement.name), View):
             return None
         return self._created(kept)
 

@@ -177,7 +177,7 @@ class Templates:
             shape = self._shapes.find(text)
             if shape is None:
                 tokens = lex(text)
-                shape = shape_of(tokens)
+                shape = shape_of(tokens, text)
                 self._shapes.keep(text, shape)
             literals = python_literals(params)
             key = (shape.key, parameter_types(literals), settings)

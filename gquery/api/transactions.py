@@ -60,13 +60,17 @@ class Transactions(Changes):
         | st.SetVariable | st.CreateSequence | st.DropSequence,
     ) -> None:
         """Gives a name a meaning, or takes it away, that is no table's."""
+        from gquery.io.made_table import MadeTable
         from gquery.sql import statement as st
         from gquery.sql.definitions import View
         from gquery.sql.schemas import last, schema_of
 
         match statement:
             case st.CreateView(name, sql, columns, or_replace, if_not_exists):
-                if not (if_not_exists and self._catalog.taken(name) is not None):
+                found = self._catalog.taken(name)
+                if or_replace and isinstance(found, MadeTable):  # what `register` put there is a view to DuckDB
+                    raise CatalogError(f"{name!r} is a table; DROP TABLE drops it")
+                if not (if_not_exists and found is not None):
                     schema = schema_of(self._catalog.schemas.new(name))
                     self._catalog.register(name, View(last(name), sql, columns, schema), replace=or_replace)
             case st.CreateMacro(name, bodies, or_replace, if_not_exists):

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, get_args
 
 from gquery.expression.exact import exact
 from gquery.expression.frozen import comparing, frozen, remembering_hash, remembering_nullable
-from gquery.expression.types import BIGINT, BOOLEAN, DType
+from gquery.expression.types import BIGINT, BOOLEAN, JSON, DType
 
 if TYPE_CHECKING:
     from gquery.expression.types import Schema
@@ -161,7 +161,12 @@ class Cast(_OfOne):
 
     @property
     def nullable(self) -> bool:
-        return self.try_ or self.arg.nullable
+        return self.gives_null or self.arg.nullable
+
+    @property
+    def gives_null(self) -> bool:
+        """Whether a value that is not NULL may become it: null of JSON is no list."""
+        return self.try_ or (self.dtype.is_nested and self.arg.dtype == JSON)
 
 
 @frozen

@@ -23,7 +23,7 @@ from gquery.functions.casts import cast
 from gquery.functions.json_paths import MISSING, Path, has_wildcard, part_of, parts_of, path_of
 from gquery.functions.registry import LIST_RESOLVERS, RESOLVERS, call, host_scalar, make, resolver
 from gquery.functions.structs import constant_names
-from gquery.functions.vectors import Vector, array_of, each_row, each_value, size_of
+from gquery.functions.vectors import Vector, array_of, each_row, each_value, size_of, value_array
 
 _MALFORMED = (ConversionError, "malformed JSON")
 _ESCAPED = {ord('"'): '\\"', ord("\\"): "\\\\", 8: "\\b", 9: "\\t", 10: "\\n", 12: "\\f", 13: "\\r"}
@@ -317,26 +317,41 @@ def _covers(value: Any, part: Any) -> bool:
     return type(value) is type(part) and bool(value == part)
 
 
-@resolver("json_merge_patch", "$(JSON, JSON) -> JSON", example=("json_merge_patch('{\"a\": 1}', '{\"b\": 2}')", '{"a":1,"b":2}'))
-def _merged(j: Expr, patch: Expr) -> Expr | None:
-    """The first with the fields of the second; those that are null there are taken away."""
-    both = as_json(j), as_json(patch)
-    return None if None in both else make("_json_patched", [e for e in both if e is not None], JSON)
+@resolver("json_merge_patch", "$(JSON, JSON, ...) -> JSON",
+          example=("json_merge_patch('{\"a\": 1}', '{\"b\": 2}')", '{"a":1,"b":2}'))  # fmt: skip
+def _merged(j: Expr, patch: Expr, *more: Expr) -> Expr | None:
+    """The first with the fields of the others; those that are null there are taken away. A patch of what is no object, or NULL,
+    is given as it is; one that is NULL gives NULL."""
+    texts = [as_json(e) for e in (j, patch, *more)]
+    if None in texts:
+        return None
+    return make("_json_patched", [e for e in texts if e is not None], JSON)
 
 
-@host_scalar("_json_patched", ((JSON, JSON), JSON))
-def _patched(j: Vector, patch: Vector) -> Vector:
-    """JSON with the fields of a patch."""
-    return each_row(lambda a, b: written(_patch(value_of(a), value_of(b))), pa.large_string(), j, patch)
+@host_scalar("_json_patched", ((JSON, JSON), JSON), strict=False, nullable=True)
+def _patched(*texts: Vector) -> Vector:
+    """JSON with the fields of patches, one after the other."""
+    rows = size_of(*texts)
+    columns = [array_of(t, rows).to_pylist() for t in texts]
+    return value_array([_patched_text(row) for row in zip(*columns, strict=True)], pa.large_string())
+
+
+def _patched_text(row: tuple[str | None, ...]) -> str | None:
+    made = None if row[0] is None else value_of(row[0])
+    for patch in row[1:-1]:
+        made = _after(made, patch)
+    return None if row[-1] is None else written(_after(made, row[-1]))
+
+
+def _after(value: Any, patch: str | None) -> Any:
+    new = None if patch is None else value_of(patch)
+    return _patch(value, new) if isinstance(value, dict) else new
 
 
 def _patch(value: Any, patch: Any) -> Any:
     if not isinstance(patch, dict):
         return patch
-    made = dict(value) if isinstance(value, dict) else {}
-    for name, new in patch.items():
-        if new is None:
-            made.pop(name, None)
-        else:
-            made[name] = _patch(made.get(name), new)
+    own = value if isinstance(value, dict) else {}
+    made = {name: v for name, v in own.items() if name not in patch}  # what is patched stands behind the others
+    made.update((name, _patch(own.get(name), new)) for name, new in patch.items() if new is not None)
     return made

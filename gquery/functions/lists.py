@@ -225,7 +225,7 @@ def list_concat(*lists: Vector) -> Vector:
     return _concatenated([lists_of(x, rows) for x in lists], np.ones(rows, np.bool_))
 
 
-LIST_RESOLVERS["concat"] = LIST_RESOLVERS["list_concat"]
+LIST_RESOLVERS.setdefault("concat", []).extend(LIST_RESOLVERS["list_concat"])
 
 
 @resolver("list_extract list_element array_extract", "$(VARCHAR, BIGINT) -> VARCHAR")

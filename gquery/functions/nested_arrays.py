@@ -43,7 +43,7 @@ def as_type(array: pa.Array, type_: pa.DataType) -> pa.Array:
     is_ = pa.types
     if array.type == type_:
         return array
-    if is_.is_null(array.type):
+    if is_.is_null(array.type) or is_.is_null(type_):  # of no type: there are none, or all are NULL
         return pa.nulls(len(array), type_)
     if is_.is_struct(type_):
         children = [counted(as_type(array.field(n), type_.field(n).type)) for n in range(type_.num_fields)]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pyarrow as pa
 
 from gquery.errors import DataError
 from gquery.expression.expr import Expr, Literal
-from gquery.expression.types import BIGINT, INTEGER, VARCHAR
+from gquery.expression.types import BIGINT, INTEGER, VARCHAR, Kind
 from gquery.functions import graphemes
 from gquery.functions.casts import cast
 from gquery.functions.md5 import md5_digests
-from gquery.functions.registry import by_signature, host_scalar, is_null_literal, make, resolver
+from gquery.functions.registry import LIST_RESOLVERS, by_signature, host_scalar, is_null_literal, make, resolver
 from gquery.functions.vectors import (
     Vector,
     alike,
@@ -150,6 +152,18 @@ def _concat_ws(separator: Expr, first: Expr, *more: Expr) -> Expr | None:
     between = cast(separator, VARCHAR)
     texts = tuple(cast(e, VARCHAR) for e in (first, *more) if not is_null_literal(e)) or (Literal("", VARCHAR),)
     return make("_concatenated_with", (between, *texts), VARCHAR)
+
+
+def _of_texts(resolve: Callable[..., Expr | None]) -> Callable[[tuple[Expr, ...]], Expr | None]:
+    """The same of structs, maps and blobs; lists are concatenated."""
+    return lambda args: None if any(a.dtype.is_list for a in args) or not args else resolve(*args)
+
+
+LIST_RESOLVERS.setdefault("concat", []).append(_of_texts(_concat))
+LIST_RESOLVERS.setdefault("_concat_operator", []).append(
+    _of_texts(lambda a, b: _concat_operator(a, b) if any(e.dtype.kind in (Kind.STRUCT, Kind.MAP) for e in (a, b)) else None)
+)
+LIST_RESOLVERS["concat_ws"] = [lambda args: _concat_ws(*args) if len(args) > 1 and not args[0].dtype.is_opaque else None]
 
 
 # ---- repeated and replaced --------------------------------------------------------------------------------------------

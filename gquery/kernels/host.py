@@ -17,17 +17,18 @@ import numpy as np
 import pyarrow as pa
 
 from gquery import tuning
-from gquery.columns.arrow import string_array
+from gquery.columns.arrow import arrow_type, string_array
 from gquery.columns.arrow_buffers import bits_of, buffer_of
 from gquery.columns.dictionary_union import codes_of, union_in_phases
 from gquery.columns.encode import import_column
 from gquery.columns.table import ColumnData, Dictionary
 from gquery.device.buffer import Buffer
 from gquery.errors import DatabaseError, DataError
-from gquery.expression.expr import Column, Expr, Literal
+from gquery.expression.expr import Case, Column, Expr, Literal
 from gquery.expression.traverse import pinned, transform, walk
 from gquery.expression.types import BOOLEAN, JSON, Bounds, Field, PhysicalType, Register, physical_type_for
-from gquery.functions.vectors import array_of, characters_of, offsets_of
+from gquery.functions.nested_arrays import as_type
+from gquery.functions.vectors import array_of, characters_of, from_numpy, offsets_of
 from gquery.kernels import checks, ir
 from gquery.kernels.bindings import ColumnPart, Constant, Content, ErrorSite, StatePart
 from gquery.kernels.code import Code
@@ -160,6 +161,9 @@ class _Evaluation:
         rounds, left = split([e], Needs(lambda e: False))
         for one in rounds:
             for column, x in one.computed:
+                if x.dtype.is_opaque:
+                    self.add(column, self._chosen(x))
+                    continue
                 results, known = self.interpreted(x)
                 self.add(column, array_of_registers(results, known.dtype))
             for column, x in one.made:
@@ -169,6 +173,24 @@ class _Evaluation:
                     self._note(np.broadcast_to(f.rows, self.rows), (f.error, f.message))
                 self.add(column, array_of(made, self.rows))
         return left[0]
+
+    def _chosen(self, e: Expr) -> pa.Array:
+        """What a kernel makes of lists and their like, which it chooses among: to it they are numbers."""
+        match e:
+            case Column():
+                return array_of(self.arrays[e.id], self.rows)
+            case Case(branches, otherwise):
+                type_ = arrow_type(e.dtype)
+                made = as_type(self._chosen(otherwise), type_)
+                for test, value in reversed(branches):
+                    is_chosen = np.array([bool(r) for r in self.interpreted(test)[0]], np.bool_)
+                    both = pa.concat_arrays([as_type(self._chosen(value), type_), made])
+                    made = both.take(from_numpy(np.arange(self.rows) + np.where(is_chosen, 0, self.rows)))
+                return made
+            case Literal(value) if value is None:
+                return pa.nulls(self.rows, arrow_type(e.dtype))
+            case _:
+                raise AssertionError(e)
 
     def interpreted(self, e: Expr) -> tuple[list[Any], ValueProperties]:
         """The registers of what a kernel computes."""

@@ -75,8 +75,8 @@ def known_of(e: Expr, known: Mapping[int, ValueProperties]) -> ValueProperties:
             return known[e.id]
         case Literal():
             return ValueProperties(e.dtype, None, e.value is None)
-        case Cast(arg, dtype, try_):
-            return made_properties(dtype, try_ or known_of(arg, known).nullable)
+        case Cast(arg, dtype):
+            return made_properties(dtype, e.gives_null or known_of(arg, known).nullable)
         case Call(function, args, dtype, nullable):
             declared = FUNCTIONS[function]
             if declared.strict:

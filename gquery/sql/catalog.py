@@ -312,7 +312,7 @@ class Catalog(Definitions):
             for key in inside:
                 del self._entries[key], self._names[key]
                 self._forget(key)
-            self.schemas.drop(written)
+            self.schemas.drop(joined((written,)))
             self._count_up()
 
     def exchange(

@@ -15,11 +15,12 @@ from typing import Any
 from sqlglot import exp
 
 from gquery.expression.expr import Literal
+from gquery.expression.keywords import FUNCTION_NAMES, RESERVED
 from gquery.expression.slots import SlotLiteral, Slots, pin
 from gquery.expression.types import VARCHAR, DType, Kind
 from gquery.runtime.records import dataclass
 from gquery.sql.grammar.tokens import mark_of
-from gquery.sql.lexer import NUMBER, STRING, Lexed
+from gquery.sql.lexer import NUMBER, STRING, WORD, Lexed
 from gquery.sql.parse import Parsed
 from gquery.sql.types import cut_node, number
 
@@ -31,6 +32,7 @@ _PASSED = frozenset(  # nodes whose operands are bound as any expression
         exp.Where, exp.Having, exp.Alias,
     )
 )  # fmt: skip
+_NEVER_NAMES = RESERVED | FUNCTION_NAMES  # of columns and tables, but behind AS
 _KINDS = frozenset((Kind.VARCHAR, Kind.DOUBLE, Kind.DECIMAL, Kind.DATE, Kind.TIMESTAMP))
 
 
@@ -60,8 +62,8 @@ class Shape:
     starts: tuple[int, ...] = field(repr=False)
 
 
-def shape_of(tokens: Lexed) -> Shape:
-    """The shape of a text."""
+def shape_of(tokens: Lexed, sql: str) -> Shape:
+    """The shape of a text. Names are as they are written: columns of the result have them so."""
     key: list[Hashable] = list(tokens.words)
     constants: list[str] = []
     starts: list[int] = []
@@ -71,6 +73,8 @@ def shape_of(tokens: Lexed) -> Shape:
             key[n] = type_of(text)
             constants.append(text)
             starts.append(tokens.starts[n])
+        elif kind == WORD and (key[n] not in _NEVER_NAMES or (n and key[n - 1] == "as")):
+            key[n] = sql[tokens.starts[n] : tokens.ends[n] + 1]
     return Shape(ShapeKey(tuple(key)), tuple(constants), tuple(starts))
 
 

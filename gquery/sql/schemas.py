@@ -82,8 +82,8 @@ class Schemas:
 
     def _parts(self, name: str) -> tuple[str, ...]:
         """The table's name, behind its schema's where it has one."""
-        if "." not in name:
-            return split(name)
+        if "." not in name and '"' not in name:
+            return (name,)
         parts = split(name)
         if len(parts) > 2 and parts[0].lower() == DATABASE:
             parts = parts[1:]
@@ -92,7 +92,7 @@ class Schemas:
         if len(parts) > 2:
             raise CatalogError(f"database {parts[0]!r} does not exist; all schemas are in database {DATABASE}")
         if len(parts) == 2:
-            self.get(parts[0])
+            self.get(joined(parts[:1]))
         return parts
 
     def get(self, name: str) -> str:

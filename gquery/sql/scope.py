@@ -17,8 +17,11 @@ from sqlglot import exp
 from gquery.errors import BindError, did_you_mean
 from gquery.expression.expr import Column, Expr
 from gquery.expression.frozen import frozen_open
-from gquery.functions.structs import fields
+from gquery.functions.structs import fields, struct
 from gquery.runtime.records import dataclass, replace
+from gquery.sql.grammar.tokens import marked
+
+_OWN = marked("")  # begins names of columns that a statement adds for itself
 
 
 @lru_cache(maxsize=256)
@@ -79,20 +82,29 @@ class Scope:
     written: Callable[[exp.Expr], Column | None] | None = None  # the key of a grouped query that is written as a node
 
     def resolve(self, name: str, table: str | None) -> Expr:
-        """The expression that a name means here or in a query around; BindError for none or several."""
-        found = self.search(name, table)
+        """The expression that a name means here or in a query around, a row of its relation where no column has it; BindError
+        for none or several."""
+        found = self.search(name, table, rows=True)
         if found is None:
             raise self._not_found(name, table)
         return found
 
-    def search(self, name: str, table: str | None, schema: str = "") -> Expr | None:
-        """The same; None where there is none. With ``schema`` (in lower case) of a table of that schema alone."""
+    def search(self, name: str, table: str | None, schema: str = "", rows: bool = False) -> Expr | None:
+        """The same; None where there is none. With ``schema`` (in lower case) of a table of that schema alone, with ``rows``
+        those of relations too."""
         scope: Scope | None = self
         while scope is not None:
-            found = scope.find(name, table, schema)
+            found = scope.meant(name) if rows and table is None else scope.find(name, table, schema)
             if found is not None:
                 return found if scope is self or scope.grouped is None else scope.grouped(found)
             scope = scope.parent
+        return None
+
+    def search_row(self, low: str, schema: str) -> Expr | None:
+        """A row of a table of a schema, here or in a query around (both names in lower case)."""
+        for scope in self.chain():
+            if (found := scope.row(low, schema)) is not None:
+                return found if scope is self or scope.grouped is None else scope.grouped(found)
         return None
 
     def knows(self, name: str) -> bool:
@@ -113,6 +125,17 @@ class Scope:
         if len(found) > 1:
             raise self._ambiguous(name)
         return found[0] if found else None
+
+    def meant(self, name: str, rows: bool = True) -> Expr | None:
+        """What a name without a table means in this scope alone: a column, else with ``rows`` a row of a relation."""
+        found = self.find(name, None)
+        return self.row(name.lower()) if found is None and rows else found
+
+    def row(self, low: str, schema: str = "") -> Expr | None:
+        """A row of a relation of this scope as a struct, by the relation's name in lower case, where no column has it."""
+        found = next((r for r in self.relations if r.alias.lower() == low and schema in ("", r.schema)), None)
+        fields = [(n, c) for n, c in found.shown if not n.startswith(_OWN)] if found is not None else []
+        return struct(fields) if fields else None
 
     def _named(self, low: str, table: str | None, schema: str = "") -> list[Column]:
         alias = None if table is None else table.lower()
@@ -173,6 +196,8 @@ class Scope:
         """A column's name as its table has it; queries may write it in another letter case."""
         low = name.lower()
         for scope in self.chain():
+            if any(m.name.lower() == low and not isinstance(m.expr, Column) for m in scope.merged):
+                return name  # of a FULL JOIN: it is no column of either side
             for r in scope.relations:
                 if low in r.by_name:
                     return next(n for n in r.names if n.lower() == low)

@@ -31,7 +31,7 @@ _PARTS = [
 
 def _lexed(sql: str) -> Shape | None:
     try:
-        return shape_of(lex(sql))
+        return shape_of(lex(sql), sql)
     except Error:
         return None
 

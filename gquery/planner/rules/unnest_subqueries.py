@@ -213,7 +213,7 @@ def _values(plan: Values) -> Plan:
     rows: list[Plan] = []
     for row in plan.rows:
         source, exprs = _replace(Values((), ((),)), row)
-        columns = tuple(new_column(c.name, c.dtype, True) for c in plan.columns)
+        columns = tuple(new_column(c.name, c.dtype, e.nullable) for c, e in zip(plan.columns, exprs, strict=True))
         rows.append(Project(source, tuple(zip(columns, exprs, strict=True))))
     return UnionAll(tuple(rows), tuple(r.columns for r in rows), plan.columns)
 

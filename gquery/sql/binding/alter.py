@@ -14,11 +14,12 @@ from gquery.errors import BindError, CatalogError, did_you_mean
 from gquery.expression.nested_types import known_type
 from gquery.expression.types import DType
 from gquery.planner.logical.nodes import Query
-from gquery.sql.binding.constraints import bound_default, default_tree
+from gquery.runtime.records import replace
+from gquery.sql.binding.constraints import bound_default, default_tree, key_of
 from gquery.sql.binding.forms import result_of
 from gquery.sql.binding.query import QueryScopes
 from gquery.sql.calls import function_call, is_call
-from gquery.sql.constraints import Constraints
+from gquery.sql.constraints import Constraints, columns_of
 from gquery.sql.grammar.tokens import Form, marked
 from gquery.sql.named import column_named, table_named
 from gquery.sql.parse import located
@@ -36,6 +37,8 @@ def altered(form: Form, tree: exp.Expr, binder: QueryScopes) -> AlterTable | Ren
     table = binder.catalog.table(form.name)
     if form.text == "rename_table":
         return RenameTable(form.name, form.names[0])
+    if form.text == "add_key":
+        return AlterTable(_with_key(form, table, binder))
     at = {f.name.lower(): n for n, f in enumerate(table.schema.fields)}
     place = at.get(form.names[0].lower())
     if options.get("if_column") and (place is None) == (form.text == "drop"):
@@ -52,6 +55,15 @@ def altered(form: Form, tree: exp.Expr, binder: QueryScopes) -> AlterTable | Ren
     if form.text == "add" and query is not None:
         _constraints(form, own, query.outputs[-1].dtype, binder)
     return AlterTable(ChangeTable(form.name, table, query, own, new=new))
+
+
+def _with_key(form: Form, table: TableSource, binder: QueryScopes) -> ChangeTable:
+    """The table with a primary key, which its rows are held against."""
+    own = binder.catalog.constraints(form.name)
+    types = {name.lower(): dtype for name, dtype in columns_of(table)}
+    key = key_of("primary", form.names, types, form.name)
+    named = own if own.table else replace(own, table=last(form.name))
+    return ChangeTable(form.name, table, None, own, new=named.with_key(key), changed=key.columns)
 
 
 def _constraints(form: Form, own: Constraints, dtype: DType | None, binder: QueryScopes) -> Constraints:

@@ -19,7 +19,7 @@ from gquery.expression.types import BIGINT, BOOLEAN, INTEGER, VARCHAR, DType, Ki
 from gquery.planner.logical.nodes import Query, Values
 from gquery.sql.ctes import Ctes, Queries
 from gquery.sql.named import table_named
-from gquery.sql.schemas import DATABASE, MAIN, SYSTEM, last, schema_of
+from gquery.sql.schemas import DATABASE, MAIN, SYSTEM, joined, last, schema_of, split
 
 _TEXTS = dict.fromkeys
 _OF_TABLE = _TEXTS(("table_catalog", "table_schema", "table_name"), VARCHAR)
@@ -94,8 +94,9 @@ def table_function(query: Queries, name: str, args: Sequence[Literal]) -> Query:
     if name == "pragma_table_info":
         if len(args) != 1 or not isinstance(args[0].value, str):
             raise BindError(f"{name} takes the name of a table")
-        query.catalog.get(args[0].value)
-        return _rows(name, _columns(query, [args[0].value]))
+        table = joined(split(args[0].value))
+        query.catalog.get(table)
+        return _rows(name, _columns(query, [table]))
     if args:
         raise BindError(f"{name} takes no arguments")
     match name:

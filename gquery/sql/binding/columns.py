@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from gquery.errors import BindError, NotSupportedError, did_you_mean
 from gquery.expression.expr import Expr
+from gquery.sql.calls import function_call, is_call
 from gquery.sql.grammar.tokens import JSON, marked
 from gquery.sql.parse import nodes_of
 
@@ -42,11 +43,13 @@ def expanded(node: exp.Expr, star: Star, named: bool) -> list[exp.Expr]:
         return [node]
     if any(c.this != calls[0].this for c in calls):
         raise BindError("all COLUMNS of one expression have to be the same")
-    if any(c.args.get("unpack") for c in calls):
-        raise NotSupportedError("not supported: *COLUMNS(...)")
     found = list(_chosen(calls[0].this, star))
     if not found:
         raise BindError(f"no column is meant by {calls[0].sql('duckdb')}")
+    if any(unpacked := [bool(c.args.get("unpack")) for c in calls]):
+        if not all(unpacked):
+            raise BindError("COLUMNS and *COLUMNS cannot stand in one expression")
+        return [_unpacked(node, [(name, column) for name, column, _ in found])]
     made = ((name, _copy(node, name, column, match)) for name, column, match in found)
     return [c if not named or isinstance(c, exp.Alias) else exp.alias_(c, name, quoted=True) for name, c in made]
 
@@ -157,8 +160,41 @@ def _copy(node: exp.Expr, name: str, column: Expr, match: re.Match[str] | None) 
         if call is made:
             return new
         call.replace(new)
-    if isinstance(made, exp.Alias) and match is not None:  # \\1 in an alias is what the first group found
-        made.set(
-            "alias", exp.to_identifier(re.sub(r"\\(\d)", lambda m: match[int(m[1])] or "", made.alias), quoted=True)
-        )
+    if isinstance(made, exp.Alias) and "\\" in made.alias:
+        made.set("alias", exp.to_identifier(_name(made.alias, name, match), quoted=True))
+    return made
+
+
+def _name(alias: str, name: str, match: re.Match[str] | None) -> str:
+    """An alias with what a regular expression found: all of it for ``\\0``, the first group for ``\\1``. Without one ``\\0`` is
+    the column's name."""
+
+    def put(mark: re.Match[str]) -> str:
+        if mark[1] == "\\":
+            return "\\"
+        if not mark[1].isdigit():
+            raise BindError(f"the name {alias!r} has a backslash before what is neither a number nor a backslash")
+        if match is not None:
+            return (match[int(mark[1])] or "") if int(mark[1]) <= len(match.groups()) else ""
+        if mark[1] != "0":
+            raise BindError(f"the name {alias!r} has {mark[0]}: COLUMNS without a regular expression has \\0 alone")
+        return name
+
+    return re.sub(r"\\([0-9]|.?)", put, alias, flags=re.DOTALL)
+
+
+def _unpacked(node: exp.Expr, columns: list[tuple[str, Expr]]) -> exp.Expr:
+    """An expression with all columns as arguments where ``*COLUMNS`` stood."""
+    made = node.copy()
+    for call in _calls(made):
+        around, key = call.parent, call.arg_key or ""
+        if around is None or not isinstance(around.args.get(key), list):
+            raise BindError("*COLUMNS stands among the arguments of a function, or in a list")
+        nodes: list[exp.Expr] = [column_node(name, column) for name, column in columns]
+        if is_call(around) and function_call(around)[0] == "struct_pack":
+            names = [exp.to_identifier(name, quoted=True) for name, _ in columns]
+            nodes = [exp.PropertyEQ(this=n, expression=c) for n, c in zip(names, nodes, strict=True)]
+        others = around.args[key]
+        at = next(n for n, other in enumerate(others) if other is call)
+        around.set(key, [*others[:at], *nodes, *others[at + 1 :]])
     return made

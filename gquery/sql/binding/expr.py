@@ -256,7 +256,7 @@ class ExprBinder(SubqueryBinder):
             shown = ".".join(str(p.name) for p in node.parts[:-1])
             raise BindError(f"table {shown!r} is not in the FROM clause")
         if table is None:
-            found = self.scope.find(name, None)
+            found = self.scope.meant(name, rows=self.clause not in ("HAVING", "QUALIFY", "ORDER BY"))
             if found is not None:
                 return found
             alias = self.aliases.pop(name.lower(), None)  # popped meanwhile: an alias does not see itself

@@ -267,7 +267,7 @@ class FromBinder:
             plan, scope = self._combine(left, right, join_kind, condition)
         if join_kind not in (JoinKind.SEMI, JoinKind.ANTI):
             for name, a, b in pairs:
-                _merge(scope, name, a, b, join_kind, right_wins=side == "RIGHT")
+                _merge(scope, (right if side == "RIGHT" else left)[1].spelling(name), a, b, join_kind, side == "RIGHT")
         return plan, scope
 
     def _positional(self, left: tuple[Plan, Scope], right: tuple[Plan, Scope], node: exp.Join) -> tuple[Plan, Scope]:

@@ -137,7 +137,7 @@ class SelectBinder:
                 error = BindError(f"* has no column {name!r}.{did_you_mean(name, names)}")
                 raise located(error, self.query.sql, node)
         return [
-            Item(n, replaced[n.lower()])
+            Item(replaced[n.lower()].alias, replaced[n.lower()])
             if n.lower() in replaced
             else Item(renamed.get(n.lower(), n), None, e, n.lower() in renamed)
             for n, e in columns
@@ -263,7 +263,7 @@ class SelectBinder:
         column = self._grouped_by(groups, e, name, nullable, item)
         groups.write(key, column)
         alias = self.aliases.get(name.lower()) if isinstance(key, exp.Column) and not key.table else None
-        if alias is not None and self.scope.find(name, None) is None:
+        if alias is not None and self.scope.meant(name) is None:
             groups.write(alias, column)
         return column
 

@@ -15,7 +15,7 @@ from gquery.functions.structs import struct
 from gquery.planner.logical.nodes import Project, Query
 from gquery.runtime.records import replace
 from gquery.sql.noted import ALL, note
-from gquery.sql.schemas import MAIN
+from gquery.sql.schemas import DATABASE, MAIN, split
 from gquery.sql.types import parameter_value
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def _of_sequence(name: str, args: Sequence[Expr], query: Session) -> Expr:
     if not isinstance(args[0], Literal):
         raise NotSupportedError(f"not supported: {name} of a name that is no constant")
     sequences = query.catalog.sequences
-    sequence = sequences.get(str(args[0].value).removeprefix(f"{MAIN}."))
+    sequence = sequences.get(_in_main(str(args[0].value)))
     if query.drawing.setdefault(sequence.name.lower(), name) != name:
         raise NotSupportedError("not supported: nextval and currval of one sequence in one statement")
     if name == "nextval":
@@ -65,6 +65,12 @@ def _of_sequence(name: str, args: Sequence[Expr], query: Session) -> Expr:
     if last is None:
         raise BindError(f"currval: sequence {sequence.name!r} has given no value yet")
     return Literal(last, BIGINT)
+
+
+def _in_main(name: str) -> str:
+    """The name of a sequence as the catalog has it: without quotes, nor the schema that all are in."""
+    *schema, own = split(name) or ("",)
+    return own if [s.lower() for s in schema] in ([], [MAIN], [DATABASE, MAIN]) else name
 
 
 def variable_of(query: Query, rows: Rows) -> Expr:

@@ -86,7 +86,7 @@ def of_column(node: exp.Column, scope: Scope) -> Expr | None:
             for name in parts[count:]:
                 found = _field(found, name)
             return found
-    return None
+    return scope.search_row(parts[-1].lower(), parts[-2].lower()) if len(parts) > 1 else None
 
 
 def _field(e: Expr, name: str) -> Expr:

@@ -59,7 +59,7 @@ def _entry(e: Expr, bound: Callable[[exp.Expr], Expr]) -> list[Expr]:
         return bound(exp.Anonymous(this=name, expressions=[column.copy(), *map(exp.Literal.number, more)]))
 
     missing: Expr = Literal(None, VARCHAR)
-    has_order = not dtype.is_opaque and dtype.kind is not Kind.NULL
+    has_order = dtype.kind not in (Kind.OPAQUE, Kind.NULL)
     extremes = [cast(of(name), VARCHAR) if has_order else missing for name in ("min", "max")]
     unique = of("approx_count_distinct") if has_order else Literal(0 if dtype.kind is Kind.NULL else None, BIGINT)
     mean = _mean(dtype, bound, column)

@@ -47,6 +47,13 @@ class AlterReader(ChangeReader):
             self.blank()
             names = [self._last_name()]
             change = "rename_table"
+        elif change == "add" and self.word in ("primary", "constraint"):
+            kind, columns, _ = self.table_constraint()
+            self.reading.blanks.pop()  # of the last parenthesis: sqlglot reads a SELECT of nothing there
+            self.edit(self.at - 1, ("select", marked("alter")))
+            if kind != "primary":
+                raise self.not_supported(f"ALTER TABLE ADD {kind.upper()}")
+            names, change = [*columns], "add_key"
         else:
             if self.word == "column":
                 self.blank()
@@ -84,7 +91,8 @@ class AlterReader(ChangeReader):
                     return names
                 if self.word == "set":
                     self.blank()
-                    self._blank("data")
+                    if self.word == "data":
+                        self.blank()
                 self._blank("type")
                 self._typed("using", column)
         return names

@@ -25,11 +25,11 @@ class ExpressionReader(ValueReader):
 
     def expressions(self, trailing: bool = False) -> list[exp.Expr | None]:
         """Expressions with commas between them."""
-        found = [self.expression()]
+        found = [self.listed()]
         while self.take(","):
             if trailing and self.word == ")":
                 break
-            found.append(self.expression())
+            found.append(self.listed())
         return found
 
     def kept(self) -> exp.Expr | None:

@@ -339,8 +339,15 @@ class ValueReader(FormReader):
             self.label()
             self.next()
             is_plain = False
-        made = self.expression()
+        made = self.listed()
         return made if is_plain else None
+
+    def listed(self) -> exp.Expr | None:
+        """An expression among others, or ``*COLUMNS(...)``, which stands for several."""
+        if self.word == "*" and self.peek(1) == "columns" and self.peek(2) == "(":
+            self.next()
+            return self._call()
+        return self.expression()
 
     def order(self) -> exp.Expr | None:
         """ORDER BY; its node where all of it is plain."""

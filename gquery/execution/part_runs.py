@@ -203,9 +203,11 @@ def in_parts(
     frames: Sequence[Frame], by: HashPartitioning | RangePartitioning, state: Run, report: StageReport, label: str
 ) -> Parts:
     """The rows of frames of the tier in parts there."""
+    from gquery.execution.behind import Behind  # a query that has room does without
+
     device, workers = state.context.device, state.context.settings.worker_count
     cuts: list[Partitioned] = []
-    with device.into_files():
+    with device.into_files(), Behind(device, label) as behind:
         for frame in frames:
             for rows in slices(frame, device):
                 if isinstance(by, RangePartitioning):
@@ -213,8 +215,8 @@ def in_parts(
                 else:
                     made = partition_rows(rows, by, device, workers, label)
                 del rows
-                cuts.append(Partitioned(put_below(made.frame, device, label), made.starts))
                 report.spilled_bytes += sum(c.nbytes for c in made.frame.columns.values())
+                cuts.append(Partitioned(behind.move(made.frame), made.starts))
     parts = Parts(cuts, device)
     report.parts += sum(parts.rows(p) > 0 for p in range(parts.parts))
     return parts

@@ -20,6 +20,7 @@ from gquery.device.device import Device
 from gquery.distributed.movable import concatenated, movable
 from gquery.errors import OutOfMemoryError
 from gquery.execution import held
+from gquery.execution.behind import Behind
 from gquery.execution.collected import Collected
 from gquery.execution.state import StageReport
 from gquery.execution.tiers import brought, free_bytes, put_below, tier_of
@@ -98,10 +99,12 @@ class _Sorted:
         """The sorted rows, in the tier."""
         numbers, splitters = self._splitters()
         chunks: list[tuple[Frame, list[int]]] = []
-        for low in range(0, self._frame.rows, self._step):
-            check()
-            chunk = rows_between(self._frame, low, min(low + self._step, self._frame.rows))
-            chunks.append(self._chunk(chunk, splitters, numbers < low))
+        with Behind(self._device, self._label) as behind:
+            for low in range(0, self._frame.rows, self._step):
+                check()
+                chunk = rows_between(self._frame, low, min(low + self._step, self._frame.rows))
+                rows, cuts = self._chunk(chunk, splitters, numbers < low)
+                chunks.append((behind.move(rows), cuts))
         self._report.spilled_bytes += self._row_bytes * self._frame.rows
         self._report.parts += len(chunks)
         made = Collected(self._device, self._label, self._frame.rows)
@@ -131,7 +134,7 @@ class _Sorted:
         return self._device.scratch(rows * (tuning.memory.sorted_row + self._row_bytes), self._label)
 
     def _chunk(self, chunk: Frame, splitters: Frame, is_before: Array) -> tuple[Frame, list[int]]:
-        """A chunk's rows in their order, in the tier, and where its rows between splitters begin, with the end of all. Splitters
+        """A chunk's rows in their order, and where its rows between splitters begin, with the end of all. Splitters
         that lie in chunks before come before rows of equal keys, others behind."""
         device, tier, before = self._device, tier_of(self._device), int(np.count_nonzero(is_before))
         first, last = np.flatnonzero(is_before), np.flatnonzero(~is_before)
@@ -144,7 +147,7 @@ class _Sorted:
             at = at - np.uint32(before)  # splitters before have great numbers then
             is_row = at < np.uint32(chunk.rows)
             ends = device.to_host(scans.compact(~is_row)).astype(np.int64) - np.arange(splitters.rows)
-            made = put_below(_taken(chunk, at[scans.compact(is_row)], device), device, self._label)
+            made = _taken(chunk, at[scans.compact(is_row)], device)
         return made, [0, *ends.tolist(), chunk.rows]
 
     def _together(self, pieces: Sequence[Frame], made: Collected) -> None:

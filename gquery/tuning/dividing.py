@@ -7,6 +7,7 @@ from gquery.tuning.record import Record, number
 _TWO_GPUS = "2026-11-23: two H200s"
 _MERGED = "2026-11-24: two H200s"
 _JOINED = "2026-11-28: small tables are cut on GPUs, too"
+_FILES = "2026-11-28: files as the tier below a device are written and read"
 _RANKS = "2026-11-27: what a rank of a cluster does beside its share"
 
 
@@ -199,9 +200,10 @@ class Spilling(Record):
     joined_row: int = number(64, "bytes", "a row of a join table, at most, about: two slots, its place in a range")
     part_fraction: float = number(0.25, "share of free memory", "that the state of a part takes, about")
     slice_fraction: float = number(
-        0.2,
+        0.15,
         "share of free memory",
-        "that a slice of rows takes which is brought to a device, partitioned and put below again",
+        "that a slice of rows takes which is brought to a device, partitioned and put below again, while the next one is brought",
+        _FILES,
     )
     least_free: float = number(0.125, "share of a memory limit", "that is taken to be free, at least")
     least_parts: int = number(8, "parts", "that something is made in, at least")

@@ -10,6 +10,7 @@ import itertools
 import os
 import re
 import sys
+import threading
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,6 +29,8 @@ from gquery.device.file_copies import read_files, write_files
 from gquery.device.host_tier import HostTier, LockedBlock
 from gquery.device.spill import SpillSpace, is_spilled, place_of
 from gquery.errors import FileError, OutOfMemoryError
+from gquery.execution import behind
+from gquery.operators.base import Frame
 from tests.execution.test_tiers import LARGE, QUERIES, check_nothing_left, limited
 from tests.support.harness import compare, expect
 from tests.support.played_gpu import Array, Gpu
@@ -220,6 +223,39 @@ def test_memory_that_is_not_page_locked_goes_through_buffers(gpu: Gpu, tune: Tun
     gpu.played.cuda.get_current_stream = lambda ordinal: SimpleNamespace(ptr=1)
     queue_all([(to[0], [locked, at_once])], gpu)
     assert began == [80_000, 4800]
+
+
+def test_frames_go_to_the_tier_behind_the_next_one(tier: HostTier, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One is on its way while the next is made; all have arrived at the end, and an error is that of the first one."""
+    device, going, ended = Device("cpu", 1, 10**9), threading.Event(), list[int]()
+    device.below = tier
+
+    def put(moved: Frame, device: Device, label: str) -> Frame:
+        assert going.wait(60)
+        ended.append(moved.rows)
+        if moved.rows == 13:
+            raise OutOfMemoryError("thirteen")
+        return moved
+
+    monkeypatch.setattr(behind, "put_below", put)
+    monkeypatch.setattr(behind, "core_count", lambda: 2)
+    with behind.Behind(device, "test") as moving:
+        moving.move(Frame({}, 1))
+        assert ended == []
+        going.set()
+        moving.move(Frame({}, 2))
+    assert ended == [1, 2]
+    for frames in ([13], [5, 13, 7], [13, 6]):
+        with pytest.raises(OutOfMemoryError, match="thirteen"), behind.Behind(device, "test") as moving:
+            for rows in frames:
+                moving.move(Frame({}, rows))
+    assert ended == [1, 2, 13, 5, 13, 13]
+    going.clear()
+    with pytest.raises(KeyError), behind.Behind(device, "test") as moving:
+        moving.move(Frame({}, 13))
+        going.set()
+        raise KeyError
+    assert ended[-1] == 13 and len(ended) == 7
 
 
 @pytest.mark.parametrize("sql", QUERIES[:3])

@@ -16,17 +16,19 @@ from gquery.device.spill import place_of
 from gquery.runtime.threads import core_count
 
 
-def room_for(size: int, dtype: np.dtype[Any], device: Device, context: str = "") -> Array:
-    """An uninitialised array of one dimension. Bytes get room behind them, since kernels read strings a word at a time."""
+def room_for(size: int, dtype: np.dtype[Any], device: Device, context: str = "", is_copied: bool = False) -> Array:
+    """An uninitialised array of one dimension. Bytes get room behind them, since kernels read strings a word at a time. Copies of
+    this module alone write one that ``is_copied``."""
     ahead = READ_AHEAD if dtype == np.uint8 else 0
-    return device.empty_spillable(size + ahead, dtype, context)[:size]
+    make = device.empty_copied if is_copied else device.empty_spillable
+    return make(size + ahead, dtype, context)[:size]
 
 
 def copied(array: Array, source: Device, device: Device, context: str = "") -> Array:
     """A copy on ``device`` of an array of one dimension that lies on ``source``, in memory of its own."""
     if source.is_cpu and device.is_cuda:
         return device.from_host(array, context)  # through page-locked memory where it is long
-    made = room_for(int(array.shape[0]), array.dtype, device, context)
+    made = room_for(int(array.shape[0]), array.dtype, device, context, is_copied=True)
     copy_into(made, device, array, source)
     return made
 

@@ -57,6 +57,12 @@ class HostTier(Device):
                 raise
         return self.in_new_file(shape, dtype, context)
 
+    def empty_copied(self, size: int, dtype: DTypeLike, context: str = "") -> Array:
+        """See `LimitedMemory.empty_copied`."""
+        if not self._is_for_file(array_bytes(size, dtype)):
+            return self.empty_spillable(size, dtype, context)
+        return self.in_new_file(size, dtype, context, is_copied=True)
+
     def _is_for_file(self, wanted: int) -> bool:
         """See `LimitedMemory`. Memory is used up to its limit, as nothing else wants it."""
         return self.memory_limit is not None and wanted > 0 and self.account.taken + wanted > self.memory_limit

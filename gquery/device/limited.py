@@ -70,6 +70,10 @@ class LimitedMemory(ABC):
             return self.empty(shape, dtype, context)
         return self.in_new_file(shape, dtype, context)
 
+    def empty_copied(self, size: int, dtype: DTypeLike, context: str = "") -> Array:
+        """As `empty_spillable`, an array that copies of `device.copies` write, and nothing else."""
+        return self.empty_spillable(size, dtype, context)
+
     def open_spillable(self, size: int, dtype: DTypeLike, context: str) -> tuple[Array, OpenFile | Stripes | None]:
         """As `empty_spillable`; with a file that it lies in, which is to be written in place of the array: see `device.spill`."""
         wanted = array_bytes(size, dtype)
@@ -89,11 +93,13 @@ class LimitedMemory(ABC):
         copy[...] = array
         return copy
 
-    def in_new_file(self, shape: int | tuple[int, ...], dtype: DTypeLike, context: str = "") -> Array:
-        """An array of zeros in a file. OutOfMemoryError where files have no room."""
+    def in_new_file(
+        self, shape: int | tuple[int, ...], dtype: DTypeLike, context: str = "", is_copied: bool = False
+    ) -> Array:
+        """An array of zeros in a file. OutOfMemoryError where files have no room. See `empty_copied`."""
         assert self.spill is not None
         try:
-            return self.spill.empty(shape, dtype)
+            return self.spill.empty(shape, dtype, is_copied)
         except SpillError as error:
             raise self._out_of_memory(array_bytes(shape, dtype), context, spilled=str(error)) from None
 

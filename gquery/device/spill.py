@@ -1,12 +1,13 @@
 """Arrays in files: what does not fit a memory limit and is read and written in order lies in files of ``spill_directory``.
 
 A file has no name as soon as it is open, so that a process that is killed leaves none. All its bytes are allocated before it is
-mapped into memory, so that a full disk is an error here and no signal at a write. Kernels read and write the mapped pages as they
-do any array; these are the page cache's, which the system writes out and takes back where memory runs short.
+mapped into memory, so that a full disk is an error here and no signal at a write to a page. Kernels read and write the mapped
+pages as they do any array; these are the page cache's, which the system writes out and takes back where memory runs short.
 
 What is there already when its file is made is written before the file is mapped: a page that is first touched through a mapping
 is cleared by the system, and costs a fault. Where files are the tier below a device, no kernel reads them: they stay open, and
-arrays are copied to them and from them by writing and reading (`device.file_copies`).
+arrays are copied to them and from them by writing and reading (`device.file_copies`). What is written so alone is not allocated
+first, which one thread does, on some file systems page by page: a full disk is an error of the write.
 """
 
 from __future__ import annotations
@@ -130,13 +131,14 @@ class SpillSpace:
         """Bytes in files now."""
         return self.account.taken
 
-    def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> Array:
-        """An array in a file of its own, zeros at first; SpillError where the disk or the limit has no room."""
+    def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike, is_copied: bool = False) -> Array:
+        """An array in a file of its own, zeros at first; SpillError where the disk or the limit has no room. Of one that
+        ``is_copied`` (see `place_of`), and never written through its mapping, bytes are allocated as they are written."""
         dtype = np.dtype(dtype)
         size = math.prod((shape,) if isinstance(shape, int) else shape) * dtype.itemsize
         if size == 0:
             return np.empty(shape, dtype)
-        array: Array = np.frombuffer(self._file(size, None)[0], dtype)
+        array: Array = np.frombuffer(self._file(size, None, is_copied)[0], dtype)
         return array if isinstance(shape, int) else array.reshape(shape)
 
     def open_array(self, size: int, dtype: DTypeLike) -> tuple[Array, OpenFile | Stripes]:
@@ -153,7 +155,7 @@ class SpillSpace:
         copy[...] = array
         return copy
 
-    def _file(self, size: int, content: Array | None) -> tuple[mmap.mmap, OpenFile | Stripes]:
+    def _file(self, size: int, content: Array | None, is_copied: bool = False) -> tuple[mmap.mmap, OpenFile | Stripes]:
         """A new file of so many bytes, mapped: zeros, or what it is to have."""
         if self.account.limit is None:
             most = self.taken + int(self._free() * tuning.memory.disk_share)
@@ -165,7 +167,7 @@ class SpillSpace:
                 f"{format_bytes(size)} do not fit a spill_limit of {limit}, of which {format_bytes(self.taken)} are in use"
             )
         try:
-            mapped, file = self._map(size, content)
+            mapped, file = self._map(size, content, is_copied)
             self.account.bind(mapped, size)
         except BaseException:
             self.account.give(size)
@@ -193,10 +195,10 @@ class SpillSpace:
         except OSError as error:
             raise self._failed(error) from None
 
-    def _map(self, size: int, content: Array | None) -> tuple[mmap.mmap, OpenFile | Stripes]:
+    def _map(self, size: int, content: Array | None, is_copied: bool) -> tuple[mmap.mmap, OpenFile | Stripes]:
         try:
             if self.stays_open:
-                return self._map_stripes(size, content)
+                return self._map_stripes(size, content, is_copied)
             file = OpenFile(unnamed_file(self.directory))
             allocate(file.descriptor, size)
             if content is not None:
@@ -207,7 +209,7 @@ class SpillSpace:
         advise(mapped, "sequential")
         return mapped, file
 
-    def _map_stripes(self, size: int, content: Array | None) -> tuple[mmap.mmap, Stripes]:
+    def _map_stripes(self, size: int, content: Array | None, is_copied: bool) -> tuple[mmap.mmap, Stripes]:
         """The same in several files, if it is long: their pages come to lie in a range of addresses that is taken first."""
         least, page = tuning.memory.stripe_bytes, mmap.ALLOCATIONGRANULARITY
         stripe = -(-size // min(max(size // least, 1), tuning.memory.stripes))
@@ -217,7 +219,10 @@ class SpillSpace:
         mapped.file, mapped.address = file, int(np.frombuffer(mapped, np.uint8).ctypes.data)
         for number, one in enumerate(file.files):
             held = min(stripe, size - number * stripe)
-            allocate(one.descriptor, held)
+            if is_copied:
+                os.ftruncate(one.descriptor, held)
+            else:
+                allocate(one.descriptor, held)
             map_at(mapped.address + number * stripe, one.descriptor, held)
         if content is not None:
             file.write(0, content)

@@ -80,10 +80,10 @@ class Collected:
         with self._device.into_files():
             for i, column in frame.columns.items():
                 size, dtype = self._expected * words_a_row(column.physical_type), np.dtype(column.physical_type.numpy)
-                data = room_for(size, dtype, tier, self._label)
-                flags = (
-                    None if column.validity is None else room_for(self._expected, np.dtype(np.uint8), tier, self._label)
-                )
+                data = room_for(size, dtype, tier, self._label, is_copied=True)
+                flags = None
+                if column.validity is not None:
+                    flags = room_for(self._expected, np.dtype(np.uint8), tier, self._label, is_copied=True)
                 self._arrays[i], self._bounds[i] = (data, flags), column.statistics.bounds
                 rows = None if flags is None else Buffer(flags, tier)
                 self._first[i] = replace(column, length=self._expected, data=Buffer(data, tier), validity=rows)

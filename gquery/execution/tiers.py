@@ -61,7 +61,7 @@ def _put_on_host(buffers: Sequence[Buffer], device: Device, below: Device, label
     copies: dict[int, tuple[Buffer, Array]] = {}
     for buffer in buffers:
         if id(buffer) not in copies and (buffer.cpu is None or not buffer.is_on(below)):
-            copies[id(buffer)] = buffer, room_for(buffer.length, buffer.dtype, below, label)
+            copies[id(buffer)] = buffer, room_for(buffer.length, buffer.dtype, below, label, is_copied=True)
     copy_all([(to, buffer.on(device)) for buffer, to in copies.values()], below, device)
     for buffer, to in copies.values():
         buffer.place(below, to)

@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 
 from gquery import tuning
-from gquery.device import staging
+from gquery.device import spill, staging
 from gquery.device.chunks import is_page_locked, lock_pages
 from gquery.device.copies import copied, copy_all, copy_into, queue_all
 from gquery.device.device import Device
@@ -124,6 +124,26 @@ def test_no_room_for_a_second_file(tier: HostTier, monkeypatch: pytest.MonkeyPat
     gc.collect()
     assert tier.spill is not None and tier.spill.taken == 0
     assert len(os.listdir("/proc/self/fd")) == opened
+
+
+def test_what_is_copied_is_not_allocated_first(tier: HostTier, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a page may be written through the mapping it has to be there; a write says itself that a disk is full."""
+    allocated: list[int] = []
+    monkeypatch.setattr(spill, "allocate", lambda file, size: allocated.append(size))
+    made = copied(np.arange(60_000), Device("cpu"), tier)
+    assert allocated == [] and np.array_equal(made, np.arange(60_000))
+    tier.empty_spillable(60_000, np.int64)
+    assert sum(allocated) == 480_000
+
+    def full(*given: Any) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "pwrite", full)
+    with pytest.raises(OutOfMemoryError, match="No space left"):
+        copied(np.arange(60_000), Device("cpu"), tier)
+    del made
+    gc.collect()
+    assert tier.spill is not None and tier.spill.taken == 0
 
 
 def test_some_in_files_and_others_in_memory(tier: HostTier) -> None:

@@ -42,7 +42,7 @@ class _Task:
 
 
 _OPTIMIZED_TRIES = 2  # workers that may die of a kernel before one leaves its optimizer out, in which compilers' faults are
-_TRIES = 3
+_TRIES = _OPTIMIZED_TRIES + 1
 
 
 class Workers:

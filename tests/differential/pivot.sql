@@ -47,6 +47,8 @@ PIVOT t ON a USING count(*), sum(x)
 
 PIVOT t ON g IN ('01', 2) USING sum(x) GROUP BY a
 
+PIVOT t ON g IN (1::BIGINT, CAST('2' AS TINYINT), '1') USING sum(x) GROUP BY a
+
 PIVOT t ON d IN (1.50, 0) USING sum(x) GROUP BY a
 
 -- cpu

@@ -56,7 +56,8 @@ def _pivoted(g: Grammar) -> tuple[str, Names]:
     columns: list[str] = []
     for m, name in enumerate(on):
         literals = list(dict.fromkeys(g.literal(name.kind) for _ in range(tape.count(1, 3))))
-        values = [f"{text} AS n{m}{k}" for k, text in enumerate(literals) if not text.startswith("-")]
+        to = "::BIGINT" if name.kind == INT and tape.chance(30) else ""
+        values = [f"{text}{to} AS n{m}{k}" for k, text in enumerate(literals) if not text.startswith("-")]
         values += [f"NULL AS n{m}x"] if tape.chance(30) or not values else []
         columns.append(f"{name.sql} IN ({', '.join(values)})")
         made = [f"{before}_{v.split(' AS ')[1]}".lstrip("_") for before in made for v in values]

@@ -23,6 +23,7 @@ class Writer(Protocol):
     tape: Tape
     row_orders: set[str]  # that number rows, with what they part them by
     one_order: bool  # whether all windows that number rows do so in the same order
+    fails: bool  # whether an engine may fail at rows that the other does not look at
 
     def column(self, kind: str, names: Names, outer: Names, small: bool = False) -> str: ...
 
@@ -219,8 +220,8 @@ def _of_row(write: Writer, kind: str, names: Names) -> str:
             return f"{tape.one(('lag', 'lead'))}({argument}{offset}{nulls})"
         case 1:
             default = write.column(kind, names, ())
-            if kind == DEC and default.lstrip("-(")[:1].isdigit():
-                default = "NULL"  # DuckDB casts a constant while it binds, rows or not
+            if kind in (INT, DEC) and default != argument:  # DuckDB casts it in rows that do not take it, or are left out
+                write.fails = True
             return f"{tape.one(('lag', 'lead'))}({argument}, {tape.count(1, 3)}, {default}{nulls})"
         case 2:
             return f"nth_value({argument}, {tape.count(1, 3)}{nulls})"

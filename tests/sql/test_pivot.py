@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import combinations_with_replacement, cycle
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from duckdb import BinderException, ConversionException
 
 import gquery
 from gquery.errors import BindError, CatalogError, Error, FileError, NotSupportedError, ParseError
@@ -22,6 +24,36 @@ def test_columns_have_the_names_of_duckdb() -> None:
     ours, duckdb = connect("python", 1, TABLES), oracle(TABLES)
     for case in CASES:
         assert ours.sql(case.sql).columns == duckdb.sql(case.sql).columns, case.sql
+
+
+def test_which_constants_of_a_list_are_one_value() -> None:
+    """All pairs of them: both engines refuse what is one value in two spellings, and have the same columns and rows else."""
+    constants = (
+        "1", "1::BIGINT", "'1'", "CAST(1 AS VARCHAR)", "abc", "'abc'", "NULL", "NULL::INTEGER", "INTERVAL '1 month'",
+        "INTERVAL '30 days'", "'720 hours'::INTERVAL", "0e0", "-0e0", "0::FLOAT", "'nan'::DOUBLE", "'nan'::FLOAT", "2.50", "2.5",
+        "CAST(2.5 AS DECIMAL(9, 2))", "DATE '2000-01-01'", "'2000-01-01'::DATE", "'2000-01-01'", "TIMESTAMP '2000-01-01'",
+        "TIMESTAMPTZ '2000-01-01'", "TRUE", "'true'", "1::BOOLEAN", "TRY_CAST('x' AS DATE)", "0", "FALSE", "0.0", "0.00",
+    )  # fmt: skip
+    columns = cycle(("1", "2.50", "'1'", "DATE '2000-01-01'", "INTERVAL '30 days'", "TRUE", "0e0"))
+    ours, duckdb, refused = connect("python", 1, {}), oracle({}), 0
+    for (a, b), column in zip(combinations_with_replacement(constants, 2), columns):
+        text = f"SELECT * FROM (SELECT {column} AS p, 2 AS v) PIVOT (sum(v) FOR p IN ({a} AS x, {b} AS y))"
+        try:
+            want = duckdb.sql(text).fetchall()
+        except BinderException:
+            refused += 1
+            with pytest.raises(BindError, match="twice"):
+                ours.sql(text)
+            continue
+        except ConversionException:  # of a constant that the column's type does not hold
+            with pytest.raises(Error):
+                ours.sql(text)
+            continue
+        assert ours.sql(text).fetchall() == want, text
+    assert refused > len(constants)
+    for text in ("1::BIGINT, 2::TINYINT", "CAST(1 AS VARCHAR), 2.5::DOUBLE", "'1', 1"):  # and their names
+        text = f"SELECT * FROM (SELECT 1 AS p, 2 AS v) PIVOT (sum(v) FOR p IN ({text}))"
+        assert ours.sql(text).columns == duckdb.sql(text).columns
 
 
 @pytest.mark.parametrize(

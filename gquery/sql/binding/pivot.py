@@ -8,7 +8,7 @@ long as that answer stands.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from itertools import product
 from math import prod
 
@@ -17,12 +17,13 @@ from sqlglot import exp
 from gquery import tuning
 from gquery.errors import BindError, NotSupportedError, OutOfRangeError
 from gquery.expression.expr import FALSE, AggregateCall, Column, Expr, IsNull, Literal, Not, SortKey, new_column
+from gquery.expression.interval import comparison_key
 from gquery.expression.traverse import conjunction, transform, walk
 from gquery.expression.types import VARCHAR, DType, Kind
 from gquery.functions import call, cast
 from gquery.functions.aggregates import declaration
 from gquery.functions.texts import text_of, value_of
-from gquery.planner.logical.nodes import Aggregate, Filter, Limit, Plan, Project, Query, Sort
+from gquery.planner.logical.nodes import Aggregate, Filter, Limit, Plan, Project, Query, Sort, Values
 from gquery.planner.logical.tree import free_columns
 from gquery.runtime.records import dataclass, replace
 from gquery.sql.binding.expr import ExprBinder
@@ -168,15 +169,17 @@ class _Pivot:
             texts = self._found(exprs, node) if not given else self._listed(given[0][1], exprs, node)
             return _Choice(exprs, tuple((t, (t,)) for t in texts))
         made: list[tuple[str, tuple[str | None, ...]]] = []
-        seen: set[tuple[str | None, ...]] = set()
+        seen: set[Hashable] = set()
         for _, value in given:
             inner = value.this if isinstance(value, exp.Alias) else value
-            own = tuple(self._constant(n) for n in keys_of(inner))
+            constants = [self._constant(n) for n in keys_of(inner)]
+            own = tuple(text for text, _ in constants)
             if len(own) != len(exprs):
                 raise self._located(BindError(f"IN: {len(own)} values for {len(exprs)} columns"), value)
-            if own in seen:
+            same = own if len(own) > 1 else _value_key(*constants[0])  # rows have values of one type in DuckDB
+            if same in seen:
                 raise self._located(BindError(f"IN names the value {_named(own)!r} twice"), value)
-            seen.add(own)
+            seen.add(same)
             made.append((value.alias if isinstance(value, exp.Alias) else _named(own), own))
         return _Choice(exprs, tuple(made))
 
@@ -187,14 +190,18 @@ class _Pivot:
             raise self._located(BindError("IN: a query of one column is expected here"), node)
         return list(dict.fromkeys(t for (t,) in self._asked(subquery, node) if t is not None))
 
-    def _constant(self, node: exp.Expr) -> str | None:
-        """The text of a constant in IN; a name stands for itself."""
+    def _constant(self, node: exp.Expr) -> tuple[str | None, DType]:
+        """The text of a constant in IN, or of a cast of one, and its type; a name stands for itself."""
         if isinstance(node, exp.Column) and not node.table and isinstance(node.this, exp.Identifier):
-            return str(node.name)
+            return str(node.name), VARCHAR
         e = ExprBinder(self.query, Scope(), "IN").bind(node)
-        if not isinstance(e, Literal):
+        if isinstance(e, Literal):
+            return None if e.is_null else text_of(e.value, e.dtype), e.dtype
+        if not isinstance(node, exp.Cast):
             raise self._located(BindError("IN of a PIVOT takes constants"), node)
-        return None if e.is_null else text_of(e.value, e.dtype)
+        column = new_column("value", e.dtype, True)
+        rows = Project(Values((), ((),)), ((column, e),))
+        return self._asked(Query(rows, (column,), ("value",)), node)[0][0], e.dtype
 
     def _found(self, exprs: Sequence[Expr], node: exp.Expr) -> list[str]:
         """The values that there are, without NULL, in the order of their texts."""
@@ -282,3 +289,21 @@ def _is_text(e: Expr, text: str | None) -> Expr:
         value = value_of(text, e.dtype)
         return FALSE if value is None or text_of(value, e.dtype) != text else call("eq", e, Literal(value, e.dtype))
     return call("eq", cast(e, VARCHAR), Literal(text, VARCHAR))
+
+
+def _value_key(text: str | None, dtype: DType) -> Hashable:
+    """What two constants of IN have in common if they are one value: 1, TRUE and 1::BIGINT, a month and 30 days, all zeros; not 1
+    and '1', nor 1 and 1.0. (DuckDB's values are the same if their hashes and their values are.)"""
+    if text is None:
+        return None
+    match dtype.kind:
+        case Kind.INTERVAL:
+            return Kind.INTERVAL, comparison_key(value_of(text, dtype))
+        case Kind.REAL | Kind.DOUBLE | Kind.DECIMAL:
+            return (dtype.kind, text) if text == "nan" or float(text) else (Kind.BIGINT, "0")
+        case Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
+            return Kind.TIMESTAMP, text.removesuffix("+00")
+        case Kind.BOOLEAN:
+            return Kind.BIGINT, "1" if text == "true" else "0"
+        case _:
+            return (Kind.BIGINT if dtype.is_integer else dtype.kind), text

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import traceback
+from collections.abc import Callable
 from types import TracebackType
+from typing import TypeVar
 
 from gquery.device.device import Device
+from gquery.errors import OutOfMemoryError
 from gquery.execution.tiers import put_below
 from gquery.operators.base import Frame
 from gquery.runtime.threads import Helper, core_count
+
+Made = TypeVar("Made")
 
 
 class Behind:
@@ -31,6 +37,17 @@ class Behind:
         self._helper = Helper(lambda: self._put(frame), "gquery-tier")
         return frame
 
+    def made(self, make: Callable[[], Made]) -> Made:
+        """What a function makes; where memory runs out, once more without the frame that is on its way."""
+        try:
+            return make()
+        except OutOfMemoryError as error:
+            if self._helper is None:
+                raise
+            traceback.clear_frames(error.__traceback__)
+        self._wait()
+        return make()
+
     def _put(self, frame: Frame) -> None:
         try:
             put_below(frame, self._device, self._label)
@@ -44,7 +61,7 @@ class Behind:
         if self._errors:
             raise self._errors.pop()
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None) -> None:
         if error is None:
             self._wait()
         elif self._helper is not None:

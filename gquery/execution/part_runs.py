@@ -8,7 +8,7 @@ so that what is found out of them says nothing of the whole.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -210,16 +210,21 @@ def in_parts(
     with device.into_files(), Behind(device, label) as behind:
         for frame in frames:
             for rows in slices(frame, device):
-                if isinstance(by, RangePartitioning):
-                    made = partition_by_range(rows, by, device, workers, label)
-                else:
-                    made = partition_rows(rows, by, device, workers, label)
+                made = behind.made(partial(_partitioned, rows, by, device, workers, label))
                 del rows
                 report.spilled_bytes += sum(c.nbytes for c in made.frame.columns.values())
                 cuts.append(Partitioned(behind.move(made.frame), made.starts))
     parts = Parts(cuts, device)
     report.parts += sum(parts.rows(p) > 0 for p in range(parts.parts))
     return parts
+
+
+def _partitioned(
+    rows: Frame, by: HashPartitioning | RangePartitioning, device: Device, workers: int, label: str
+) -> Partitioned:
+    if isinstance(by, RangePartitioning):
+        return partition_by_range(rows, by, device, workers, label)
+    return partition_rows(rows, by, device, workers, label)
 
 
 def run_below(run: Run, number: int, report: StageReport) -> Frame:

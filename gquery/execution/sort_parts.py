@@ -10,6 +10,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 
 import numpy as np
 
@@ -103,7 +104,7 @@ class _Sorted:
             for low in range(0, self._frame.rows, self._step):
                 check()
                 chunk = rows_between(self._frame, low, min(low + self._step, self._frame.rows))
-                rows, cuts = self._chunk(chunk, splitters, numbers < low)
+                rows, cuts = behind.made(partial(self._chunk, chunk, splitters, numbers < low))
                 chunks.append((behind.move(rows), cuts))
         self._report.spilled_bytes += self._row_bytes * self._frame.rows
         self._report.parts += len(chunks)

@@ -270,6 +270,21 @@ def test_frames_go_to_the_tier_behind_the_next_one(tier: HostTier, monkeypatch: 
             for rows in frames:
                 moving.move(Frame({}, rows))
     assert ended == [1, 2, 13, 5, 13, 13]
+    tries = list[int]()
+
+    def making() -> int:
+        tries.append(len(ended))
+        if len(tries) < 2:
+            raise OutOfMemoryError("no room")
+        return 5
+
+    with behind.Behind(device, "test") as moving:
+        with pytest.raises(OutOfMemoryError, match="no room"):
+            moving.made(making)  # nothing is on its way that would make room
+        tries.clear()
+        moving.move(Frame({}, 3))
+        assert moving.made(making) == 5 and tries[-1] == 7
+    del ended[-1]
     going.clear()
     with pytest.raises(KeyError), behind.Behind(device, "test") as moving:
         moving.move(Frame({}, 13))

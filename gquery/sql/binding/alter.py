@@ -41,6 +41,10 @@ def altered(form: Form, tree: exp.Expr, binder: QueryScopes) -> AlterTable | Ren
         return AlterTable(_with_key(form, table, binder))
     at = {f.name.lower(): n for n, f in enumerate(table.schema.fields)}
     place = at.get(form.names[0].lower())
+    if "fields" in options:
+        from gquery.sql.binding.alter_fields import of_field  # few statements change one
+
+        return AlterTable(of_field(form, tree, binder, table))
     if options.get("if_column") and (place is None) == (form.text == "drop"):
         return AlterTable(None)
     if form.text == "add":

@@ -89,7 +89,7 @@ class _Table:
 def checked(text: str, query: Query, table: str, catalog: Catalog) -> Check:
     """A condition of a table that has the columns of a query."""
     node = parsed(text, "CHECK", catalog)
-    called = {c.name.lower() for c in node.find_all(exp.Column)}
+    called = {p.name.lower() for c in node.find_all(exp.Column) for p in c.parts}  # s.x may be a field of s
     over = catalog.stored().over({table: _Table(query)})
     source = exp.Table(this=exp.to_identifier(table, quoted=True))
     result_of(QueryScopes(f"SELECT {text}", over, None), exp.Select(expressions=[_truth(node)]).from_(source, copy=False))

@@ -67,8 +67,11 @@ class AlterReader(ChangeReader):
         match change:
             case "add":
                 options["if_column"] = self._blank_if("not", "exists")
-                names = [self._column_name()]
-                self._typed("", self.at - 1)
+                names, column = [self._part()], self.at - 1
+                self._fields(options)
+                self._typed("", column)
+                if self.word == "default" and "fields" in options:
+                    raise self.not_supported("DEFAULT of a field of a struct")
                 if self.word == "default":
                     self.blank()
                     options["default"] = self.hidden_expression(OTHER)
@@ -77,14 +80,16 @@ class AlterReader(ChangeReader):
             case "drop":
                 options["if_column"] = self._blank_if("exists")
                 names = [self._last_name()]
+                self._fields(options)
                 if self.word in ("cascade", "restrict"):
                     self.blank()
             case "rename":
-                names = [self._column_name(is_read=False)]
+                names = [self._part(is_read=False)]
+                self._fields(options)
                 self._blank("to")
                 names.append(self._last_name())
             case _:
-                names, column = [self._column_name()], self.at - 1
+                names, column = [self._part()], self.at - 1
                 if self.word in ("drop", "set") and self.peek(1) in ("default", "not"):
                     self.edit(column, ("select", marked("alter")))
                     self._asked(options)
@@ -96,6 +101,26 @@ class AlterReader(ChangeReader):
                 self._blank("type")
                 self._typed("using", column)
         return names
+
+    def _part(self, is_read: bool = True) -> str:
+        """A name without what stands behind a dot; ``is_read``: words stand for it."""
+        if not self.is_column_name():
+            raise self.unexpected("the name of a column")
+        name = self._text_at(self.at)
+        if is_read:
+            self.next()
+        else:
+            self.blank()
+        return name
+
+    def _fields(self, options: dict[str, object]) -> None:
+        """``.field.field`` behind the name of a column."""
+        fields: list[str] = []
+        while self.word == ".":
+            self.blank()
+            fields.append(self._part(is_read=False))
+        if fields:
+            options["fields"] = tuple(fields)
 
     def _asked(self, options: dict[str, object]) -> None:
         """``SET DEFAULT expression``, ``DROP DEFAULT``, ``SET NOT NULL`` or ``DROP NOT NULL``."""
@@ -121,7 +146,7 @@ class AlterReader(ChangeReader):
 
     def _last_name(self) -> str:
         """A name behind which no more is read: sqlglot reads a SELECT of nothing in its place."""
-        name = self._column_name()
+        name = self._part()
         self.edit(self.at - 1, ("select", marked("alter")))
         return name
 

@@ -119,7 +119,7 @@ def _compared(text: str, got: Answer, want: Answer) -> Fault | None:
     if not same_names(got.names, want.names):
         return fault("names", f"{got.names}, expected {want.names}")
     known = [
-        _is_type(g, w) or (w == "INTEGER" and _is_null(text, want.rows, n))
+        _is_type(g, w) or (w in ("INTEGER", "BIGINT") and _is_null(text, want.rows, n))
         for n, (g, w) in enumerate(zip(got.types, want.types))
     ]
     if not all(known):

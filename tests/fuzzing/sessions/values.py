@@ -229,7 +229,7 @@ _ANY = (
 
 def constant(tape: Tape, kind: str) -> str:
     if tape.chance(12):
-        return "NULL" if kind in _OF_ANY_CALL else f"NULL::{kind}"
+        return "NULL" if kind in _OF_ANY_CALL else f"(NULL::{kind})"
     return tape.one(_CONSTANTS[kind])
 
 

@@ -13,14 +13,14 @@ from collections.abc import Iterable, Sequence
 from sqlglot import exp
 
 from gquery.expression.expr import FALSE, Expr, Literal, new_column
-from gquery.expression.nested_types import list_of
+from gquery.expression.nested_types import known_type, list_of
 from gquery.expression.types import BOOLEAN, VARCHAR
 from gquery.planner.logical.nodes import Plan, Values
 from gquery.sql.binding.expr import ExprBinder
 from gquery.sql.constraints import NONE, Constraints
-from gquery.sql.ctes import Ctes, Queries
+from gquery.sql.ctes import Queries
 from gquery.sql.grammar.tokens import mark_of
-from gquery.sql.named import table_name, table_named
+from gquery.sql.named import table_name
 from gquery.sql.names import unique_names
 from gquery.sql.reshaped_rows import Part, Relation, value_rows
 from gquery.sql.schemas import DATABASE, MAIN, last, schema_of
@@ -78,18 +78,21 @@ def _parts(nodes: Sequence[exp.Expr]) -> list[Part]:
 
 
 def _all_tables(query: Queries) -> Relation:
-    """Tables and views with the names and types of their columns."""
+    """Tables and views with the names and types of their columns, none of a view that cannot be bound any more."""
+    from gquery.functions import cast
+    from gquery.sql.binding.catalog import columns_in  # what few statements ask
+
     binder = ExprBinder(query, Scope(), "SHOW ALL TABLES")
 
     def texts(values: Iterable[str]) -> Expr:
-        return binder.bind(exp.Array(expressions=[exp.Literal.string(v) for v in values]))
+        return cast(binder.bind(exp.Array(expressions=[exp.Literal.string(v) for v in values])), list_of(VARCHAR))
 
     rows: list[tuple[Expr, ...]] = []
     for name in query.catalog.names():
-        found = query.query(exp.select("*").from_(table_named(name)), None, Ctes())
-        types = texts(str(c.dtype) for c in found.outputs)
+        found = columns_in(query, name)
+        types = texts(str(known_type(dtype)) for _, dtype in found)
         place = (DATABASE, schema_of(name), last(name))
-        rows.append((*(Literal(t, VARCHAR) for t in place), texts(found.names), types, FALSE))
+        rows.append((*(Literal(t, VARCHAR) for t in place), texts(n for n, _ in found), types, FALSE))
     kinds = (VARCHAR, VARCHAR, VARCHAR, list_of(VARCHAR), list_of(VARCHAR), BOOLEAN)
     names = ("database", "schema", "name", "column_names", "column_types", "temporary")
     columns = tuple(new_column(n, kind, False) for n, kind in zip(names, kinds, strict=True))

@@ -408,6 +408,30 @@ def test_a_script(name: str) -> None:
     assert found is None, str(found)
 
 
+def test_what_there_is_with_views_that_cannot_be_bound_any_more() -> None:
+    """DuckDB knows which columns they had; here they have none, and lists of tables are lists yet."""
+    db = gquery.connect(device="python")
+    for text in (
+        "CREATE TABLE t (a INTEGER)",
+        "CREATE VIEW v AS SELECT a FROM t",
+        "CREATE VIEW w AS FROM v",
+        "DROP TABLE t",
+    ):
+        db.sql(text)
+    rows = db.sql("SHOW ALL TABLES").fetchall()
+    assert [(r[2], r[3], r[4]) for r in rows] == [("v", [], []), ("w", [], [])]
+    db.sql("CREATE TABLE t (a INTEGER, b VARCHAR)")
+    assert [(r[2], r[3]) for r in db.sql("SHOW ALL TABLES").fetchall()] == [
+        ("t", ["a", "b"]),
+        ("v", ["a"]),
+        ("w", ["a"]),
+    ]
+    db.sql("DROP VIEW v")
+    for text in ("FROM w", "DESCRIBE w", "PRAGMA table_info('w')"):
+        with pytest.raises(gquery.CatalogError, match="'v' does not exist"):
+            db.sql(text)
+
+
 def test_a_check_of_a_field_keeps_it() -> None:
     """DuckDB refuses such checks; here the column of the field is theirs."""
     db = gquery.connect(device="python")

@@ -95,6 +95,8 @@ def table_function(query: Queries, name: str, args: Sequence[Literal]) -> Query:
         if len(args) != 1 or not isinstance(args[0].value, str):
             raise BindError(f"{name} takes the name of a table")
         table = joined(split(args[0].value))
+        if query.catalog.view(table) is not None:
+            query.query(_star_of(table), None, Ctes())  # for its errors
         query.catalog.get(table)
         return _rows(name, _columns(query, [table]))
     if args:
@@ -154,7 +156,7 @@ def _views(query: Queries) -> list[_Row]:
     for name in query.catalog.names():
         view = query.catalog.view(name)
         if view is not None:
-            has = {"view_name": view.name, "temporary": False, "column_count": len(_typed(query, name)), "sql": view.sql}
+            has = {"view_name": view.name, "temporary": False, "column_count": len(columns_in(query, name)), "sql": view.sql}
             rows.append(_named(name) | has)
     return rows
 
@@ -181,7 +183,7 @@ def _columns(query: Queries, tables: Sequence[str]) -> list[_Row]:
     rows: list[_Row] = []
     for table in tables:
         asked = query.catalog.constraints(table)
-        for n, (name, dtype) in enumerate(_typed(query, table), 1):
+        for n, (name, dtype) in enumerate(columns_in(query, table), 1):
             is_nullable, default = name.lower() not in asked.not_null, asked.default(name)
             flags: _Row = {"pk": asked.is_primary(name), "notnull": not is_nullable, "is_nullable": is_nullable}
             flags |= {"column_default": default, "dflt_value": default}
@@ -192,13 +194,16 @@ def _columns(query: Queries, tables: Sequence[str]) -> list[_Row]:
     return rows
 
 
-def _typed(query: Queries, table: str) -> list[tuple[str, DType]]:
+def _star_of(table: str) -> exp.Expr:
+    return exp.select("*").from_(table_named(table))
+
+
+def columns_in(query: Queries, table: str) -> list[tuple[str, DType]]:
     """Names and types of a table's columns, none of a view that cannot be bound any more."""
     if query.catalog.view(table) is None:
         return [(f.name, f.dtype) for f in query.catalog.shape(table).schema.fields]
-    node = exp.select("*").from_(table_named(table))
     try:
-        found = query.query(node, None, Ctes())
+        found = query.query(_star_of(table), None, Ctes())
     except Error:
         return []
     return [(n, c.dtype) for n, c in zip(found.names, found.outputs, strict=True)]

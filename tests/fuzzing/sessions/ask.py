@@ -8,6 +8,17 @@ from tests.fuzzing.tape import Tape
 
 _SHOWN = "column_name, column_type"
 _DESCRIBED = f'{_SHOWN}, "null", key'  # a default is shown as it was written, where DuckDB writes it anew
+_LISTS = (
+    "SHOW TABLES",
+    "SELECT table_schema, table_name, table_type FROM information_schema.tables",
+    "SELECT schema_name, table_name, has_primary_key, column_count FROM duckdb_tables()",
+    "SELECT current_schema()",
+)
+_LISTS_OF_COLUMNS = (
+    "SHOW ALL TABLES",
+    "SELECT table_name, column_name, data_type, is_nullable FROM information_schema.columns",
+    "SELECT view_name, column_count FROM duckdb_views() WHERE NOT internal",
+)
 _SUMMARY = "column_name, column_type, min, max, count, null_percentage"
 
 
@@ -157,17 +168,8 @@ def pivot(tape: Tape, catalog: Catalog) -> str | None:
 def described(tape: Tape, catalog: Catalog) -> str:
     """What there is."""
     if not catalog.tables or tape.chance(25):
-        return tape.one(
-            (
-                "SHOW TABLES",
-                "SHOW ALL TABLES",
-                "SELECT table_schema, table_name, table_type FROM information_schema.tables",
-                "SELECT table_name, column_name, data_type, is_nullable FROM information_schema.columns",
-                "SELECT schema_name, table_name, has_primary_key, column_count FROM duckdb_tables()",
-                "SELECT view_name, column_count FROM duckdb_views() WHERE NOT internal",
-                "SELECT current_schema()",
-            )
-        )
+        has_views = any(t.is_view for t in catalog.tables)  # of which one may rest on what is gone
+        return tape.one(_LISTS if has_views else (*_LISTS, *_LISTS_OF_COLUMNS))
     name = tape.one(catalog.tables).said(tape)
     return tape.one(
         (

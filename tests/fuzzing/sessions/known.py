@@ -24,9 +24,11 @@ _ACCEPTED = (
     "Table with name QQ does not exist",
     "database has been invalidated",
     "INTERNAL Error",
+    "ORDER BY non-integer literal has no effect",
+    "an index depends on a column after it",
     "another transaction has altered this table",  # there is no other
 )
-_EXPRESSION = re.compile(r"[\w\"][(]|^[(]|^'|^NULL$|^[(]?CASE ")
+_EXPRESSION = re.compile(r"[\w\"][(]|^[(]|^'|^NULL$|\[|^[(]?CASE ")
 
 
 def is_known(kind: str, text: str, ours: Exception | None, theirs: Exception | None) -> bool:

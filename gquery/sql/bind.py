@@ -74,9 +74,8 @@ def _statement(parsed: Parsed, catalog: Catalog, parameters: Parameters, slots: 
         except CatalogError as error:
             raise located(error, parsed.sql, tree) from None
     binder = QueryScopes(parsed.sql, catalog, parameters, slots)
-    binder.has_columns = not parsed.is_plain and (
-        not parsed.read or any(type(n) is exp.Columns for n in parsed.read)
-    )
+    written = not parsed.is_plain and (not parsed.read or any(type(n) is exp.Columns for n in parsed.read))
+    binder.has_columns = written or bool(catalog.macros())  # in whose bodies it may stand
     if isinstance(parsed.reading, Reading) and parsed.reading.form is not None:
         from gquery.sql.binding.changes import CHANGES, changed
 

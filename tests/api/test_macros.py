@@ -50,6 +50,12 @@ DELETE FROM kept WHERE x > 10 RETURNING plus(plus(x), x) AS a
 CREATE VIEW seen AS SELECT x AS z FROM q
 CREATE MACRO of_view(a) AS (SELECT max(z) FROM seen WHERE z <= a)
 SELECT of_view(2), of_view(x) IN (1, 3) FROM (VALUES (1), (9)) v(x) ORDER BY ALL
+CREATE MACRO by_names(a) AS (SELECT max(COLUMNS('^x$')) + a FROM q)
+CREATE MACRO rows_by_names(a) AS TABLE SELECT COLUMNS(c -> c < 'y') FROM q WHERE x > a
+SELECT by_names(1), by_names(v) FROM (VALUES (1), (2)) w(v) WHERE by_names(v) > 4 ORDER BY ALL
+SELECT * FROM rows_by_names(1) WHERE x < by_names(1) ORDER BY ALL
+CREATE VIEW named_view AS SELECT by_names(2) AS n
+SELECT n FROM named_view
 CREATE MACRO nested(b) AS CASE WHEN EXISTS (SELECT 1 FROM q WHERE q.x = rows_of(b)) THEN b ELSE plus(b, 0) - 1 END
 SELECT x, nested(x) FROM (VALUES (1), (3), (7)) v(x) ORDER BY x
 CREATE MACRO added(l, n) AS list_transform(l, lambda e: e + n)

@@ -54,7 +54,7 @@ def _clock(g: Grammar, sub: Sub) -> str:
         lambda: f"({sub()} {tape.one('+-')} {g.literal(SPAN)})",
         lambda: f"({amount} + {sub()})",
         lambda: f"CAST({sub(TIME)} AS TIME)",
-        lambda: f"make_time({tape.count(0, 23)}, {sub(INT)} % 60, {tape.one(('0', '59.5', '1.25'))})",
+        lambda: f"make_time({tape.count(0, 23)}, CAST({sub(INT)} % 60 AS BIGINT), {tape.one(('0', '59.5', '1.25'))})",
         lambda: f"TRY_CAST(CAST({sub()} AS VARCHAR) AS TIME)",
     ]
     text = tape.one(shapes)()

@@ -26,16 +26,19 @@ def merge(c: Changes) -> str:
     on = tape.one((f"z.{key} = y.{key}", f"z.{key} = y.{key}", f"z.{key} IS NOT DISTINCT FROM y.{key}"))
     if tape.chance(25):
         on += f" AND {c.g.predicate(c.names() + theirs, (), 1, 0)}"
-    clauses, returns = [], True
+    clauses: list[str] = []
+    returns = True
+    whole: set[int] = set()  # kinds of rows of which no others are left
     for _ in range(tape.count(1, 3)):
-        shape = tape.below(4)
-        if shape in (0, 1):
-            clauses.append(f"MATCHED{_and(c, c.names() + theirs)} THEN {_change(c, c.names() + theirs)}")
-        elif shape == 2:
-            clauses.append(f"NOT MATCHED{tape.one(('', ' BY TARGET'))}{_and(c, theirs)} THEN {_insert(c, theirs)}")
-        else:
-            returns = False  # DuckDB returns wrong values of these: `tests/api/test_merge.py`
-            clauses.append(f"NOT MATCHED BY SOURCE{_and(c, c.names())} THEN {_change(c, c.names())}")
+        shape = tape.one((0, 0, 2, 3))
+        names = (c.names() + theirs, (), theirs, c.names())[shape]
+        only, action = _and(c, names), _insert(c, names) if shape == 2 else _change(c, names)
+        if shape in whole:
+            continue
+        whole |= set() if only else {shape}
+        returns &= shape != 3  # DuckDB returns wrong values of these: `tests/api/test_merge.py`
+        kind = ("MATCHED", "", f"NOT MATCHED{tape.one(('', ' BY TARGET'))}", "NOT MATCHED BY SOURCE")[shape]
+        clauses.append(f"{kind}{only} THEN {action}")
     text = f"MERGE INTO z USING {source} AS y ON {on}{''.join(f' WHEN {clause}' for clause in clauses)}"
     returned = tape.one(("*", "merge_action, *", "merge_action, i32, str"))
     return f"{text} RETURNING {returned}" if returns and tape.chance(40) else text

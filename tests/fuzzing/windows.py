@@ -128,10 +128,11 @@ def _over(call: str, text: str) -> str:
 
 
 def _of_group(write: Writer, kind: str, names: Names) -> str:
-    """An aggregate that can stand before OVER."""
+    """An aggregate that can stand before OVER: none within a call, and none of windows' own functions with a FILTER."""
     for _ in range(9):
         call = write.aggregate(kind, names)
-        if "WITHIN GROUP" not in call:
+        is_row = call.startswith(("first(", "last(")) and "FILTER" in call
+        if "WITHIN GROUP" not in call and not is_row and not call.startswith(("round(", "exp(")) and "geomean(" not in call:
             return call
     return "count(*)" if kind == INT else _plain(write, kind, names)
 

@@ -156,6 +156,16 @@ SCRIPTS = {
         SELECT concat(*COLUMNS(*)::VARCHAR) FROM t
         SELECT struct_pack(*COLUMNS('zz')) FROM t
         SELECT a * COLUMNS('a') AS r FROM t
+        SELECT COLUMNS(* EXCLUDE (zz)) FROM t
+        SELECT COLUMNS(* EXCLUDE (A)) FROM t
+        SELECT COLUMNS(t.* EXCLUDE (a)) FROM t
+        SELECT COLUMNS(t.* RENAME (a AS z)) FROM t
+        SELECT t.* EXCLUDE (a) FROM t
+        SELECT max(COLUMNS(t.* EXCLUDE (b, c))) FROM t JOIN t AS u USING (a)
+        SELECT COLUMNS(t.* EXCLUDE (zz)) FROM t
+        SELECT COLUMNS(* RENAME (zz AS y)) FROM t
+        SELECT COLUMNS(['A', 'zz']) FROM t
+        SELECT column_name, column_type FROM (DESCRIBE SELECT MAP {} AS m, [NULL] AS l, {'a': NULL} AS s, NULL AS n)
     """,
     "names of columns": r"""
         CREATE TABLE t (a INTEGER, B VARCHAR)

@@ -7,7 +7,7 @@ when FROM is bound: a copy holds the bound column (`column_of`), as its name alo
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 
 from sqlglot import exp
@@ -116,29 +116,33 @@ def _of_like(text: str) -> str:
 def _chosen(what: exp.Expr, star: Star) -> Iterator[tuple[str, Expr, re.Match[str] | None]]:
     """The columns that are meant, with what a regular expression found in their names."""
     match what:
-        case exp.Star():
-            dropped = {c.name.lower() for c in what.args.get("except_") or ()}
-            renamed = {a.this.name.lower(): a.alias for a in what.args.get("rename") or ()}
-            if what.args.get("replace"):
+        case exp.Star() | exp.Column(this=exp.Star()):
+            asked, table = (what.this, what.table) if isinstance(what, exp.Column) else (what, None)
+            dropped = {c.name.lower() for c in asked.args.get("except_") or ()}
+            renamed = {a.this.name.lower(): a.alias for a in asked.args.get("rename") or ()}
+            if asked.args.get("replace"):
                 raise NotSupportedError("not supported: COLUMNS(* REPLACE ...)")
-            kept = [(name, c) for name, c in star(None) if name.lower() not in dropped]
+            columns = star(table)
+            _check_named(dropped, [n for n, _ in columns])
+            kept = [(name, c) for name, c in columns if name.lower() not in dropped]
             yield from ((renamed.get(name.lower(), name), c, None) for name, c in kept)
-        case exp.Column(this=exp.Star()):
-            yield from ((name, c, None) for name, c in star(what.table))
         case exp.Literal() if what.is_string:
             pattern = _pattern(what.name, re.NOFLAG)
             yield from ((name, c, m) for name, c in star(None) if (m := pattern.search(name)) is not None)
         case exp.Array() if all(isinstance(e, exp.Literal) and e.is_string for e in what.expressions):
             columns = star(None)
             wanted = {e.name.lower(): e.name for e in what.expressions}
-            missing = [name for low, name in wanted.items() if low not in {n.lower() for n, _ in columns}]
-            if missing:
-                raise BindError(
-                    f"COLUMNS: there is no column {missing[0]!r}.{did_you_mean(missing[0], [n for n, _ in columns])}"
-                )
+            _check_named(wanted, [n for n, _ in columns])
             yield from ((name, c, None) for name, c in columns if name.lower() in wanted)
         case _:
             raise NotSupportedError("not supported: COLUMNS of anything but *, a regular expression or a list of names")
+
+
+def _check_named(wanted: Iterable[str], names: Sequence[str]) -> None:
+    """BindError for a name (in lower case) that no column has."""
+    missing = sorted(set(wanted) - {n.lower() for n in names})
+    if missing:
+        raise BindError(f"COLUMNS: there is no column {missing[0]!r}.{did_you_mean(missing[0], names)}")
 
 
 def _pattern(text: str, flags: re.RegexFlag) -> re.Pattern[str]:

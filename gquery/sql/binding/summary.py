@@ -7,7 +7,8 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from gquery.expression.expr import Case, Expr, Literal, new_column
-from gquery.expression.types import BIGINT, DOUBLE, INTEGER, VARCHAR, DType, Kind, decimal
+from gquery.expression.nested_types import known_type
+from gquery.expression.types import BIGINT, DOUBLE, VARCHAR, DType, Kind, decimal
 from gquery.functions import call, cast
 from gquery.planner.logical.nodes import Aggregate, Plan, Values
 from gquery.sql.binding.columns import column_node
@@ -48,7 +49,7 @@ def summary(query: Queries, plan: Plan, scope: Scope) -> Relation:
 
 
 def _type(e: Expr) -> str:
-    return str(INTEGER if e.dtype.kind is Kind.NULL else e.dtype)
+    return str(known_type(e.dtype))
 
 
 def _entry(e: Expr, bound: Callable[[exp.Expr], Expr]) -> list[Expr]:

@@ -75,11 +75,12 @@ def stars(tape: Tape, catalog: Catalog) -> str | None:
             "* LIKE '%e%'",
             'min(COLUMNS(*)) AS "min_\\0"',
             "COLUMNS(*) IS NULL",
+            f"COLUMNS(r.* EXCLUDE ({named}))",
             "struct_pack(*COLUMNS(*))",
             "[*COLUMNS('a|b')]",
         )
     )
-    return f"SELECT {item} FROM {table.said(tape)}"
+    return f"SELECT {item} FROM {table.said(tape)} AS r"
 
 
 def whole(tape: Tape, catalog: Catalog) -> str | None:
@@ -170,10 +171,14 @@ def described(tape: Tape, catalog: Catalog) -> str:
     if not catalog.tables or tape.chance(25):
         has_views = any(t.is_view for t in catalog.tables)  # of which one may rest on what is gone
         return tape.one(_LISTS if has_views else (*_LISTS, *_LISTS_OF_COLUMNS))
-    name = tape.one(catalog.tables).said(tape)
+    table = tape.one(catalog.tables)
+    name, said_of = (
+        table.said(tape),
+        _SHOWN if table.is_view else _DESCRIBED,
+    )  # DuckDB shows keys that a view's columns have
     return tape.one(
         (
-            f"SELECT {_DESCRIBED} FROM (DESCRIBE {name})",
+            f"SELECT {said_of} FROM (DESCRIBE {name})",
             f"SELECT {_SUMMARY} FROM (SUMMARIZE {name})",
             f"SELECT {_SHOWN} FROM (DESCRIBE SELECT * FROM {name})",
             f"SELECT {_SUMMARY} FROM (SUMMARIZE SELECT * FROM {name})",

@@ -284,3 +284,5 @@ select k, xs in (select y.xs from l y where list_concat(x.xs, y.xs) > [y.k]), k 
 select k, (select max(y.k) from l y where [x.s, y.s] < ['b', y.s]), exists (select 1 from l y where len(list_concat(x.xs, y.xs)) = x.k) from l x
 
 select x.k, y.k, z.k from l x left join l y on [x.k, y.k] = [y.k, x.k] left join l z on [y.k, z.k] = [x.k, 1] and decode(encode(z.s)) <> x.s where y.k > 0
+
+SELECT x, x = ANY([e FOR e IN xs]), x > ALL([e FOR e IN xs IF e < x]), x < SOME([e * x FOR e IN xs]), x <> ALL([[e] FOR e IN xs][1]) FROM (VALUES (1, [1, 2]), (5, []), (2, NULL), (NULL, [1]), (3, [NULL])) v(x, xs)

@@ -62,11 +62,13 @@ def listed(node: exp.Expr | None) -> list[exp.Expr] | None:
     """What is listed in ANY [...], SOME [...] or ALL [...], the last two of which are a function's calls in the tree."""
     match node:
         case exp.Any(this=exp.Paren(this=exp.Array() as items) | (exp.Array() as items)):
-            return list(items.expressions)
+            pass
         case exp.Anonymous(expressions=[exp.Array() as items]) if node.name.lower() in ("all", "some"):
-            return list(items.expressions)
+            pass
         case _:
             return None
+    made = list(items.expressions)
+    return None if isinstance(made[0] if made else None, exp.Comprehension) else made  # which is a list, and no value of it
 
 
 class QueryBinder(Protocol):

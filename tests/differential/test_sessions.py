@@ -378,6 +378,14 @@ SCRIPTS = {
         UPDATE t SET x = CASE WHEN false THEN MAP([]::VARCHAR[], []::INTEGER[]) ELSE MAP {'b': 7} END::VARCHAR RETURNING *
         FROM t
     """,
+    "elements of no type": r"""
+        CREATE TABLE t AS SELECT 1 AS a UNION ALL SELECT 2
+        SELECT [NULL][1] IS NULL AS x, coalesce([NULL][a], 3) AS y FROM t
+        SELECT x FROM (SELECT MAP {'12': NULL}['a'] AS x FROM t) WHERE x IS NOT NULL
+        SELECT count(x) AS n, max(x) AS m FROM (SELECT [NULL, NULL][a] AS x FROM t)
+        SELECT a FROM t WHERE map_values(MAP {'1': NULL})[a] IS NULL
+        SELECT CASE WHEN [NULL][a] IS NULL THEN a END AS x FROM t
+    """,
     "VALUES with subqueries": r"""
         CREATE TABLE t (a VARCHAR, b DOUBLE, c BOOLEAN)
         INSERT INTO t VALUES ('x', DEFAULT, (3 = ANY (SELECT 1))), ('y', 2, true)

@@ -183,6 +183,9 @@ def check_sources(plan: Plan) -> None:
     for node in scans(plan):
         now = node.source.schema.fields
         for column, f in zip(node.columns, node.fields, strict=True):
+            if f < len(now) and (known := now[f]).dtype is column.dtype and known.name == column.name:
+                if column.nullable or not known.nullable:
+                    continue  # most
             field = now[f] if f < len(now) else None
             if field is None or (field.name, field.dtype) != (column.name, column.dtype):
                 reason = f'"{column.name}" {column.dtype} is not what it was'

@@ -340,6 +340,8 @@ class AggregateCall:
     @property
     def expressions(self) -> tuple[Expr, ...]:
         """What a call reads: arguments, filter, keys of its order."""
+        if self.filter is None and not self.order:
+            return self.args
         only = () if self.filter is None else (self.filter,)
         return (*self.args, *only, *(k.expr for k in self.order))
 

@@ -306,8 +306,9 @@ def physical_type_for(bounds: Bounds) -> PhysicalType:
     >>> physical_type_for(Bounds(0, 200)), physical_type_for(Bounds(-1, 40_000))
     (<PhysicalType.U8: 'u8'>, <PhysicalType.I32: 'i32'>)
     """
+    low, high = bounds.low, bounds.high
     for physical_type, range_ in _INTEGER_PHYSICAL_TYPES:
-        if bounds.within(range_):
+        if range_.low <= low and high <= range_.high:
             return physical_type
     raise ValueError(f"{bounds} does not fit 128 bits")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any, TypeAlias
 from typing import Literal as OneOf
 
@@ -161,6 +162,11 @@ class StatePart:
 Binding = ColumnPart | Constant | Content | TextMatches | BuildPart | StatePart
 
 STATUS = StatePart("status")
+
+PARTS: dict[type, Callable[[Any], object]] = {  # what tells bindings of a class apart, of plain values
+    ColumnPart: attrgetter("owner", "column", "part"), BuildPart: attrgetter("build", "part"),
+    StatePart: attrgetter("part", "number"), Constant: attrgetter("value"), Content: lambda b: id(b.buffer), TextMatches: id,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from gquery.expression.expr import Column, Expr
 from gquery.expression.types import Register
 from gquery.kernels import checks, ir
 from gquery.kernels.bindings import (
+    PARTS,
     STATUS,
     Binding,
     BuildPart,
@@ -39,16 +40,13 @@ from gquery.kernels.kernel import ElementType, Kernel, Parameter
 from gquery.kernels.scannable import ScannableTexts
 from gquery.kernels.values import Value, ValueProperties
 
-Head = ir.Expression | ir.While | ir.For | None
-"""How a block begins: the test of an ``if``, a loop without its body, or None for the ``else`` of the ``if`` before it."""
-
 
 class _Open:
     """A block that is open while a ``with`` runs."""
 
     __slots__ = ("_code", "_head")
 
-    def __init__(self, code: Code, head: Head) -> None:
+    def __init__(self, code: Code, head: ir.Head) -> None:
         self._code, self._head = code, head
 
     def __enter__(self) -> None:
@@ -59,7 +57,8 @@ class _Open:
             self._code.close()
 
 
-_NAMES: dict[str, list[ir.Name]] = {}  # by stem, in the order of their numbers: kernels share them
+_NAMES: dict[str, dict[int, ir.Name]] = {}  # by stem and number: kernels share them
+_VARIABLES: dict[int, ir.Name] = {}  # of rows, by number
 _INTEGERS: dict[int, ir.Call] = {}
 
 
@@ -96,7 +95,7 @@ class Code:
         self.hoisted: set[ir.Name] = set()  # variables whose loads an unrolled loop should not wait for
         self.scannable: ScannableTexts | None = None  # of the source
         self._parameters: list[Parameter] = []
-        self._parameter_names: dict[tuple[Any, ...], list[ir.Name]] = {}  # the one of all that are bound to the same thing
+        self._parameter_names: dict[tuple[Any, ...], ir.Name] = {}  # the one of all that are bound to the same thing
         # what is known of each column that `provide` named
         self.known: dict[int, ValueProperties] = {} if described is None else described
         self._providers: dict[int, Callable[[], Value]] = {}
@@ -106,9 +105,9 @@ class Code:
         self._flags: dict[tuple[Any, ...], ir.Expression] = {}
         # by open block, the keys of ``_flags`` that are forgotten with it
         self._made: list[list[tuple[Any, ...]]] = [[]]
-        self._heads: list[tuple[Head, list[ir.Statement]]] = []  # of open blocks, and the statements before each
+        self._heads: list[tuple[ir.Head, list[ir.Statement]]] = []  # of open blocks, and the statements before each
         # at least so many are printed for blocks that are closed, how deep they were, and how many constants there are
-        self._lines = self._deepest = self._constants = 0
+        self._lines = self._deepest = self._constants = self._variables = 0
         self._names: dict[str, int] = defaultdict(int)
         self._arrays: dict[ElementType, tuple[ir.Name, list[int | float]]] = {}  # a parameter, and its elements
         self._claims = checks.ENABLED and target == "python"
@@ -118,7 +117,7 @@ class Code:
 
     def let(self, value: ir.Expression) -> ir.Name:
         """A new variable of the row that holds ``value``."""
-        var = self.name("v", "row")
+        var = self.variable()
         self.body.append(ir.Let(var, value))
         return var
 
@@ -159,10 +158,12 @@ class Code:
         """As `otherwise`, to be paired with `close`."""
         self.open(None)
 
-    def open(self, head: Head) -> None:
+    def open(self, head: ir.Head) -> None:
         """Begin a block; pair with `close`."""
-        self._heads.append((head, self.body))
-        self._deepest = max(self._deepest, len(self._heads))
+        heads = self._heads
+        heads.append((head, self.body))
+        if len(heads) > self._deepest:
+            self._deepest = len(heads)
         self.body = []
         self._bound.append([])
         self._made.append([])
@@ -171,16 +172,19 @@ class Code:
         """Ends so many of the blocks that are open."""
         for _ in range(levels):
             head, before = self._heads.pop()
-            self._lines += 1 + max(len(self.body), 1)
-            before.append(_with_block(head, tuple(self.body), before))
+            block = self.body
+            self._lines += 1 + (len(block) or 1)
+            before.append(ir.with_block(head, tuple(block), before))
             self.body = before
-            for e, earlier in reversed(self._bound.pop()):
-                if earlier is None:
-                    del self._memo[e]
-                else:
-                    self._memo[e] = earlier
-            for key in self._made.pop():
-                del self._flags[key]
+            if bound := self._bound.pop():
+                for e, earlier in reversed(bound):
+                    if earlier is None:
+                        del self._memo[e]
+                    else:
+                        self._memo[e] = earlier
+            if made := self._made.pop():
+                for key in made:
+                    del self._flags[key]
 
     def after_rows(self, write: Callable[[], None]) -> None:
         """What ``write`` writes stands behind the loop; of a row's values none is known there."""
@@ -196,13 +200,23 @@ class Code:
         """A new name."""
         n = self._names[stem]
         self._names[stem] = n + 1
-        known = _NAMES[stem] if stem in _NAMES else _NAMES.setdefault(stem, [])
-        if n < len(known) and (found := known[n]).role == role:
+        known = _NAMES[stem] if stem in _NAMES else _NAMES.setdefault(stem, {})
+        if (found := known.get(n)) is not None and found.role == role:
             return found
         made = ir.Name(f"{stem}{n}", role)
-        if n == len(known) < tuning.kernel_texts.kept_names:
-            known.append(made)
+        if n < tuning.kernel_texts.kept_names:
+            known[n] = made
         return made
+
+    def variable(self) -> ir.Name:
+        """A new name of a variable of the row: most names are such."""
+        n = self._variables
+        self._variables = n + 1
+        if (found := _VARIABLES.get(n)) is None:
+            found = ir.Name(f"v{n}", "row")
+            if n < tuning.kernel_texts.kept_names:
+                _VARIABLES[n] = found
+        return found
 
     def call(self, primitive: str, *args: ir.Expression) -> ir.Call:
         """A call of a primitive."""
@@ -256,16 +270,17 @@ class Code:
     # ---- parameters ----
 
     def _parameter(self, stem: str, type_: ElementType, is_pointer: bool, binding: Binding) -> ir.Name:
-        key = (id(binding.buffer) if isinstance(binding, Content) else binding, type_, is_pointer)
-        known = self._parameter_names.setdefault(key, [])  # a list, as the key of a new one is hashed once so
-        if not known:
-            known.append(name := self.name(stem, _ROLES[type(binding)] if is_pointer else "scalar"))
+        kind = binding.__class__
+        key = (kind, PARTS[kind](binding), type_, is_pointer)
+        name = self._parameter_names.get(key)
+        if name is None:
+            name = self._parameter_names[key] = self.name(stem, _ROLES[kind] if is_pointer else "scalar")
             self._parameters.append(Parameter(name.id, type_, is_pointer))
             self.bindings[name.id] = binding
             self.selectivities[name.id] = self.selectivity
-        elif self.selectivity > self.selectivities[known[0].id]:
-            self.selectivities[known[0].id] = self.selectivity
-        return known[0]
+        elif self.selectivity > self.selectivities[name.id]:
+            self.selectivities[name.id] = self.selectivity
+        return name
 
     def pointer(self, type_: ElementType, binding: Binding, stem: str = "p") -> ir.Name:
         """The parameter that points to an array; the same binding gives the same one."""
@@ -378,21 +393,6 @@ class Code:
             is_long=self._lines + len(whole) > limits.lines or self._deepest > limits.depth,
             claimed=claimed,
         )
-
-
-def _with_block(head: Head, block: ir.Block, before: list[ir.Statement]) -> ir.Statement:
-    """The statement that a block belongs to: a new one, or the ``if`` that stands last, with an ``else``."""
-    match head:
-        case ir.While(test=test):
-            return ir.While(test, block)
-        case ir.For(target, low, high):
-            return ir.For(target, low, high, block)
-        case None:
-            first = before.pop()
-            assert isinstance(first, ir.If) and first.otherwise is None, "an else stands behind its if"
-            return ir.If(first.test, first.then, block)
-        case test:
-            return ir.If(test, block)
 
 
 _ROLES: dict[type, ir.Role] = {

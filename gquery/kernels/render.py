@@ -343,7 +343,7 @@ def _case(e: Case, code: Code) -> Value:
     if len(there) < len(results) and not what.nullable:  # a NULL tells of no value: codes of texts stay codes
         what = replace(what, nullable=True)
     if code.is_thrown_away and all(has_body(test) for test, _ in e.branches):  # tests tell nothing of the value
-        return Value(code.name("v", "row"), code.name("v", "row") if what.nullable else None, what)
+        return Value(code.variable(), code.variable() if what.nullable else None, what)
     var, ok = code.let(code.zero(what.register)), code.let(ir.FALSE) if what.nullable else None
 
     def assign(result: Expr) -> None:

@@ -130,7 +130,7 @@ class Candidates:
 
     def row(self, j: ir.Name) -> ir.Name:
         """A variable with the number of the row at place ``j``."""
-        row = self.code.name("v", "row")
+        row = self.code.variable()
         self.set_row(row, j)
         return row
 

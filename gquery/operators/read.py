@@ -35,13 +35,12 @@ def provide_stored(
 ) -> None:
     """Provide a stored column at a row of the pipeline's input, or of the build side ``owner``."""
     what = stored.properties if guard is None else nullable(stored.properties)
-    column = StoredColumn(owner, stored.column.id, stored.physical_type, stored.properties)
-
     found: Elements | None = None
 
     def make() -> Value:
         nonlocal found
         if found is None:
+            column = StoredColumn(owner, stored.column.id, stored.physical_type, stored.properties)
             found = elements(column, row, code)
             value = load_elements(found, code, guard)
         else:

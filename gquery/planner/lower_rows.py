@@ -69,7 +69,8 @@ def sort(lowering: Lowering, plan: Sort, wanted: frozenset[int]) -> Stream:
     kept = [c for c in carried if c.id in wanted]
     stream = lowering.materialized(stream, carried, "input of a sort")
     stage = lowering.renamed_frame(stream)
-    stored = tuple(s for s in stored_of(stream) if s.column.id in {c.id for c in kept})
+    kept_ids = {c.id for c in kept}
+    stored = tuple([s for s in stored_of(stream) if s.column.id in kept_ids])
     number = lowering.stage(SortRows(stage, tuple(keys), stored, plan.limit, plan.offset), "sort")
     rows = stream.rows if plan.limit is None else min(stream.rows, plan.limit)
     stream = lowering.read(number, kept, rows, stream.limit if plan.limit is None else plan.limit)

@@ -170,19 +170,25 @@ class Lowering(ABC):
         if not isinstance(source, ReadTable | ReadStage):
             return stream
         at = {s.column.id: n for n, s in enumerate(source.columns)}
+        columns = dict(stream.columns)
+        indices: list[int] = []
+        made: list[Stored] = []
         for new, old in pairs:
             assert isinstance(old, Column)
-            if (n := at.get(old.id)) is None or new.id in stream.columns:
+            if (n := at.get(old.id)) is None or new.id in columns:
                 continue
             stored = Stored(new, source.columns[n].properties, source.columns[n].physical_type)
-            if isinstance(source, ReadTable):
-                source = replace(source, fields=(*source.fields, source.fields[n]), columns=(*source.columns, stored))
-            else:
-                source = replace(
-                    source, origins=(*source.origins, source.origins[n]), columns=(*source.columns, stored)
-                )
-            stream = replace(stream, source=source, columns={**stream.columns, new.id: stored.properties})
-        return stream
+            indices.append(n)
+            made.append(stored)
+            columns[new.id] = stored.properties
+        if not made:
+            return stream
+        all_columns = (*source.columns, *made)
+        if isinstance(source, ReadTable):
+            fields = (*source.fields, *[source.fields[n] for n in indices])
+            return replace(stream, source=replace(source, fields=fields, columns=all_columns), columns=columns)
+        origins = (*source.origins, *[source.origins[n] for n in indices])
+        return replace(stream, source=replace(source, origins=origins, columns=all_columns), columns=columns)
 
     # ---- stages ----
 

@@ -144,9 +144,9 @@ else:
         get, places, plain = _arguments.get(cls) or _arguments_of(cls)
         values = [*get(record)]
         for name, value in changes.items():
-            if name not in places:
+            if (place := places.get(name)) is None:
                 raise TypeError(f"{cls.__name__} is not made with {name!r}")
-            values[places[name]] = value
+            values[place] = value
         if plain == len(values):
             return cls(*values)
         return cls(*values[:plain], **{name: values[n] for name, n in places.items() if n >= plain})

@@ -7,6 +7,7 @@ here are DuckDB's; `gquery.sql.grammar` reads them, and `gquery.sql.covered` com
 from __future__ import annotations
 
 import re
+from itertools import accumulate
 
 from gquery.errors import ParseError, point_at
 from gquery.runtime.records import dataclass
@@ -51,6 +52,14 @@ _CONSTANTS = re.compile(
     |(?<![^\x00-\#%-\-/:->@\[-^`{{-\x7f][.0-9])(?:(?<=\.){_DIGITS}|(?<=[0-9])(?:_?\d)*(?:\.(?!\.)(?:{_DIGITS})?)?)(?:[eE][+-]?{_DIGITS})?))""",
     re.X,
 )
+# What most texts are made of, comments, parameters and letters beyond ASCII aside; nothing else is spaces alone between these.
+_PLAIN = re.compile(
+    rf"""([A-Za-z_][A-Za-z0-9_$]*|{_NUMBER}|'(?:[^']|'')*'|"(?:[^"]|"")+"|::|:=|=>|[(),\[\].;:{{}}]|[~!@%^|`+*/<>=\#-]+)"""
+)
+_FIRST = dict.fromkeys("0123456789", NUMBER) | {"'": STRING, '"': QUOTED} | dict.fromkeys("(),[].;:{}~!@%^|`+*/<>=#-", SYMBOL)
+_PAIRS = frozenset(("::", "<=", ">=", "<>", "!=", "||"))  # operators of several signs that are always one
+_SHOWN = (WORD, SYMBOL)
+_PREFIXES = frozenset("exbn")  # words that belong to a text right behind them
 _BROKEN = {"'": "a string that does not end", '"': "a name that does not end, or has no letter"}
 _KEEPS_SIGN = re.compile("[~!@#%^&|`?]")
 _OPERATORS = "+ - * / // % ^ ** = == <> != < <= > >= || & | << >> ~ !~ ~~ !~~ ~~* !~~* ~~~ ^@ -> ->> # @"
@@ -60,16 +69,58 @@ SYMBOLS = frozenset(f"( ) [ ] {{ }} , ; . : :: := => {_OPERATORS}".split())
 @dataclass(frozen=True, slots=True)
 class Lexed:
     """The tokens of a text, as columns: kinds, words (in lower case where they are no strings or quoted names), and
-    the offsets of first and last characters. The last one is END."""
+    the offsets of first and last characters. The last one is END. ``shown`` are the words of keywords, plain names and symbols,
+    "" for others."""
 
     kinds: list[str]
     words: list[str]
     starts: list[int]
     ends: list[int]
+    shown: list[str]
 
 
 def lex(sql: str) -> Lexed:
     """The tokens of a text. Raises ParseError where DuckDB has none, with a caret."""
+    return _plain(sql) or _one_by_one(sql)
+
+
+def _plain(sql: str) -> Lexed | None:
+    """The tokens of a text that `_PLAIN` takes apart: Python looks at each word that is another, not at each token. None where
+    anything may be something else."""
+    if not sql.isascii():  # spaces among them look like letters
+        return None
+    parts = _PLAIN.split(sql)
+    spaces = "".join(parts[::2])
+    if spaces and not spaces.isspace():
+        return None
+    typed = parts[1::2]
+    kind_of: dict[str, str] = {}
+    word_of: dict[str, str] = {}
+    shown_of: dict[str, str] = {}
+    for text in set(typed):
+        kind = kind_of[text] = _FIRST.get(text[0], WORD)
+        word = word_of[text] = text.lower() if kind == WORD else text
+        shown_of[text] = word if kind in _SHOWN else ""
+        if kind == SYMBOL and len(text) > 1 and text not in _PAIRS:
+            return None
+    kinds, words = [*map(kind_of.__getitem__, typed)], [*map(word_of.__getitem__, typed)]
+    shown = [*map(shown_of.__getitem__, typed), ""]
+    places = [*accumulate(map(len, parts))]
+    starts, ends = places[:-1:2], [place - 1 for place in places[1::2]]
+    n = -1
+    for _ in range(kinds.count(STRING)):
+        n = kinds.index(STRING, n + 1)
+        if n > 0 and (kinds[n - 1] == STRING or (words[n - 1] in _PREFIXES and not parts[2 * n])):
+            return None
+    kinds.append(END)
+    words.append("")
+    starts.append(len(sql.rstrip()))
+    ends.append(len(sql))
+    return Lexed(kinds, words, starts, ends, shown)
+
+
+def _one_by_one(sql: str) -> Lexed:
+    """The tokens of any text."""
     tokens: list[tuple[str, str, int, int]] = []
     position, match, add = 0, _TOKEN.match, tokens.append
     before, twice = "", -1  # the kind of the token before, and where the first string behind another begins
@@ -100,7 +151,8 @@ def lex(sql: str) -> Lexed:
     kinds, words, starts, ends = zip(*tokens, strict=True)
     if twice >= 0:  # DuckDB joins those on different lines, and refuses others
         raise ParseError(f"two texts side by side: write || between them\n{point_at(sql, twice)}")
-    return Lexed([*kinds], [*words], [*starts], [*ends])
+    shown = [word if kind in _SHOWN else "" for kind, word in zip(kinds, words, strict=True)]
+    return Lexed([*kinds], [*words], [*starts], [*ends], shown)
 
 
 def split_at_constants(sql: str) -> list[str] | None:

@@ -138,8 +138,13 @@ class Scope:
         return struct(fields) if fields else None
 
     def _named(self, low: str, table: str | None, schema: str = "") -> list[Column]:
-        alias = None if table is None else table.lower()
         found: list[Column] = []
+        if table is None and not schema:  # most
+            for r in self.relations:
+                if (columns := r.by_name.get(low)) is not None:
+                    found += columns
+            return found
+        alias = None if table is None else table.lower()
         for r in self.relations:
             if (alias is None or r.alias.lower() == alias) and (more := r.by_name.get(low)) is not None:
                 found += more if not schema or r.schema == schema else ()

@@ -37,6 +37,7 @@ from gquery.kernels.ir.statements import (
     Claim,
     For,
     Function,
+    Head,
     If,
     Let,
     Return,
@@ -47,6 +48,7 @@ from gquery.kernels.ir.statements import (
     line_count,
     printed,
     printed_body,
+    with_block,
     without_claims,
 )
 
@@ -69,6 +71,7 @@ __all__ = [
     "For",
     "Function",
     "Group",
+    "Head",
     "If",
     "Item",
     "Let",
@@ -90,5 +93,6 @@ __all__ = [
     "name_of",
     "printed",
     "printed_body",
+    "with_block",
     "without_claims",
 ]

@@ -66,14 +66,16 @@ class Call:
     arguments: tuple[Expression, ...]
 
     def text(self) -> str:
-        match self.arguments:  # most calls have one or two, and most of these are names
-            case (a,):
-                return f"{self.function}({a.id if a.__class__ is Name else a.text()})"
-            case (a, b):
-                first = a.id if a.__class__ is Name else a.text()
-                return f"{self.function}({first}, {b.id if b.__class__ is Name else b.text()})"
-            case several:
-                return f"{self.function}({', '.join([a.id if a.__class__ is Name else a.text() for a in several])})"
+        several = self.arguments
+        count = len(several)  # of most calls one or two, and most of these are names
+        if count == 1:
+            (a,) = several
+            return f"{self.function}({a.id if a.__class__ is Name else a.text()})"
+        if count == 2:
+            a, b = several
+            first = a.id if a.__class__ is Name else a.text()
+            return f"{self.function}({first}, {b.id if b.__class__ is Name else b.text()})"
+        return f"{self.function}({', '.join([a.id if a.__class__ is Name else a.text() for a in several])})"
 
     def leaves(self, found: list[Leaf]) -> None:
         for a in self.arguments:

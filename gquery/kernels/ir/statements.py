@@ -111,6 +111,8 @@ class Claim:
 Statement = Let | Unpack | Store | If | While | For | Return | Claim
 Block = tuple[Statement, ...]
 Loop = While | For
+Head = Expression | Loop | None
+"""How a block begins: the test of an ``if``, a loop without its body, or None for the ``else`` of the ``if`` before it."""
 
 
 @frozen
@@ -187,3 +189,20 @@ def line_count(block: Sequence[Statement]) -> int:
             case _:
                 pass
     return count
+
+
+def with_block(head: Head, block: Block, before: list[Statement]) -> Statement:
+    """The statement that a block belongs to: a new one, or the ``if`` that stands last, with an ``else``."""
+    match head:
+        case Name() | Call():  # most
+            return If(head, block)
+        case While(test=test):
+            return While(test, block)
+        case For(target, low, high):
+            return For(target, low, high, block)
+        case None:
+            first = before.pop()
+            assert isinstance(first, If) and first.otherwise is None, "an else stands behind its if"
+            return If(first.test, first.then, block)
+        case test:
+            return If(test, block)

@@ -118,12 +118,16 @@ def assigned(block: Iterable[Statement]) -> dict[Name, None]:
 def sets_any(block: Iterable[Statement], some: Iterable[Name]) -> bool:
     """Whether statements set one of the names."""
     ids = {name.id for name in some}
-    for s in statements(block):
-        if isinstance(s, Let):
-            if s.target.id in ids:
-                return True
-        elif not isinstance(s, Store) and any(target.id in ids for target in targets(s)):
-            return True
+    waiting: list[Iterable[Statement]] = [block]
+    while waiting:
+        for s in waiting.pop():
+            if isinstance(s, Let):
+                if s.target.id in ids:
+                    return True
+            elif not isinstance(s, Store):
+                if any(target.id in ids for target in targets(s)):
+                    return True
+                waiting += blocks(s)
     return False
 
 

@@ -94,12 +94,12 @@ _NO_LEAVES: _Leaves = (), ()
 def _leaves(plan: Plan) -> _Leaves:
     """Remembered of each node: behind a rule most nodes below a new one are old. A use would remember itself, and keep all that
     it rests on until the collector comes."""
-    if isinstance(plan, Shared):
-        return (plan,), ()
     found: _Leaves | None = plan.__dict__.get("_leaves")
     if found is None:
-        plans = tuple([s.plan for s in own_subqueries(plan)])
-        found = ((), plans) if plans else _NO_LEAVES
+        if isinstance(plan, Shared):
+            return (plan,), ()
+        own = own_subqueries(plan)
+        found = ((), tuple([s.plan for s in own])) if own else _NO_LEAVES
         for s in plan.sources:
             below = _leaves(s)
             if below is not _NO_LEAVES:
@@ -129,7 +129,15 @@ def without_uses(plan: Plan) -> None:
 def definitions(plan: Plan, changed: Definitions | None = None) -> tuple[Definition, ...]:
     """All definitions that a plan rests on, each once, behind those that it uses itself. ``changed`` ones stand for those with
     their numbers."""
-    changed = changed or {}
+    if changed or isinstance(plan, Shared):  # a use would remember itself
+        return _definitions(plan, changed or {})
+    found: tuple[Definition, ...] | None = plan.__dict__.get("_definitions")
+    if found is None:
+        found = plan.__dict__["_definitions"] = _definitions(plan, {}) if _leaves(plan) is not _NO_LEAVES else ()
+    return found
+
+
+def _definitions(plan: Plan, changed: Definitions) -> tuple[Definition, ...]:
     out: list[Definition] = []
     met: set[int] = set()
 

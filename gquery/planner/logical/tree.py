@@ -8,6 +8,7 @@ what is known of a subplan (free columns, unique keys) stays valid in the cache 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from operator import attrgetter
 from typing import TypeVar, assert_never
 
 from gquery.expression.expr import (
@@ -240,26 +241,24 @@ def own_subqueries(plan: Plan) -> tuple[Subquery, ...]:
 # ---- columns ---------------------------------------------------------------------------------------------------------
 
 _NO_COLUMNS: frozenset[int] = frozenset()
+_id_of = attrgetter("id")
 
 
 def used_columns(e: Expr) -> frozenset[int]:
     """Ids of the columns that an expression reads, with those that its subqueries' plans read and do not make."""
     if (known := e.memo_columns) is not None:
         return known
-    if isinstance(e, Column):
-        used = frozenset((e.id,))
-    else:
-        used = free_columns(e.plan) if isinstance(e, Subquery) else _NO_COLUMNS
-        for k in e.children:
-            more = used_columns(k)
-            used = used | more if used and more else used or more
+    used = frozenset((e.id,)) if isinstance(e, Column) else free_columns(e.plan) if isinstance(e, Subquery) else _NO_COLUMNS
+    for k in e.children:
+        more = used_columns(k)
+        used = used | more if used and more else used or more
     e.memo_columns = used
     return used
 
 
 def column_ids(plan: Plan) -> frozenset[int]:
     """Ids of the plan's output columns."""
-    return cached(plan, "_column_ids", lambda: frozenset([c.id for c in plan.columns]))
+    return cached(plan, "_column_ids", lambda: frozenset(map(_id_of, plan.columns)))
 
 
 def free_columns(plan: Plan) -> frozenset[int]:

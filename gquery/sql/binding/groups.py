@@ -72,6 +72,8 @@ class GroupedScope:
         self.sets: GroupingSets | None = None
         self._by_expr, self._by_itself = ByExpr(), ByExpr()
         self._written: list[tuple[exp.Expr, Column]] = []
+        self._written_at: dict[int, Column] = {}  # by the identity of the node, the last of each
+        self._written_kinds: set[type] = set()
         self._by_call: dict[AggregateCall, Column] = {}
         self._groupings: set[Expr] = set()  # over the groups' columns already: their numbers are no keys
         self._own = scope.own_ids()
@@ -113,14 +115,19 @@ class GroupedScope:
     def write(self, node: exp.Expr, column: Column) -> None:
         """Remembers how a key is written."""
         self._written.append((node, column))
+        self._written_at[id(node)] = column
+        self._written_kinds.add(type(node))
 
     def written(self, node: exp.Expr, of_columns: bool = False) -> Column | None:
         """The key that is written the same way: needed for keys with subqueries, which are never equal when bound, and for those
         that GROUPING names, which are ``of_columns`` too."""
+        kind = type(node)
+        if kind not in self._written_kinds:
+            return None
+        if isinstance(node, exp.Column) and not of_columns:
+            return self._written_at.get(id(node))
         for key, column in reversed(self._written):
-            if key is node or (
-                type(key) is type(node) and (of_columns or not isinstance(node, exp.Column)) and key == node
-            ):
+            if key is node or (type(key) is kind and key == node):
                 return column
         return None
 

@@ -143,12 +143,12 @@ class ChangeReader(MergeReader):
         """A mark for each DEFAULT that is a value of VALUES; whether there is one."""
         if self.word != "values":
             return False
-        self.words, depth, is_marked = [*self.words], 0, False
+        self.words, self.shown, depth, is_marked = [*self.words], [*self.shown], 0, False
         for n in range(self.at, self.behind):
             word = self.words[n] if self.kinds[n] in (WORD, SYMBOL) else ""
             depth += (word in ("(", "[", "{")) - (word in (")", "]", "}"))
             if word == "default" and depth == 1 and self.words[n - 1] in ("(", ",") and self.words[n + 1] in (")", ","):
-                self.words[n] = "null"
+                self.words[n] = self.shown[n] = "null"
                 self.edit(n, (marked(DEFAULT),))
                 is_marked = True
         return is_marked

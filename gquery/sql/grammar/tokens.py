@@ -88,7 +88,7 @@ class TokenReader:
 
     def __init__(self, sql: str, tokens: Lexed, first: int, behind: int) -> None:
         self.sql, self.kinds, self.words = sql, tokens.kinds, tokens.words
-        self.starts, self.ends, self.behind = tokens.starts, tokens.ends, behind
+        self.starts, self.ends, self.behind, self.shown = tokens.starts, tokens.ends, behind, tokens.shown
         self.reading = Reading()
         self.tried: exp.Expr | None = None
         self._failed: set[int] = set()
@@ -100,8 +100,10 @@ class TokenReader:
     def go(self, at: int) -> None:
         """Makes a token the next one. ``word`` is its text where it is a keyword, a plain name or a symbol."""
         self.at = at
-        self.kind = self.kinds[at] if at < self.behind else END
-        self.word = self.words[at] if self.kind in (WORD, "symbol") else ""
+        if at < self.behind:
+            self.kind, self.word = self.kinds[at], self.shown[at]
+        else:
+            self.kind, self.word = END, ""
 
     def next(self) -> None:
         """Goes over one token."""
@@ -110,7 +112,7 @@ class TokenReader:
     def peek(self, ahead: int) -> str:
         """A symbol or word further on."""
         at = self.at + ahead
-        return self.words[at] if at < self.behind and self.kinds[at] in (WORD, "symbol") else ""
+        return self.shown[at] if at < self.behind else ""
 
     def take(self, word: str) -> bool:
         """Goes over a keyword or symbol where it is the next one."""

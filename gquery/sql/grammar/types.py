@@ -37,6 +37,7 @@ _TYPE_WORDS = frozenset((
     "int", "integer", "smallint", "bigint", "real", "float", "decimal", "dec", "numeric", "boolean", "char", "character",
     "varchar", "timestamp", "time", "bit",
 ))  # fmt: skip
+_LONG_TYPES = _TYPE_WORDS | {"double"}  # behind which more may stand before the text of a constant
 
 
 class TypeReader(TokenReader):
@@ -44,9 +45,11 @@ class TypeReader(TokenReader):
 
     def _is_typed_constant(self) -> bool:
         """``DATE '2020-01-01'``, ``DECIMAL(5, 2) '1.5'``, ``DOUBLE PRECISION '1'``."""
+        at = self.at + 1
+        if self.word not in _LONG_TYPES and not (at < self.behind and self.kinds[at] == STRING):
+            return False  # most
         if self.kind not in (WORD, QUOTED) or (self.kind == WORD and self.word in RESERVED):
             return False
-        at = self.at + 1
         if self.word in ("double", "character") and self.peek(1) in ("precision", "varying"):
             at += 1
         elif self.word in _TYPE_WORDS and self.peek(1) == "(":

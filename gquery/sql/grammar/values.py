@@ -23,6 +23,8 @@ LAMBDAS = frozenset((  # whose arguments may be lambda functions; elsewhere an a
 _SCHEMAS = ("main", "system", "pg_catalog")  # main.upper(s) is a function's name and no method
 _QUERIES = ("select", "with", "from", "values")
 _POSTFIX = frozenset(("::", "[", ".", "collate", "at"))
+# words that may begin something else than a name, a call or a constant with its type
+_BEGIN_OTHERS = frozenset(("row", "array", "map", "case", "exists", "cast", "try_cast", "interval", *CONSTANTS, *SPECIAL))
 _SPECIAL_METHODS = ("position", "substring", "trim")
 
 
@@ -51,6 +53,8 @@ class ValueReader(FormReader):
     def _primary_expression(self) -> exp.Expr | None:
         """What operators combine."""
         kind, word = self.kind, self.word
+        if kind == WORD and word not in _BEGIN_OTHERS:  # most
+            return self._named()
         if kind in (NUMBER, STRING):
             start = self.starts[self.at]
             made = nodes.constant(self.sql[start : self.ends[self.at] + 1], kind, start)

@@ -51,8 +51,8 @@ def values_of(array: pa.Array, type_: Any, words: int = 1) -> Any:
 
 
 def bits_of(array: pa.Array, which: int) -> Any:
-    """A bitmap of an array (0: validity, 1: the data of booleans) as bytes; all ones where there is no validity, zeros of an array
-    of no type, which is all NULL and has no bitmaps."""
+    """A bitmap of an array (0: validity, 1: the data of booleans) as bytes; all ones where there is no validity, zeros of an
+    array of no type, which is all NULL and has no bitmaps."""
     if pa.types.is_null(array.type):
         return np.zeros(len(array), np.uint8)
     buffer = array.buffers()[which]

@@ -232,7 +232,7 @@ class _Splitter:
             is_host_call(e)
             and is_open
             and self._is_ready(e)
-            and (_hands_null_on(e) if is_closed else not self._waits(e))
+            and (self._hands_null_on(e) if is_closed else not self._waits(e))
         ):
             return self._make(e, guard or ())
         match e:
@@ -270,6 +270,28 @@ class _Splitter:
         found = (self._made.get(a) or (is_host_call(a) and self._waits(a)) for a in e.children if self.needs(a))
         return any(f is True or (isinstance(f, Column) and f.id in self.round.new) for f in found)
 
+    def _hands_null_on(self, e: Expr) -> bool:
+        """Whether all calls below one that raises are NULL where an argument is (a list of NULL is none). Arguments that kernels
+        compute are NULL themselves where the branch does not go."""
+        if not self.needs(e):
+            return True
+        match e:
+            case Call(function=function, args=args) if is_host_call(e):
+                is_raised = FUNCTIONS[function].fails is not None
+                return all(map(self._hands_null_on, args)) and (not is_raised or all(map(self._is_strict, args)))
+            case Cast(arg, dtype, try_) if is_host_call(e):
+                is_raised = not try_ and not dtype.is_string
+                return self._hands_null_on(arg) and (not is_raised or self._is_strict(arg))
+            case _:
+                return True
+
+    def _is_strict(self, e: Expr) -> bool:
+        """Whether a host call, and all below it, is NULL where an argument is."""
+        if not is_host_call(e) or not self.needs(e):
+            return True
+        is_strict = FUNCTIONS[e.function].strict if isinstance(e, Call) else True
+        return is_strict and all(map(self._is_strict, e.children))
+
     def _make(self, e: Expr, guard: tuple[Expr, ...]) -> Column:
         tested = conjunction(guard) if guard and may_fail(e) else None
         column = new_column(name_of(e), e.dtype, e.nullable or tested is not None)
@@ -302,27 +324,6 @@ class _Splitter:
 
 def _is_constant(e: Expr) -> bool:
     return all(isinstance(a, Literal) for a in e.children)
-
-
-def _hands_null_on(e: Expr) -> bool:
-    """Whether all calls below one that raises are NULL where an argument is: a list of NULL is none."""
-    match e:
-        case Call(function=function, args=args) if is_host_call(e):
-            declared = FUNCTIONS[function]
-            return all(map(_hands_null_on, args)) and (declared.fails is None or all(map(_is_strict, args)))
-        case Cast(arg, dtype, try_) if is_host_call(e):
-            is_raised = not try_ and not dtype.is_string
-            return _hands_null_on(arg) and (not is_raised or _is_strict(arg))
-        case _:
-            return True
-
-
-def _is_strict(e: Expr) -> bool:
-    """Whether a host call, and all below it, is NULL where an argument is."""
-    if not is_host_call(e):
-        return True
-    is_strict = FUNCTIONS[e.function].strict if isinstance(e, Call) else True
-    return is_strict and all(map(_is_strict, e.children))
 
 
 def may_fail(e: Expr) -> bool:

@@ -12,7 +12,6 @@ from gquery.errors import CatalogError, Error, IntegrityError
 from gquery.runtime.recent import Recent
 from gquery.runtime.records import replace
 from gquery.runtime.tuples import NamedTuple
-from gquery.sql.definitions import View
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,7 +54,7 @@ class Changes(Plans):
         found = self._catalog.taken(statement.name)
         if statement.if_not_exists and found is not None:
             return 0
-        if found is not None and isinstance(found, View):
+        if found is not None and self._is_view(statement.name):
             raise CatalogError(f"{statement.name!r} is a view; DROP VIEW drops it")
         if not statement.or_replace and found is not None:
             raise CatalogError(f"table {statement.name!r} already exists; CREATE OR REPLACE TABLE replaces it")
@@ -67,6 +66,11 @@ class Changes(Plans):
         if text is not None and is_kept and self._catalog.still_has(noted):
             self._creations[text] = made
         return rows
+
+    def _is_view(self, name: str) -> bool:
+        from gquery.sql.definitions import View  # the shell's prompt comes before the engine
+
+        return isinstance(self._catalog.taken(name), View)
 
     def _created(self, creation: Creation) -> int:
         name, constraints = creation.statement.name, creation.statement.constraints
@@ -81,7 +85,7 @@ class Changes(Plans):
             return None
         if kept.plan.has_new_data or not self._catalog.still_has(kept.noted):
             return None
-        if isinstance(self._catalog.taken(kept.statement.name), View):
+        if self._is_view(kept.statement.name):
             return None
         return self._created(kept)
 

@@ -66,8 +66,13 @@ def in_files(tier: HostTier, given: list[Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize("several", [1, 4])
-def test_arrays_come_back(tier: HostTier, tune: Tune, monkeypatch: pytest.MonkeyPatch, several: int) -> None:
+def test_arrays_come_back(tier: HostTier, monkeypatch: pytest.MonkeyPatch, several: int) -> None:
     monkeypatch.setattr("gquery.device.file_copies.core_count", lambda: several)
+    come_back(tier)
+
+
+def come_back(tier: HostTier) -> None:
+    """Arrays are written to files and read again."""
     host, given = Device("cpu"), arrays()
     made = in_files(tier, given)
     assert all(place_of(m) is not None for m in made)
@@ -193,7 +198,8 @@ def test_a_system_that_takes_and_gives_less(tier: HostTier, monkeypatch: pytest.
     write, read = os.pwrite, os.preadv
     monkeypatch.setattr(os, "pwrite", lambda file, data, at: write(file, data[:1000], at))
     monkeypatch.setattr(os, "preadv", lambda file, rooms, at: read(file, [rooms[0][:700]], at))
-    test_arrays_come_back(tier, None, monkeypatch, 4)  # type: ignore[arg-type]
+    monkeypatch.setattr("gquery.device.file_copies.core_count", lambda: 4)
+    come_back(tier)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux tells which pages are mapped")

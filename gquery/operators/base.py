@@ -21,10 +21,10 @@ from gquery.expression.expr import SortKey
 from gquery.expression.frozen import frozen_open, frozen_single
 from gquery.expression.types import PhysicalType
 from gquery.kernels.bindings import Argument, JoinName, StatePart
-from gquery.kernels.builtin.elements import converted
+from gquery.kernels.builtin.elements import converted, hide_nulls
 from gquery.kernels.targets.capabilities import Capabilities
 from gquery.kernels.values import ValueProperties
-from gquery.runtime.records import dataclass
+from gquery.runtime.records import dataclass, replace
 
 if TYPE_CHECKING:
     from gquery.planner.physical import JoinTable, Stored
@@ -221,6 +221,14 @@ def make_column(
 def words_part(word: str) -> StatePart:
     """The binding of a state's words as elements of a type, ``i64`` or ``f64``."""
     return StatePart("words_f64" if word == "f64" else "words_i64")
+
+
+def with_flags(column: ColumnData, flags: Array, device: Device) -> ColumnData:
+    """The column with these flags (uint8) of rows that are not NULL, and 0 under NULL: sorts take what lies there for a part of
+    the key. Its data is written over. Text stays as it lies."""
+    if not column.physical_type.is_string:
+        hide_nulls(column.data.on(device), flags, words_a_row(column.physical_type))
+    return replace(column, validity=Buffer(flags, device), statistics=ColumnStatistics(column.statistics.bounds))
 
 
 def words_a_row(physical_type: PhysicalType) -> int:

@@ -26,7 +26,7 @@ from gquery.kernels.builtin.sort_room import room_to_sort
 from gquery.kernels.builtin.text_extremes import text_extremes
 from gquery.kernels.readback import Count, validate
 from gquery.kernels.values import ValueProperties
-from gquery.operators.base import Frame, JoinIndex, KnownOrder, make_column, narrow, null_column
+from gquery.operators.base import Frame, JoinIndex, KnownOrder, make_column, narrow, null_column, with_flags
 from gquery.operators.group_extremes import rank_within_groups
 from gquery.operators.leading_rows import first_rows
 from gquery.operators.made_lists import list_column
@@ -376,7 +376,7 @@ def _rank_decode(
             flags = taken.validity.on(device).copy()
             clear_others(flags, validity.on(device))
             validity = Buffer(flags, device)
-        columns[new.id] = replace(taken, validity=taken.validity if validity is None else validity)
+        columns[new.id] = taken if validity is None else with_flags(taken, validity.on(device), device)
     return Frame(columns, frame.rows, frame.rank_values)
 
 

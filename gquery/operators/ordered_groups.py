@@ -40,7 +40,7 @@ from gquery.functions.list_arrays import list_array
 from gquery.kernels.builtin import gathers, grouping, order, scans
 from gquery.kernels.builtin.elements import put
 from gquery.kernels.builtin.prefix_sums import group_numbers, offsets_of
-from gquery.operators.base import Frame
+from gquery.operators.base import Frame, with_flags
 from gquery.operators.group_selection import GroupValues, column_values, group_values, is_selectable
 from gquery.operators.made_lists import list_column
 from gquery.operators.numbered_groups import numbered
@@ -49,7 +49,7 @@ from gquery.operators.quantiles import Sides, interpolated, interpolated_rows, p
 from gquery.operators.sort_keys import key_parts, sort_keys
 from gquery.planner.ordered_call import OrderedCall
 from gquery.planner.physical import OrderedGroups, Stored
-from gquery.runtime.records import dataclass, replace
+from gquery.runtime.records import dataclass
 
 _ROW_MASK = (1 << ROW_ID_BITS) - 1
 
@@ -201,7 +201,7 @@ def result_of(call: OrderedCall, stored: Stored, rows: InOrder) -> ColumnData:
         case AtFraction(between=False):
             numbers = positions_of(constants[0], sizes)
             if rows.needs_no_sort(first, column):
-                return replace(rows.values_at(column, numbers, numbers)[0], validity=Buffer(there, device))
+                return with_flags(rows.values_at(column, numbers, numbers)[0], there, device)
             return _taken(column, rows.rows_at(numbers), there, device)
         case AtFraction():
             low, high, weight = positions_between(constants[0], sizes)
@@ -228,10 +228,7 @@ def result_of(call: OrderedCall, stored: Stored, rows: InOrder) -> ColumnData:
 def _taken(column: ColumnData, rows: Array, there: Array, device: Device) -> ColumnData:
     taken = gathers.take(column, rows, device)
     validity = there if taken.validity is None else taken.validity.on(device) * there
-    return ColumnData(
-        taken.dtype, taken.physical_type, taken.length, taken.data, Buffer(validity, device), taken.characters,
-        taken.dictionary, owners=taken.owners,
-    )  # fmt: skip
+    return with_flags(taken, validity, device)
 
 
 def _listed(column: ColumnData, stored: Stored, rows: InOrder) -> ColumnData:

@@ -173,6 +173,24 @@ def clear_others(values: Array, flags: Array) -> None:
         launch(KEPT[element_word(values)], values.size, values, values, flags)
 
 
+_ELEMENTS = {"u8": "uint8", "u16": "uint16", "u32": "uint32", "i64": "int64"}
+_HIDING = {  # what lies under a NULL is 0, in one word a row or in two
+    (np.dtype(dtype).itemsize, words): builtin_kernel(
+        f"valid:*u8 values:*{element}",
+        "if eq_i64(i64(valid[i]), 0):",
+        *(f"    store_{element}(values, add_i64(mul_i64(i64(i), {words}), {k}), 0)" for k in range(words)),
+    )
+    for element, dtype in _ELEMENTS.items()
+    for words in (1, 2)
+}
+
+
+def hide_nulls(values: Array, flags: Array, words: int = 1, workers: int = 1) -> None:
+    """Set what lies under a NULL, whose flag (uint8) is 0, to 0, in place; a value has so many ``words`` of the array."""
+    count = values.size // words
+    launch(_HIDING[values.dtype.itemsize, words], count, values, flags, values, workers=workers)
+
+
 def are_positive(values: Array) -> Array:
     """Flags (uint8) of integers of 64 bits that are greater than 0."""
     xp = namespace(values)

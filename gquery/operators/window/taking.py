@@ -16,7 +16,7 @@ from gquery.expression.expr import Literal
 from gquery.expression.types import VARCHAR, PhysicalType
 from gquery.functions.vectors import characters_of, offsets_of
 from gquery.kernels.builtin import gathers, wide_arrays
-from gquery.kernels.builtin.define import builtin_kernel, launch
+from gquery.kernels.builtin.elements import hide_nulls
 from gquery.operators.base import make_column, narrow, null_column, words_a_row
 from gquery.operators.window.positions import Work, repeated
 from gquery.planner.physical import Stored
@@ -37,18 +37,6 @@ def constant_column(literal: Literal, stored: Stored, device: Device) -> ColumnD
         data = device.from_host(np.array([code], stored.physical_type.numpy))
         return make_column(stored.properties, stored.physical_type, data, None, 1, device)
     return repeated(literal, 1, device)
-
-
-_ELEMENTS = {"u8": "uint8", "u16": "uint16", "u32": "uint32", "i64": "int64"}
-_HIDING = {  # what lies under a NULL is 0, in one word a row or in two
-    (np.dtype(dtype).itemsize, words): builtin_kernel(
-        f"valid:*u8 values:*{element}",
-        "if eq_i64(i64(valid[i]), 0):",
-        *(f"    store_{element}(values, add_i64(mul_i64(i64(i), {words}), {k}), 0)" for k in range(words)),
-    )
-    for element, dtype in _ELEMENTS.items()
-    for words in (1, 2)
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +69,7 @@ def take_or_other(
                 validity = device.xp.where(there, *flags)
     if validity is not None:
         values = device.xp.ascontiguousarray(values)
-        launch(_HIDING[values.dtype.itemsize, values.ndim], count, values, validity, values, workers=work.workers)
+        hide_nulls(values, validity, values.ndim, work.workers)
     return _column(stored, values, validity, count, device)
 
 

@@ -41,8 +41,7 @@ class Buckets:
         starts[places] = 1
         if firsts is not None:
             heads = numbers >> max(self.bits - bits, 0)
-            firsts[places[1:][heads[1:] == heads[:-1]]] = 0
-            firsts[places[1:][heads[1:] != heads[:-1]]] = 1
+            firsts[places[1:]] = heads[1:] != heads[:-1]
 
 
 def sorted_buckets(pieces: Sequence[Piece], place_bits: int, bits: int, workers: int) -> Buckets:

@@ -32,6 +32,7 @@ def value(name: str) -> Any:
     if name not in _OF_ENGINE and name not in COLUMN_FUNCTIONS:
         return getattr(import_module("gquery.api.dbapi"), name)
     with collector.permanent(), import_module("gquery.runtime.libraries").opened_ahead():
+        import_module("gquery.sql")  # sqlglot's classes: Python alone, as long as the libraries take
         if name in COLUMN_FUNCTIONS:
             return import_module("gquery.api.dataframe.columns").FUNCTIONS[name]
         found = getattr(import_module(_OF_ENGINE[name]), name)

@@ -3,6 +3,9 @@
 Python opens what an extension needs under the interpreter's lock, which takes 11 ms for Arrow's libraries. Called as a function
 of C, the same `dlopen` lets go of the lock, so that a second processor does it meanwhile, and PyArrow finds them open. They
 know nothing of Python: what runs as they are opened needs no lock.
+
+The loader has a lock of its own: who opens another library meanwhile waits, 6 to 15 ms. So modules that are libraries and that
+nearly all others need are imported before, and modules of Python alone while the thread runs (`gquery.api.names`).
 """
 
 from __future__ import annotations
@@ -12,10 +15,13 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
 _NAMES = ("libarrow_substrait.so.", "libarrow.so.")  # the first needs all others that PyArrow does, but for its own
+
+_NEEDED = ("inspect", "decimal", "datetime", "_blake2")  # they open libraries of Python's, themselves or by what they import
 
 _lock = threading.Lock()
 _opening: threading.Thread | None = None  # which may have ended; a process opens them once
@@ -29,6 +35,8 @@ def opened_ahead() -> Iterator[None]:
     thread = None
     with _lock:
         if _opening is None and _is_of_use() and (path := _library()) is not None:
+            for module in _NEEDED:
+                import_module(module)
             thread = _opening = threading.Thread(target=_dlopen(), args=(path, sys.getdlopenflags()), daemon=True)
             thread.start()
     try:

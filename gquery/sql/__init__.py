@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from gquery.runtime.lazy_package import import_in_parts
 from gquery.runtime.postponed import postponed
 
-# sqlglot looks for plugins by it where it does not know a dialect, which is never; with `email` it takes 8 ms to import
-with postponed("importlib.metadata", "entry_points"):
-    import_module("sqlglot")
+# Plain statements need the classes of its nodes; its parser, generator and dialects are half of what it imports. It looks for
+# plugins by ``entry_points`` where it does not know a dialect, which is never; with `email` that takes 8 ms to import.
+import_in_parts("sqlglot", lambda: postponed("importlib.metadata", "entry_points"))
+vars(import_module("sqlglot"))["exp"] = import_module("sqlglot.expressions")  # as its ``__init__`` does

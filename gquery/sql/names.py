@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from sqlglot import ErrorLevel, exp
+from sqlglot import exp
+from sqlglot.errors import ErrorLevel
 
 from gquery.expression.keywords import KEYWORDS
 from gquery.sql.definitions import MACRO

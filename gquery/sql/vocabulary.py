@@ -6,8 +6,8 @@ Apart from the parser's dialect (`gquery.sql.dialect`), as plain statements need
 
 from __future__ import annotations
 
-from sqlglot import tokens
 from sqlglot.tokenizer_core import TokenType
+from sqlglot.tokens import Tokenizer
 
 _WORDS = {
     "ATTACH": TokenType.ATTACH, "BINARY": TokenType.VARBINARY, "BITSTRING": TokenType.BIT, "BPCHAR": TokenType.TEXT,
@@ -25,6 +25,6 @@ _SYMBOLS = {
 }  # fmt: skip
 _OTHERS = ("/*+", "SORT BY", "?::", "??")  # that mean something to sqlglot and nothing to DuckDB
 
-KEYWORDS = {k: v for k, v in tokens.Tokenizer.KEYWORDS.items() if k not in _OTHERS} | _SYMBOLS | _WORDS
-SINGLE_TOKENS = tokens.Tokenizer.SINGLE_TOKENS | {"$": TokenType.PARAMETER}
-COMMANDS = tokens.Tokenizer.COMMANDS - {TokenType.SHOW}
+KEYWORDS = {k: v for k, v in Tokenizer.KEYWORDS.items() if k not in _OTHERS} | _SYMBOLS | _WORDS
+SINGLE_TOKENS = Tokenizer.SINGLE_TOKENS | {"$": TokenType.PARAMETER}
+COMMANDS = Tokenizer.COMMANDS - {TokenType.SHOW}

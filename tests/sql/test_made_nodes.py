@@ -36,7 +36,7 @@ SELECT *, u.*, CAST(a AS int), b::decimal(5, 2)::varchar, DATE '2020-01-01' + IN
     substring(a FROM 1 FOR 2), substring(a, 1), trim(b), sum(x) FILTER (WHERE y > 1), count(*) OVER (),
     rank() OVER (PARTITION BY a, b ORDER BY c DESC NULLS FIRST, d), (SELECT max(a) FROM x) AS m
 FROM x INNER JOIN y USING (a, b) left JOIN z ON x.a = z.a CROSS JOIN (SELECT 1) AS q (o) FULL OUTER JOIN r ON x.b < r.b
-    SEMI JOIN s ON true, range(1, 10) AS t (i)
+    SEMI JOIN s ON true, range(1, 10) AS t (i), 'a/b c.parquet', 'it''s' AS f, '*.csv' g (x, "y") LEFT JOIN 'h' USING (x)
 WHERE EXISTS (SELECT 1 FROM u WHERE u.a = x.a) AND a NOT IN (SELECT b FROM v UNION ALL (SELECT c FROM w LIMIT 3))
 GROUP BY ROLLUP (a, b), CUBE (c), d HAVING sum(a) > 1 ORDER BY 1 DESC NULLS LAST, 2 ASC, a + 1 NULLS FIRST LIMIT 5 OFFSET 2
 """

@@ -166,8 +166,10 @@ class FromReader(PivotReader):
             if not self._alias()[0]:
                 raise self.unexpected()
         elif self.kind == STRING:
+            place = self.starts[self.at]
+            made = query_nodes.file(nodes.constant(self.sql[place : self.ends[self.at] + 1], STRING, place))
             self.leaf()
-            self._alias()
+            made = query_nodes.aliased(made, self._alias())
         elif self.peek(1) == "(" and self.is_function_name():
             place = self.starts[self.at]
             name = "" if self.kind == QUOTED else self.sql[place : self.ends[self.at] + 1]

@@ -141,6 +141,15 @@ def table(names: Parts) -> exp.Expr | None:
     return node(exp.Table, **dict(zip(("this", "db", "catalog"), reversed(found), strict=False)))
 
 
+def file(path: exp.Expr | None) -> exp.Expr | None:
+    """A file by its path in quotes, which is the name of a table."""
+    if not isinstance(path, exp.Literal):
+        return None
+    name = exp.Identifier(this=path.name, quoted=True)
+    name._meta = path.meta
+    return node(exp.Table, this=name)
+
+
 def table_function(call: exp.Expr | None) -> exp.Expr | None:
     return None if call is None else node(exp.Table, this=call)
 

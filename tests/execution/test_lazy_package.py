@@ -1,0 +1,138 @@
+"""A package of which some modules are imported is as Python makes it for whoever asks it for anything else."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from contextlib import nullcontext
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from gquery.runtime import lazy_package
+from gquery.runtime.lazy_package import import_in_parts
+
+NAME = "package_in_parts"
+INIT = """
+import sys, time
+from package_in_parts.wanted import VALUE
+time.sleep({seconds})
+from package_in_parts.other import twice
+RUNS = globals().get("RUNS", 0) + 1
+{more}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (made := tmp_path / NAME).mkdir()
+    (made / "wanted.py").write_text("VALUE = 7\n")
+    (made / "other.py").write_text(f"from {NAME} import wanted, third\ndef twice(x):\n    return third.TWO * x\n")
+    (made / "third.py").write_text("TWO = 2\n")
+    write(made)
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in (NAME, *(f"{NAME}.{m}" for m in ("wanted", "other", "third"))):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    return made
+
+
+def write(folder: Path, seconds: float = 0, more: str = "") -> None:
+    (folder / "__init__.py").write_text(INIT.format(seconds=seconds, more=more))
+
+
+def imported() -> Any:
+    import_in_parts(NAME, nullcontext)
+    return sys.modules[NAME]
+
+
+def test_its_init_runs_when_a_name_is_asked_for(folder: Path) -> None:
+    package = imported()
+    wanted = __import__(f"{NAME}.wanted", fromlist=["VALUE"])
+    assert package.wanted is wanted and wanted.VALUE == 7 and f"{NAME}.other" not in sys.modules
+    assert package.twice(4) == 8 and package.RUNS == 1 and package.VALUE == 7
+    assert type(package) is ModuleType and package.__file__ == str(folder / "__init__.py")
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = package.nothing
+    assert package.RUNS == 1
+
+
+@pytest.mark.parametrize("how", ["from package_in_parts import twice", "from package_in_parts import *", "dir()"])
+def test_all_ways_to_ask(folder: Path, how: str) -> None:
+    package, scope = imported(), dict[str, Any]()
+    if how == "dir()":
+        assert "twice" in dir(package)
+    else:
+        exec(how, scope)
+        assert scope["twice"](3) == 6
+
+
+def test_who_has_imported_it_keeps_it(folder: Path) -> None:
+    package = __import__(NAME)
+    assert imported() is package and package.RUNS == 1 and type(package) is ModuleType
+
+
+def test_an_error_is_told_each_time(folder: Path) -> None:
+    write(folder, more="raise ValueError('broken')")
+    package = imported()
+    for _ in range(2):
+        with pytest.raises(ValueError, match="broken"):
+            _ = package.nothing
+    write(folder, more="# mended, and of another size")
+    assert package.twice(1) == 2
+
+
+def test_others_wait_while_it_runs(folder: Path) -> None:
+    write(folder, seconds=0.2)
+    package, found = imported(), list[int]()
+    threads = [threading.Thread(target=lambda n=n: found.append(package.twice(n))) for n in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert sorted(found) == [0, 2, 4, 6] and package.RUNS == 1
+
+
+def test_who_imports_what_it_waits_for_does_not_wait_for_ever(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One thread imports a module, which asks the package for another; a second runs the package, which wants that module."""
+    monkeypatch.setattr(lazy_package, "_PATIENCE", 0.3)
+    (folder / "other.py").write_text(
+        f"import time\ntime.sleep(0.3)\nfrom {NAME} import third\ndef twice(x):\n    return third.TWO * x\n"
+    )
+    package, done = imported(), list[int]()
+    threads = [
+        threading.Thread(target=lambda: done.append(__import__(f"{NAME}.other", fromlist=["twice"]).twice(1))),
+        threading.Thread(target=lambda: done.append(package.twice(2))),
+    ]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join(20)
+    assert sorted(done) == [2, 4]
+
+
+def test_sqlglot_is_whole_for_a_user_of_it() -> None:
+    code = (
+        "import sys, gquery; gquery.connect('python').sql('SELECT 1 AS x').fetchall();"
+        "import sqlglot; print('sqlglot.parser' in sys.modules, sqlglot.exp is sys.modules['sqlglot.expressions']);"
+        "print(sqlglot.parse_one('SELECT a FROM t').sql(), sqlglot.__version__ > '', callable(sqlglot.diff));"
+        "from sqlglot import *; print(Dialect is sqlglot.Dialect, type(sqlglot).__name__);"
+        "print(gquery.sql('SELECT [x, 2] FROM (VALUES (1)) t(x)').fetchall())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["False True", "SELECT a FROM t True True", "True module", "[([1, 2],)]"]
+
+
+def test_sqlglot_s_modules_are_imported_in_any_order() -> None:
+    """Behind gquery, by two threads at once."""
+    code = (
+        "import gquery, threading; gquery.connect('python').sql('SELECT 1').fetchall()\n"
+        "def a():\n    import sqlglot.dialects.duckdb\n"
+        "done = []\ndef b():\n    from sqlglot import parse_one; done.append(parse_one('SELECT 1').sql())\n"
+        "ts = [threading.Thread(target=f) for f in (a, b, a, b)]\n"
+        "[t.start() for t in ts]; [t.join() for t in ts]; print(done)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "['SELECT 1', 'SELECT 1']\n" and done.stderr == ""

@@ -13,7 +13,7 @@ from gquery.device.array import Array
 from gquery.device.device import Device
 from gquery.runtime.records import dataclass
 
-# Pages of texts.
+# Pages.
 AT, LEADING, PACKED, SIZE, CODEC, KIND, COUNT, LEVELS = range(1, 9)
 """Words of a page that is listed, behind the number of its chunk, as `kernels.primitives.page_list` has them."""
 PAGE_SOURCE, PAGE_KIND, PAGE_TARGET, PAGE_BASE, PAGE_WORDS, PAGE_DICTIONARY, PAGE_ENTRIES = 0, 5, 8, 9, 10, 11, 12
@@ -75,9 +75,16 @@ class HeldKernels(Protocol):
         ...
 
     def dictionaries(self, states: Array) -> bool:
-        """Takes the texts of dictionaries with which chunks begin whose bytes lie in the host's memory: ``states`` (int64, a row
+        """Takes entries of dictionaries with which chunks begin whose bytes lie in the host's memory: ``states`` (int64, a row
         each) as `kernels.primitives.pages` has them, each of which says behind it how many texts there are up to there, and where
-        the page behind the dictionary lies. All go where the first row says. Whether each has one, and there was room."""
+        the page behind the dictionary lies. All texts go where the first row says, numbers where each does. Whether each has one,
+        and there was room."""
+        ...
+
+    def list_pages(self, file: int, chunks: Array, has_levels: bool, entry_bytes: int, largest: int) -> Array | None:
+        """The pages (int64, a row each) of chunks in an open file, of which ``chunks`` (int64) has where they begin, how many
+        bytes and values they have, and 1 for Snappy. An entry of a dictionary has ``entry_bytes`` at least, a page ``largest`` at
+        most. None where they contradict themselves, or kernels would not read them."""
         ...
 
     def decode(self, device: Device, chunks: HeldChunks) -> Array:
@@ -91,11 +98,6 @@ class HeldKernels(Protocol):
 
 class HeldTextKernels(HeldKernels, Protocol):
     """What decodes texts."""
-
-    def list_pages(self, file: int, chunks: Array, has_levels: bool, largest: int) -> Array | None:
-        """The pages (int64, a row each) of chunks in an open file, of which ``chunks`` (int64) has where they begin, how many
-        bytes and values they have, and 1 for Snappy. None where they contradict themselves, or kernels would not read them."""
-        ...
 
     def decompress_texts(self, device: Device, pages: Array) -> Array:
         """Unpacks pages (int64, a row each), and makes a word of each text; int64 of pages x `FOUND`."""

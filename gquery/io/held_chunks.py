@@ -1,8 +1,8 @@
 """Columns of Parquet that a GPU decodes: their bytes go there as they lie in the files, a chunk beside the other.
 
-What the host's cores would decode in their turns, thousands of a GPU's threads do at once, a chunk each; and packed bytes are
-fewer than values. It takes integers, texts that are codes into dictionaries (`io.held_codes`) and texts as they are
-(`io.held_texts`), without NULLs of local files, where the GPU has room for all of it. Of what a kernel does not know, or what
+What the host's cores would decode in their turns, a GPU's warps do at once, a chunk or some pages each (`io.held_cuts`); and
+packed bytes are fewer than values. It takes integers, texts that are codes into dictionaries (`io.held_codes`) and texts as they
+are (`io.held_texts`), without NULLs of local files, where the GPU has room for all of it. Of what a kernel does not know, or what
 contradicts itself, the host reads the whole column, or says what is wrong.
 """
 
@@ -12,20 +12,20 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from gquery import tuning
-from gquery.columns.held_pages import HeldAssembly, HeldChunks, HeldKernels
+from gquery.columns.held_pages import COUNT, DICTIONARY, KIND, PLAIN, HeldAssembly, HeldChunks, HeldKernels
 from gquery.columns.page_values import OUTCOME, ROWS, MisfitError
-from gquery.device.array import Array, on_gpu
+from gquery.device.array import Array
 from gquery.device.device import Device
 from gquery.device.transfer import Transfer, Upload
 from gquery.errors import OutOfMemoryError
 from gquery.io import pages
 from gquery.io.chunks import Chunks
 from gquery.io.files import reading
+from gquery.io.held_cuts import NumberDictionaries, address_on, before, cut, whole
 from gquery.io.pages import DONE, SLACK, Layout
 from gquery.io.parquet_files import ParquetFiles, RowGroup
 from gquery.io.parquet_opened import random_access
@@ -36,25 +36,6 @@ from gquery.runtime.tuples import NamedTuple
 _ALIGNED = 64  # a chunk begins at a multiple of so many bytes
 decoding = threading.Semaphore(tuning.reading.decoded_columns)
 """For columns that a device decodes at once: each has memory of its own meanwhile."""
-
-
-class _Room(NamedTuple):
-    """What decoding takes of a device for each chunk: how many words, bytes of an unpacked page, and entries of a dictionary."""
-
-    words: int
-    scratch: int
-    entries: int
-
-    @classmethod
-    def of(cls, chunks: Chunks) -> _Room:
-        """That of the largest ones, but for pages that are larger than most files have."""
-        rows = min(int(chunks.values.max()), tuning.reading.decoded_rows)
-        size = min(int(chunks.unpacked.max()), tuning.reading.decoded_bytes)
-        return cls(rows, size, min(rows, size // 4) if chunks.has_dictionary.any() else 0)
-
-    @property
-    def bytes(self) -> int:
-        return 8 * self.words + self.words + SLACK + self.scratch + SLACK + 8 * self.entries
 
 
 class Decoder(NamedTuple):
@@ -83,14 +64,14 @@ class HeldBytes(ABC):
         size = -(-(self._chunks.packed + SLACK) // _ALIGNED) * _ALIGNED
         self._at = np.concatenate((np.zeros(1, np.int64), np.cumsum(size)))  # where each chunk lies, and the last one ends
         self._sent: list[int] = []
-        self._is_decoded = False
+        self._is_refused = self._is_decoded = False
 
     def read(self) -> Phases[bool]:
         """Whether the assembly has all values; if not, another one has to begin anew."""
         if self._needed() > self._device.free_bytes // tuning.reading.decoding_share:
             return False
         raw = self._upload.make(int(self._at[-1]), np.uint8, least=1)
-        if not raw.is_alone:
+        if not raw.is_alone or not self._make_room():
             return False
         parts = self._parts()
         yield [partial(self._send, raw, number, *part) for number, part in enumerate(parts)]
@@ -101,6 +82,10 @@ class HeldBytes(ABC):
     @abstractmethod
     def _needed(self) -> int:
         """How many bytes of the device that takes, beside the values."""
+
+    def _make_room(self) -> bool:
+        """Whether a device has room for what comes beside the bytes."""
+        return True
 
     def _parts(self) -> list[tuple[int, slice]]:
         """Chunks side by side of one file, its number first, that a thread sends: as many parts as there are cores, if those are
@@ -121,9 +106,10 @@ class HeldBytes(ABC):
         opened, chunks = self._files.files[file], self._chunks.take(part)
         ranges = np.stack((self._at[:-1][part], chunks.packed, chunks.start), 1)
         with reading(opened.name, "Parquet file"), random_access(opened) as source:
-            if self._look(number, part, source.fileno()):
-                if raw.send_ranges(source.fileno(), ranges, self._kernels.upload):
-                    self._sent.append(number)
+            if self._is_refused or not self._look(number, part, source.fileno()):
+                self._is_refused = True  # nor are others' sent
+            elif raw.send_ranges(source.fileno(), ranges, self._kernels.upload):
+                self._sent.append(number)
 
     def _look(self, number: int, part: slice, file: int) -> bool:
         """Whether a device may decode a part's chunks, which lie in an open file."""
@@ -140,51 +126,77 @@ class HeldBytes(ABC):
 
 
 class HeldColumn(HeldBytes):
-    """One that is decoded into an assembly that a device has alone."""
+    """One that is decoded into an assembly that a device has alone. Long chunks are cut at pages; see `io.held_cuts`."""
 
     def __init__(self, decoder: Decoder, held: HeldFiles, assembly: HeldAssembly) -> None:
         super().__init__(decoder, held)
         self._assembly = assembly
-        self._room = _Room.of(self._chunks)
+        self._cuts = whole(self._chunks)
+        self._is_cut = bool(self._chunks.values.max() > tuning.reading.cut_rows)
+        self._listed: dict[int, Array] = {}  # pages of each part, where chunks are cut
 
     def _needed(self) -> int:
-        return int(self._at[-1]) + len(self._chunks) * self._room.bytes
+        if self._is_cut:  # at most: a part has room for one of its pages
+            unpacked, rows = int(self._chunks.unpacked.sum()), int(self._chunks.values.sum())
+            return int(self._at[-1]) + unpacked + 9 * rows
+        return int(self._at[-1]) + self._cuts.room
+
+    def _look(self, number: int, part: slice, file: int) -> bool:
+        if not self._is_cut:
+            return True
+        chunks, layout = self._chunks.take(part), self._layout
+        about = np.stack((chunks.start, chunks.packed, chunks.values, chunks.codec), 1)
+        listed = self._kernels.list_pages(file, about, layout.has_levels, abs(layout.width) or 4, tuning.reading.decoded_bytes)
+        if listed is None:
+            return False
+        listed[:, 0] += part.start
+        self._listed[number] = listed
+        counts, kind = listed[:, COUNT], listed[:, KIND]
+        is_far = (counts > tuning.reading.decoded_rows) & (kind != DICTIONARY)
+        is_text = (kind == PLAIN) & (layout.width == 0)  # which is no code
+        return not (is_far | is_text).any() and self._look_at_dictionaries(file, listed)
+
+    @abstractmethod
+    def _look_at_dictionaries(self, file: int, listed: Array) -> bool:
+        """Those of pages that are listed, where chunks are cut."""
+
+    def _prepare(self) -> Phases[bool]:
+        yield from ()
+        if not self._is_cut:
+            return True
+        rows = max(int(self._chunks.values.sum()) // tuning.reading.cuts, 1)
+        self._cuts = cut(np.concatenate([self._listed[number] for number in sorted(self._listed)]), rows)
+        return self._cuts.room <= self._device.free_bytes // tuning.reading.decoding_share
 
     def _decode(self, raw: Transfer) -> None:
         """All chunks, and what is known of their values, into the assembly."""
         check()
         self._upload.wait()
-        count, room, device = len(self._chunks), self._room, self._device
+        cuts, device, count = self._cuts, self._device, len(self._cuts.chunk)
         bytes_, assembly = raw.buffer().on(device), self._assembly
         values, (block, low, high) = assembly.device_values(device), assembly.blocks()
         with decoding:
             try:
-                words, flags, scratch, entries = (
-                    device.empty(max(count * size, 1), dtype, "decoding columns")
+                memory = [
+                    device.empty(max(size, 1), dtype, "decoding columns")
                     for size, dtype in (
-                        (room.words, np.int64),
-                        (room.words + SLACK, np.uint8),
-                        (room.scratch + SLACK, np.uint8),
-                        (room.entries, np.int64),
+                        (int(cuts.rows.sum()), np.int64),
+                        (int(cuts.rows.sum()) + SLACK * count, np.uint8),
+                        (int(cuts.size.sum()) + SLACK * count, np.uint8),
+                        (self._own_entries(), np.int64),
                     )
-                )
+                ]
             except OutOfMemoryError:
                 return
-            states, numbers = states_of(self._layout, self._chunks), np.arange(count)
-            states[:, pages.SOURCE] = address_on(bytes_) + self._at[:-1]
-            states[:, pages.WORDS], states[:, pages.ROOM] = address_on(words) + 8 * room.words * numbers, room.words
-            states[:, pages.FLAGS] = address_on(flags) + (room.words + SLACK) * numbers
-            states[:, pages.SCRATCH] = address_on(scratch) + (room.scratch + SLACK) * numbers
-            states[:, pages.SIZE] = room.scratch
-            states[:, pages.DICTIONARY] = address_on(entries) + 8 * room.entries * numbers
-            states[:, pages.ENTRY_ROOM] = room.entries
-            table = self._begin(states)
-            rows = np.concatenate((np.zeros(1, np.int64), np.cumsum(self._chunks.values)))
-            size = values.dtype.itemsize
-            held = HeldChunks(states, address_on(values) + size * rows[:-1], rows[:-1].copy(), size, low, high, block, table)
+            words, flags, scratch, entries = (address_on(each) for each in memory)
+            states = cuts.states(self._layout, self._chunks, (words, flags, scratch))
+            states[:, pages.SOURCE] = address_on(bytes_) + self._at[:-1][cuts.chunk]
+            table = self._begin(states, entries)
+            rows, size = before(cuts.values), values.dtype.itemsize
+            held = HeldChunks(states, address_on(values) + size * rows, rows, size, low, high, block, table)
             found = self._kernels.decode(device, held)
         self._upload.release(raw)
-        if (found[:, OUTCOME] != DONE).any() or (found[:, ROWS] != self._chunks.values).any():
+        if (found[:, OUTCOME] != DONE).any() or (found[:, ROWS] != cuts.values).any():
             return
         try:
             assembly.take_found(found, low, high, partial(self._kernels.pick, device, address_on(values), size))
@@ -192,20 +204,44 @@ class HeldColumn(HeldBytes):
             return
         self._is_decoded = True
 
-    def _begin(self, states: Array) -> Array | None:
-        """Have the chunks' states begin behind what is known; see `HeldChunks.table`."""
+    def _own_entries(self) -> int:
+        """Of how many words the dictionaries are that a device takes apart."""
+        return 0
+
+    @abstractmethod
+    def _begin(self, states: Array, entries: int) -> Array | None:
+        """Have states begin behind what is known of dictionaries, or take them apart to an address; see `HeldChunks.table`."""
+
+
+class HeldNumbers(HeldColumn):
+    """A column of integers."""
+
+    def __init__(self, decoder: Decoder, held: HeldFiles, assembly: HeldAssembly) -> None:
+        super().__init__(decoder, held, assembly)
+        self._dictionaries = NumberDictionaries(held.layout, self._chunks) if self._is_cut else None
+        most = np.minimum(self._chunks.values, self._cuts.size // abs(held.layout.width))
+        self._rooms = np.where(self._chunks.has_dictionary, most, 0)
+
+    def _needed(self) -> int:
+        return super()._needed() + 8 * int(self._rooms.sum())
+
+    def _make_room(self) -> bool:
+        if self._dictionaries is None:
+            return True
+        words = self._upload.make(self._dictionaries.entries, np.int64, least=1)
+        self._dictionaries.begin(words)
+        return words.is_alone
+
+    def _look_at_dictionaries(self, file: int, listed: Array) -> bool:
+        assert self._dictionaries is not None
+        return self._dictionaries.send(self._kernels, file, listed)
+
+    def _own_entries(self) -> int:
+        return int(self._rooms.sum()) if self._dictionaries is None else 0
+
+    def _begin(self, states: Array, entries: int) -> Array | None:
+        if self._dictionaries is None:
+            states[:, pages.DICTIONARY], states[:, pages.ENTRY_ROOM] = entries + 8 * before(self._rooms), self._rooms
+        else:
+            self._dictionaries.give(states, self._cuts.chunk, self._device)
         return None
-
-
-def states_of(layout: Layout, chunks: Chunks) -> Array:
-    """A row for each chunk, of which nothing is read."""
-    states = np.zeros((len(chunks), pages.STATE + 1), np.int64)
-    states[:, pages.HAVE], states[:, pages.CODEC] = chunks.packed, chunks.codec
-    states[:, pages.VALUES] = states[:, pages.LEFT] = chunks.values
-    states[:, pages.WIDTH], states[:, pages.LEVELS] = layout.width, int(layout.has_levels)
-    return states
-
-
-def address_on(array: Any) -> int:
-    """Where an array of a device lies."""
-    return int(on_gpu(array).data.ptr)

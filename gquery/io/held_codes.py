@@ -11,7 +11,8 @@ from gquery.columns.ownership import check_decoded
 from gquery.device.array import Array
 from gquery.device.host import address_of
 from gquery.io import pages
-from gquery.io.held_chunks import Decoder, HeldColumn, HeldFiles, states_of
+from gquery.io.held_chunks import Decoder, HeldColumn, HeldFiles
+from gquery.io.held_cuts import before, states_of
 from gquery.io.pages import SLACK, made_bytes
 from gquery.runtime.threads import Phases
 
@@ -25,7 +26,6 @@ class HeldCodes(HeldColumn):
     def __init__(self, decoder: Decoder, held: HeldFiles, assembly: DictionaryPieces, name: str) -> None:
         super().__init__(decoder, held, assembly)
         self._codes, self._name = assembly, name
-        self._room = self._room._replace(entries=0)
         self._texts: dict[int, tuple[pa.Array, slice]] = {}  # of each part
         self._begun = np.zeros((len(self._chunks), 3), np.int64)  # of each chunk: bytes read, entries, those of its part before
         self._table: Array | None = None
@@ -36,8 +36,10 @@ class HeldCodes(HeldColumn):
         most = min(int(room.sum()), _MOST_CHARACTERS)
         if not packed.all() or (packed > chunks.packed).any():
             return False
+        if not super()._look(number, part, file):
+            return False
         pages_ = made_bytes(int(packed.sum()))
-        places = address_of(pages_) + np.cumsum(packed) - packed
+        places = address_of(pages_) + before(packed)
         if not self._kernels.fetch(file, np.stack((places, packed, chunks.start), 1)):
             return False
         offsets, characters, scratch = np.zeros(most // 4 + 1, np.int32), made_bytes(most), made_bytes(int(room.max()))
@@ -61,15 +63,22 @@ class HeldCodes(HeldColumn):
         self._texts[number] = made, part
         return True
 
+    def _look_at_dictionaries(self, file: int, listed: Array) -> bool:
+        return True  # that comes next, whether chunks are cut or not
+
     def _prepare(self) -> Phases[bool]:
-        before = 0
+        if not (yield from super()._prepare()):
+            return False
+        entries = 0
         for texts, part in (found := [self._texts[number] for number in sorted(self._texts)]):
-            self._begun[part, 2] += before
-            before += len(texts)
+            self._begun[part, 2] += entries
+            entries += len(texts)
         self._table = yield from self._codes.unite([texts for texts, _ in found])
         return self._table is not None
 
-    def _begin(self, states: Array) -> Array | None:
-        states[:, pages.AT], states[:, pages.ENTRIES], before = self._begun.T
-        states[:, pages.DICTIONARY] = 8 * before
+    def _begin(self, states: Array, entries: int) -> Array | None:
+        at, counts, earlier = self._begun[self._cuts.chunk].T
+        if not self._is_cut:  # parts of others begin where pages with values do
+            states[:, pages.AT] = at
+        states[:, pages.ENTRIES], states[:, pages.DICTIONARY] = counts, 8 * earlier
         return self._table

@@ -11,7 +11,7 @@ from gquery.columns.assemble_strings import DictionaryPieces
 from gquery.columns.assemble_texts import CountedStrings
 from gquery.columns.held_pages import held_kernels, held_text_kernels
 from gquery.device.transfer import Upload
-from gquery.io.held_chunks import Decoder, HeldBytes, HeldColumn, HeldFiles
+from gquery.io.held_chunks import Decoder, HeldBytes, HeldFiles, HeldNumbers
 from gquery.io.held_codes import HeldCodes
 from gquery.io.held_texts import HeldTexts
 from gquery.io.pages import CAN_READ, Layout, are_readable
@@ -54,5 +54,5 @@ def held_column(
         return None
     decoder = Decoder(device, kernels, upload)
     if isinstance(assembly, Fixed):
-        return HeldColumn(decoder, held, assembly)
+        return HeldNumbers(decoder, held, assembly)
     return HeldCodes(decoder, held, assembly, field[1])

@@ -41,7 +41,8 @@ from gquery.device.array import Array
 from gquery.device.buffer import Buffer
 from gquery.device.transfer import Transfer
 from gquery.errors import OutOfMemoryError
-from gquery.io.held_chunks import Decoder, HeldBytes, HeldFiles, address_on, decoding
+from gquery.io.held_chunks import Decoder, HeldBytes, HeldFiles, decoding
+from gquery.io.held_cuts import address_on
 from gquery.io.pages import SLACK
 from gquery.runtime.interrupt import check
 from gquery.runtime.threads import Phases
@@ -66,7 +67,7 @@ class HeldTexts(HeldBytes):
         chunks = self._chunks.take(part)
         about = np.stack((chunks.start, chunks.packed, chunks.values, chunks.codec), 1)
         largest = min(tuning.reading.decoded_bytes, LONGEST_PAGE)
-        listed = self._text_kernels.list_pages(file, about, self._layout.has_levels, largest)
+        listed = self._text_kernels.list_pages(file, about, self._layout.has_levels, 4, largest)
         if listed is not None:
             listed[:, 0] += part.start
             self._listed[number] = listed

@@ -24,6 +24,7 @@ _TOGETHER = "2026-11-28: where the time of exchanges goes on two GPUs"
 _ALONE = "2026-11-28: columns that a GPU has leave the host alone"
 _TEXTS = "2026-11-28: a GPU decodes texts as they are"
 _DECODED = "2026-11-28: a GPU decodes pages of Parquet"
+_CUTS = "2026-11-28: long row groups, cut at pages for a GPU"
 _CODED = "2026-11-28: texts that repeat are coded in one table"
 _UNIQUE = "2026-11-28: first use of a column whose values all differ"
 _CREATED = "2026-11-27: CREATE OR REPLACE TABLE AS keeps its plan"
@@ -143,7 +144,9 @@ class Reading(Record):
     decoded_columns: int = number(4, "columns", "that a GPU decodes at once, each with memory of its own meanwhile", _DECODED)
     decoded_rows: int = number(1 << 17, "rows", "of a page that a GPU decodes at most", _DECODED)
     decoded_bytes: int = number(5 << 18, "bytes", "of a page, unpacked, that a GPU decodes at most", _DECODED)
-    listed_pages: int = number(16, "pages", "of a chunk of texts that a GPU decodes, for which there is room at first", _TEXTS)
+    cut_rows: int = number(1 << 17, "rows", "of a chunk that a GPU's warp decodes at most: longer ones are cut at pages", _CUTS)
+    cuts: int = number(1 << 12, "parts", "that a column whose chunks are cut has, about: warps that a GPU keeps busy", _CUTS)
+    listed_pages: int = number(16, "pages", "of a chunk that a GPU decodes by pages, for which there is room at first", _TEXTS)
     decoding_share: int = number(8, "parts", "of a GPU's free memory, of which one is enough to decode a column", _DECODED)
     limited_bytes: int = number(
         1 << 18,

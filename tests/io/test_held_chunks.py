@@ -39,13 +39,14 @@ KINDS = ("sorted", "runs", "runs across", "unique", "far", "few", "days", "money
 
 DAMAGED = ("sorted", "few", "far", "days", "money")
 TEXTS = ("few", "sorted", "in runs", "one", "many")
+GIVEN_UP: dict[str, Any] = {"dictionary_pagesize_limit": 100, "data_page_size": 60, "write_batch_size": 16}  # amid a chunk
 
 
 class Played:
-    """The kernels of a GPU, on the host, and how many chunks they have decoded."""
+    """The kernels of a GPU, on the host, how many columns they have decoded, and of how many parts the last one was."""
 
     def __init__(self) -> None:
-        self.kernels, self.decoded, self.outcome = Kernels("cpu", lanes=1), 0, 0
+        self.kernels, self.decoded, self.outcome, self.parts = Kernels("cpu", lanes=1), 0, 0, 0
 
     def fetch(self, file: int, chunks: Array) -> bool:
         return self.kernels.fetch(file, chunks)
@@ -56,7 +57,11 @@ class Played:
     def dictionaries(self, states: Array) -> bool:
         return self.kernels.dictionaries(states)
 
+    def list_pages(self, *about: Any) -> Array | None:
+        return self.kernels.list_pages(*about)
+
     def decode(self, device: Device, chunks: HeldChunks) -> Array:
+        self.parts = len(chunks.states)
         found = self.kernels.decode(cpu_device(), chunks)
         assert found.shape == (len(chunks.states), FOUND)
         self.decoded += int((found[:, OUTCOME] == 0).all())
@@ -124,7 +129,14 @@ def both(path: Path, gpu: Gpu, r: random.Random) -> list[tuple[ColumnData, Colum
     return list(zip(ours, theirs, strict=True))
 
 
-@pytest.mark.parametrize("seed", range(16))
+def cut_somehow(tune: Tune, r: random.Random) -> None:
+    """Have chunks cut, or not: at each page, or into a few parts."""
+    tune(tuning.reading, cut_rows=r.choice((1, 50, 1 << 17)))
+    tune(tuning.reading, cuts=r.choice((1, 5, 1 << 12)))
+    tune(tuning.reading, listed_pages=r.choice((1, 16)))
+
+
+@pytest.mark.parametrize("seed", range(32))
 def test_columns_that_a_gpu_decodes_are_those_of_a_cpu(
     seed: int, gpu: Gpu, played: Played, tmp_path: Path, tune: Tune
 ) -> None:
@@ -135,9 +147,10 @@ def test_columns_that_a_gpu_decodes_are_those_of_a_cpu(
     tune(tuning.encoding, sample=r.choice((100, 65_536)))
     tune(tuning.reading, run_rows=r.choice((0, 250)))
     tune(tuning.reading, uploaded_bytes=r.choice((1, 2000, 1 << 20)))
+    cut_somehow(tune, r)
     options: dict[str, Any] = r.choice(
         ({}, {"use_dictionary": False}, {"compression": "none"}, {"data_page_version": "2.0"}, {"data_page_size": 100},
-         {"store_decimal_as_integer": True})
+         {"store_decimal_as_integer": True}, GIVEN_UP)
     )  # fmt: skip
     fields = [pa.field(k, values(k, 1, r).type, nullable=r.random() < 0.5) for k in KINDS]
     table = pa.table([values(k, rows, r) for k in KINDS], pa.schema(fields))
@@ -159,6 +172,7 @@ def test_codes_that_a_gpu_decodes_are_those_of_a_cpu(
     tune(tuning.reading, run_rows=r.choice((0, 250)))
     tune(tuning.reading, uploaded_bytes=r.choice((1, 2000, 1 << 20)))
     tune(tuning.reading, coded_rows=1)
+    cut_somehow(tune, r)
     options: dict[str, Any] = r.choice(({}, {"compression": "none"}, {"data_page_version": "2.0"}, {"data_page_size": 100}))
     fields = [pa.field(k, r.choice((pa.string(), pa.large_string())), nullable=r.random() < 0.5) for k in TEXTS]
     table = pa.table([texts(k, rows, r).cast(f.type) for k, f in zip(TEXTS, fields, strict=True)], pa.schema(fields))
@@ -211,10 +225,12 @@ def test_a_dictionary_that_is_too_large(gpu: Gpu, played: Played, tmp_path: Path
     assert not played.decoded
 
 
+@pytest.mark.parametrize("cut_rows", [1, 1 << 17])
 @pytest.mark.parametrize("limit", ["decoded_rows", "decoded_bytes", "decoding_share", "outcome", "upload"])
 def test_the_host_reads_what_is_too_much(
-    limit: str, gpu: Gpu, played: Played, tmp_path: Path, tune: Tune, monkeypatch: pytest.MonkeyPatch
+    limit: str, cut_rows: int, gpu: Gpu, played: Played, tmp_path: Path, tune: Tune, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    tune(tuning.reading, cut_rows=cut_rows)
     if limit == "outcome":
         played.outcome = 5
     elif limit == "upload":
@@ -239,7 +255,9 @@ def test_a_copy_that_the_driver_refuses(gpu: Gpu, played: Played, tmp_path: Path
 
 def damaged(path: Path, r: random.Random) -> None:
     """Write a file of one column of integers or texts, some bytes of whose pages are others."""
-    options: dict[str, Any] = r.choice(({}, {"use_dictionary": False}, {"compression": "none"}, {"data_page_version": "2.0"}))
+    options: dict[str, Any] = r.choice(
+        ({}, {"use_dictionary": False}, {"compression": "none"}, {"data_page_version": "2.0"}, GIVEN_UP)
+    )
     column = texts(r.choice(TEXTS), 400, r) if r.random() < 0.4 else values(r.choice(DAMAGED), 400, r)
     pq.write_table(pa.table({"c": column}), path, 150, **options)
     raw = bytearray(path.read_bytes())
@@ -257,9 +275,10 @@ def told(path: Path, device: Device) -> Any:
         return str(error)
 
 
-@pytest.mark.parametrize("seed", range(24))
-def test_bytes_that_are_damaged(seed: int, gpu: Gpu, played: Played, tmp_path: Path) -> None:
+@pytest.mark.parametrize("seed", range(48))
+def test_bytes_that_are_damaged(seed: int, gpu: Gpu, played: Played, tmp_path: Path, tune: Tune) -> None:
     """What a GPU decodes, or the error, is what a CPU has."""
+    tune(tuning.reading, cut_rows=(1, 1 << 17)[seed % 2])
     damaged(tmp_path / "a.parquet", random.Random(seed))
     assert told(tmp_path / "a.parquet", gpu) == told(tmp_path / "a.parquet", cpu_device())
 
@@ -282,7 +301,7 @@ def device(tune: Tune) -> Device:
     with made.activate():
         for builtin in (held_kernels_of_gpu.DECODE, held_kernels_of_gpu.PICK):
             get_target("cuda").compile(builtin.kernel)
-    for builtin in (held_kernels_of_gpu.FETCH, held_kernels_of_gpu.UPLOAD, held_kernels_of_gpu.DICTIONARIES):
+    for builtin in held_kernels_of_gpu.ON_HOST:
         get_target("cpu").compile(builtin.kernel)
     assert held_kernels_of_gpu.find_kernels(made) is not None
     tune(tuning.transfers, kept_on_host=0)
@@ -293,9 +312,10 @@ def device(tune: Tune) -> Device:
 
 
 @pytest.mark.cuda
-@pytest.mark.parametrize("seed", range(6))
-def test_on_a_gpu(seed: int, device: Device, tmp_path: Path) -> None:
+@pytest.mark.parametrize("seed", range(12))
+def test_on_a_gpu(seed: int, device: Device, tmp_path: Path, tune: Tune) -> None:
     r = random.Random(seed)
+    cut_somehow(tune, r)
     rows = r.choice((1, 5000, 300_000))
     options: dict[str, Any] = r.choice(({}, {"use_dictionary": False}, {"compression": "none"}, {"data_page_version": "2.0"}))
     columns = {k: values(k, rows, r) for k in KINDS} | {f"{k} texts": texts(k, rows, r) for k in TEXTS}
@@ -307,7 +327,8 @@ def test_on_a_gpu(seed: int, device: Device, tmp_path: Path) -> None:
 
 
 @pytest.mark.cuda
-@pytest.mark.parametrize("seed", range(40))
-def test_damage_on_a_gpu(seed: int, device: Device, tmp_path: Path) -> None:
+@pytest.mark.parametrize("seed", range(60))
+def test_damage_on_a_gpu(seed: int, device: Device, tmp_path: Path, tune: Tune) -> None:
+    tune(tuning.reading, cut_rows=(1, 1 << 17)[seed % 2])
     damaged(tmp_path / "a.parquet", random.Random(seed))
     assert told(tmp_path / "a.parquet", device) == told(tmp_path / "a.parquet", cpu_device())

@@ -198,7 +198,7 @@ def device(tune: Tune) -> Device:
     with made.activate():
         for builtin in (held_pages.DECODE, held_pages.PICK, *kernels_of_gpu.ON_GPU):
             get_target("cuda").compile(builtin.kernel)
-    for builtin in (held_pages.FETCH, held_pages.UPLOAD, held_pages.DICTIONARIES, kernels_of_gpu.LIST):
+    for builtin in held_pages.ON_HOST:
         get_target("cpu").compile(builtin.kernel)
     assert kernels_of_gpu.find_text_kernels(made) is not None
     tune(tuning.transfers, kept_on_host=0)

@@ -17,7 +17,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from gquery.device.host import address_of
-from gquery.kernels.primitives import held_chunks, packed, page_texts, pages, simulated, warp_pages
+from gquery.io.held_cuts import cut
+from gquery.kernels.builtin.held_pages import Kernels
+from gquery.kernels.primitives import held_chunks, packed, page_list, page_texts, pages, simulated, warp_pages
 from gquery.kernels.primitives.held_chunks import CHANGES, CHUNK, FALLS, FOUND, LONGEST, OUTCOME, ROWS
 from tests.support.turns import in_turns
 
@@ -53,9 +55,11 @@ def bound(wanted: str) -> Any:
 READ_HELD, SNAPPY = bound("read_held"), bound("snappy_decompress")
 
 
-def decoded(path: Path, width: int, known: tuple[int, ...] = ()) -> tuple[list[int], np.ndarray[Any, Any], list[int], list[int]]:
+def decoded(
+    path: Path, width: int, known: tuple[int, ...] = (), part: tuple[int, int, int] | None = None
+) -> tuple[list[int], np.ndarray[Any, Any], list[int], list[int]]:
     """The values of the first chunk of a file, what was found of them, and the extremes of their blocks. With ``known`` entries
-    of its dictionary the page that has them is not read."""
+    of its dictionary the page that has them is not read. Of a part alone whose first byte, last one and values are told."""
     chunk = pq.read_metadata(path).row_group(0).column(0)
     first = chunk.dictionary_page_offset if chunk.has_dictionary_page else chunk.data_page_offset
     rows, has_levels = chunk.num_values, pq.read_schema(path).field(0).nullable
@@ -66,8 +70,9 @@ def decoded(path: Path, width: int, known: tuple[int, ...] = ()) -> tuple[list[i
     blocks = -(-rows // BLOCK)
     low, high = np.full(blocks, 2**63 - 1), np.full(blocks, -(2**63))
     state = np.zeros(pages.STATE + 1, np.int64)
+    begin, end, rows = part or (0, chunk.total_compressed_size, rows)
     for word, value in (
-        (pages.SOURCE, address_of(raw)), (pages.HAVE, chunk.total_compressed_size), (pages.WORDS, address_of(words)),
+        (pages.SOURCE, address_of(raw)), (pages.HAVE, end), (pages.WORDS, address_of(words)),
         (pages.ROOM, rows), (pages.SCRATCH, address_of(scratch)), (pages.SIZE, len(scratch) - SLACK), (pages.LEFT, rows),
         (pages.VALUES, rows), (pages.WIDTH, width), (pages.CODEC, int(chunk.compression == "SNAPPY")),
         (pages.LEVELS, int(has_levels)), (pages.FLAGS, address_of(flags)), (pages.DICTIONARY, address_of(entries)),
@@ -77,6 +82,8 @@ def decoded(path: Path, width: int, known: tuple[int, ...] = ()) -> tuple[list[i
     if known:
         state[pages.AT], state[pages.ENTRIES], entries[: len(known)] = chunk.data_page_offset - first, len(known), known
         state[pages.ENTRY_ROOM] = 0
+    if part:
+        state[pages.AT] = begin
     about = np.zeros(CHUNK, np.int64)
     about[:] = address_of(values), 0, 8, BLOCK, LIMIT
     block = simulated.Block(LANES)
@@ -86,7 +93,7 @@ def decoded(path: Path, width: int, known: tuple[int, ...] = ()) -> tuple[list[i
         READ_HELD(state.copy().data, about.data, made.data, low.data, high.data)
 
     in_turns([partial(run, lane) for lane in range(LANES)])
-    return values.tolist(), made, low.tolist(), high.tolist()
+    return values[:rows].tolist(), made, low.tolist(), high.tolist()
 
 
 def longest(values: list[int]) -> int:
@@ -122,6 +129,32 @@ def test_lanes_decode_a_chunk_together(kind: str, how: str, tmp_path: Path) -> N
     assert falls or found[LONGEST] == longest(values)
     assert low == [min(values[at : at + BLOCK]) for at in range(0, rows, BLOCK)]
     assert high == [max(values[at : at + BLOCK]) for at in range(0, rows, BLOCK)]
+
+
+@pytest.mark.parametrize("how", ["dictionary", "given up", "plain", "version 2"])
+@pytest.mark.parametrize("rows", [1, 30])
+def test_parts_of_a_chunk_have_its_dictionary(how: str, rows: int, tmp_path: Path) -> None:
+    """A warp that begins at any page, one for each or for some, and where the dictionary was given up before."""
+    path, r = tmp_path / "a.parquet", random.Random(how)
+    values = r.choices(range(40), k=130)
+    options = {**OPTIONS.get(how, {}), "max_rows_per_page": 20}
+    if how == "given up":
+        options |= {"dictionary_pagesize_limit": 100, "data_page_size": 40, "write_batch_size": 16}
+    pq.write_table(pa.table({"c": values}), path, **options)
+    chunk = pq.read_metadata(path).row_group(0).column(0)
+    first = chunk.dictionary_page_offset if chunk.has_dictionary_page else chunk.data_page_offset
+    about = np.array([[first, chunk.total_compressed_size, 130, 1]])
+    with path.open("rb") as file:
+        listed = Kernels("cpu", lanes=1).list_pages(file.fileno(), about, True, 8, 1 << 20)
+    assert listed is not None
+    entries = int(listed[listed[:, page_list.KIND] == page_list.DICTIONARY, page_list.COUNT].sum())
+    assert bool(entries) == (how != "plain")
+    parts, made = cut(listed, rows), list[int]()
+    for part in zip(parts.begin.tolist(), parts.end.tolist(), parts.values.tolist(), strict=True):
+        some, found, _, _ = decoded(path, 8, tuple(dict.fromkeys(values))[:entries], part)
+        assert (found[OUTCOME], found[ROWS]) == (pages.DONE, part[2])
+        made += some
+    assert made == values and len(parts.values) >= (7 if rows == 1 else 3)
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -77,7 +77,7 @@ def decoded(path: Path, r: random.Random) -> tuple[list[bytes], bool] | None:
     first = chunk.dictionary_page_offset if chunk.has_dictionary_page else chunk.data_page_offset
     about = np.array([[first, chunk.total_compressed_size, chunk.num_values, int(chunk.compression == "SNAPPY")]])
     with path.open("rb") as file:
-        listed = TextKernels("cpu", lanes=1).list_pages(file.fileno(), about, has_levels, 1 << 20)
+        listed = TextKernels("cpu", lanes=1).list_pages(file.fileno(), about, has_levels, 4, 1 << 20)
         raw = np.frombuffer(path.read_bytes()[first : first + chunk.total_compressed_size] + bytes(SLACK), np.uint8)
     if listed is None:
         return None

@@ -1,5 +1,5 @@
-"""The kernels of `io.held_chunks`: chunks of Parquet fetched into the host's memory or sent to a GPU, the texts of their
-dictionaries, and what a GPU decodes."""
+"""The kernels of `io.held_chunks`: chunks of Parquet fetched into the host's memory or sent to a GPU, the entries of
+their dictionaries, their pages, and what a GPU decodes."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from gquery.device.device import Device
 from gquery.device.host import address_of
 from gquery.kernels.bindings import Argument
 from gquery.kernels.builtin.define import BuiltinKernel, builtin_kernel
-from gquery.kernels.primitives import pages
+from gquery.kernels.primitives import page_list, pages
 from gquery.kernels.primitives.held_chunks import CHUNK, FOUND
+from gquery.kernels.primitives.page_list import JOB, PAGE_WORDS, WINDOW_BYTES
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.base import MorselTarget, arguments_of
 
@@ -46,6 +47,9 @@ FETCH = builtin_kernel(
     "store_i64(found, i64(i), from_bool(eq_i64(left, 0)))",
 )
 UPLOAD = builtin_kernel("job:*i64 found:*i64", "store_i64(found, i64(i), upload_ranges(job))")
+LIST = builtin_kernel(
+    "job:*i64 chunks:*i64 listed:*i64 found:*i64", "store_i64(found, i64(i), list_pages(job, chunks, listed))"
+)
 DICTIONARIES = builtin_kernel(
     "states:*i64 count:i64 found:*i64",
     "k, texts, used, ok, state = i64(0), i64(0), i64(0), i64(1), words_behind(states, i64(0))",
@@ -60,6 +64,7 @@ DICTIONARIES = builtin_kernel(
     "    k = add_i64(k, 1)",
     "store_i64(found, i64(i), ok)",
 )
+ON_HOST = (FETCH, UPLOAD, LIST, DICTIONARIES)
 
 
 class Kernels:
@@ -86,6 +91,17 @@ class Kernels:
         found = np.zeros(1, np.int64)
         run("cpu", DICTIONARIES, 1, states.reshape(-1), len(states), found)
         return bool(found[0])
+
+    def list_pages(self, file: int, chunks: Array, has_levels: bool, entry_bytes: int, largest: int) -> Array | None:
+        """See `HeldKernels.list_pages`."""
+        room, window = tuning.reading.listed_pages * len(chunks), np.empty(WINDOW_BYTES + pages.SLACK, np.uint8)
+        while True:
+            job, listed, found = np.zeros(JOB, np.int64), np.empty((room, PAGE_WORDS), np.int64), np.zeros(1, np.int64)
+            job[: page_list.ENTRY_BYTES + 1] = file, len(chunks), int(has_levels), address_of(window), largest, room, entry_bytes
+            run("cpu", LIST, 1, job, chunks.reshape(-1), listed.reshape(-1), found)
+            if found[0] <= room:
+                return None if found[0] < 0 else listed[: found[0]]
+            room = int(found[0])
 
     def decode(self, device: Device, chunks: HeldChunks) -> Array:
         """See `HeldKernels.decode`."""
@@ -150,7 +166,7 @@ _found: dict[int, Kernels] = {}  # of each GPU, once they are there
 def find_kernels(device: Device) -> HeldKernels | None:
     """The kernels, if they are compiled; else they will be, in the background."""
     with device.activate():
-        if device.ordinal not in _found and are_ready("cpu", FETCH, UPLOAD, DICTIONARIES) and are_ready("cuda", DECODE, PICK):
+        if device.ordinal not in _found and are_ready("cpu", *ON_HOST) and are_ready("cuda", DECODE, PICK):
             _found[device.ordinal] = Kernels()
     return _found.get(device.ordinal)
 

@@ -13,7 +13,7 @@ MODULES = ("scans", "grouping", "gathers", "define", "order_bits", "counted_orde
            "marking", "text_coding")  # fmt: skip
 ENCODING = ("text_coding", "marking", "narrowing")
 ON_CPUS = ("gathers._APPEND", "parquet_pages.READ", "parquet_pages.FOOTER", "held_pages.FETCH", "held_pages.UPLOAD",
-           "held_pages.DICTIONARIES", "held_texts.LIST", *ENCODING)  # fmt: skip
+           "held_pages.DICTIONARIES", "held_pages.LIST", *ENCODING)  # fmt: skip
 """Beginnings of names: these have memory fetched early, read files, or encode what comes from outside."""
 NOT_AWAITED = ("held_pages", "held_texts")
 """Beginnings of names: what these do on a GPU, the host does until they are compiled."""

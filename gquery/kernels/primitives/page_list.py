@@ -38,10 +38,11 @@ from gquery.kernels.primitives.python.integers import (
 from gquery.kernels.primitives.python.memory import load_i64, read_file, store_i64, words_behind
 from gquery.kernels.primitives.python.values import Pointer
 
-FILE, CHUNKS, HAS_LEVELS, WINDOW, LARGEST, ROOM, CHUNK, LEFT, ENTRIES, HEADER = range(10)
+FILE, CHUNKS, HAS_LEVELS, WINDOW, LARGEST, ROOM, ENTRY_BYTES, CHUNK, LEFT, ENTRIES, HEADER = range(11)
 """Words of a job: the file; how many chunks; 1 where values have levels; where bytes of the file go, `WINDOW_BYTES` and those
-that may be read behind them; the bytes that a page has at most, unpacked; how many pages there is room for. Then what is read:
-the chunk; how many of its values are left; how many entries its dictionary has. From `HEADER` on come the words of a header."""
+that may be read behind them; the bytes that a page has at most, unpacked; how many pages there is room for; the bytes that an
+entry of a dictionary has at least. Then what is read: the chunk; how many of its values are left; how many entries its dictionary
+has. From `HEADER` on come the words of a header."""
 JOB = HEADER + 64
 START, PACKED, VALUES, CODEC, CHUNK_WORDS = range(5)
 """Words of a chunk: where in the file it begins, how many bytes and values it has, 1 for Snappy. The last is their number."""
@@ -132,7 +133,7 @@ def _kind(job: Pointer, chunk: Pointer, header: Pointer, count: int) -> int:
     kind, encoding, left = load_i64(header, _KIND), load_i64(header, _ENCODING), load_i64(job, LEFT)
     if eq_i64(kind, 2):
         is_first = eq_i64(load_i64(job, ENTRIES), -1) and eq_i64(left, load_i64(chunk, VALUES))
-        fits = ge_i64(count, 0) and le_i64(mul_i64(count, 4), load_i64(header, _SIZE))
+        fits = ge_i64(count, 0) and le_i64(mul_i64(count, load_i64(job, ENTRY_BYTES)), load_i64(header, _SIZE))
         if is_first and fits and lt_u64(load_i64(header, _DICTIONARY_ENCODING), 3):
             return i64(DICTIONARY)
         return i64(-1)

@@ -78,8 +78,17 @@ def _problems(stored: Stored, column: ColumnData, rows: int) -> Iterator[str]:
         yield from _text_problems(data, column, rows)
     elif data.size < rows * words_a_row(column.physical_type):
         yield f"has room for {data.size} elements, which are {rows} rows"
-    elif what.bounds is not None and not column.physical_type.is_string and rows:
-        yield from _value_problems(data, valid, column, what.bounds, rows)
+    elif not column.physical_type.is_string and rows:
+        if valid is not None and _lies_under_null(data, valid, column.physical_type, rows):
+            yield "has other than 0 under a NULL"
+        if what.bounds is not None:
+            yield from _value_problems(data, valid, column, what.bounds, rows)
+
+
+def _lies_under_null(data: Array, valid: Array, physical_type: PhysicalType, rows: int) -> bool:
+    """Whether a NULL has a value under it: sorts would tell it from another, and their peers would be two groups."""
+    words = words_a_row(physical_type)
+    return bool(data[: words * rows].reshape(rows, words)[valid == 0].any())
 
 
 def is_pending(dictionary: Dictionary | Opaque | None) -> bool:

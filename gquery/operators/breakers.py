@@ -32,7 +32,7 @@ from gquery.operators.leading_rows import first_rows
 from gquery.operators.made_lists import list_column
 from gquery.operators.sort_keys import key_parts, sort_keys
 from gquery.operators.unnest import unnest_rows
-from gquery.operators.value_ranks import rank
+from gquery.operators.value_ranks import code_column, rank
 from gquery.planner.logical.tree import used_columns
 from gquery.planner.physical import (
     ConcatRows,
@@ -291,11 +291,7 @@ def _rank_encode(frame: Frame, work: RankEncode, device: Device, workers: int) -
     for stored, code in work.pairs:
         column = frame.columns[stored.column.id]
         codes, values = extreme_codes(column, device, workers) if work.extremes else rank(column, device)
-        ranks = made[code.id]
-        validity = None if column.validity is None else column.validity.on(device)
-        columns[code.id] = make_column(
-            ranks.properties, ranks.physical_type, narrow(codes, ranks.physical_type), validity, frame.rows, device
-        )
+        columns[code.id] = code_column(made[code.id], codes, column, device)
         rank_values[code.id] = values
     return Frame(columns, frame.rows, rank_values)
 
@@ -311,12 +307,7 @@ def _rank_encode_alone(frame: Frame, work: RankEncode, device: Device, workers: 
         fill(codes.view(np.uint8), 1)
         launch(_END_CODES, own.size, codes, codes[at : at + own.size].view(np.uint8))
         at += own.size
-        few = columns[stored.column.id]
-        validity = None if few.validity is None else few.validity.on(device)
-        ranks = made[code.id]
-        columns[code.id] = make_column(
-            ranks.properties, ranks.physical_type, narrow(codes, ranks.physical_type), validity, int(rows.size), device
-        )
+        columns[code.id] = code_column(made[code.id], codes, columns[stored.column.id], device)
         rank_values[code.id] = _extreme_values(frame.columns[stored.column.id], own, device)
     return Frame(columns, int(rows.size), rank_values)
 

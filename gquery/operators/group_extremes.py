@@ -16,9 +16,9 @@ from gquery.device.array import Array
 from gquery.device.device import Device
 from gquery.kernels.builtin import gathers, scans
 from gquery.kernels.builtin.leading import Slots, Values
-from gquery.operators.base import Frame, make_column, narrow
+from gquery.operators.base import Frame
 from gquery.operators.leading_rows import least_texts, numbered, slots_of
-from gquery.operators.value_ranks import rank
+from gquery.operators.value_ranks import code_column, rank
 from gquery.planner.physical import RankEncode, RankOf
 
 
@@ -42,9 +42,7 @@ def rank_within_groups(frame: Frame, work: RankEncode, device: Device, workers: 
     for (stored, code), how, few in zip(work.pairs, work.within, found, strict=True):
         column, ranks = frame.columns[stored.column.id], made[code.id]
         codes, rank_values[code.id] = rank(column, device) if few is None else _codes(column, few, how, device)
-        validity = None if column.validity is None else column.validity.on(device)
-        codes = narrow(codes, ranks.physical_type)
-        columns[code.id] = make_column(ranks.properties, ranks.physical_type, codes, validity, frame.rows, device)
+        columns[code.id] = code_column(ranks, codes, column, device)
     return Frame(columns, frame.rows, rank_values)
 
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 
 import numpy as np
@@ -25,7 +26,7 @@ from gquery.errors import OutOfMemoryError
 from gquery.io import pages
 from gquery.io.chunks import Chunks
 from gquery.io.files import reading
-from gquery.io.held_cuts import NumberDictionaries, address_on, before, cut, whole
+from gquery.io.held_cuts import address_on, before, cut, number_dictionaries, whole
 from gquery.io.pages import DONE, SLACK, Layout
 from gquery.io.parquet_files import ParquetFiles, RowGroup
 from gquery.io.parquet_opened import random_access
@@ -68,16 +69,22 @@ class HeldBytes(ABC):
 
     def read(self) -> Phases[bool]:
         """Whether the assembly has all values; if not, another one has to begin anew."""
-        if self._needed() > self._device.free_bytes // tuning.reading.decoding_share:
+        parts = self._parts()
+        if not (yield from self._plan(parts)) or self._needed() > self._device.free_bytes // tuning.reading.decoding_share:
             return False
         raw = self._upload.make(int(self._at[-1]), np.uint8, least=1)
         if not raw.is_alone or not self._make_room():
+            self._upload.release(raw)  # to which nothing was sent yet
             return False
-        parts = self._parts()
         yield [partial(self._send, raw, number, *part) for number, part in enumerate(parts)]
         if len(self._sent) == len(parts) and (yield from self._prepare()):
             yield [partial(self._decode, raw)]
         return self._is_decoded
+
+    def _plan(self, parts: list[tuple[int, slice]]) -> Phases[bool]:
+        """What has to be known before anything is sent; whether a device may decode it."""
+        yield from ()
+        return True
 
     @abstractmethod
     def _needed(self) -> int:
@@ -102,14 +109,20 @@ class HeldBytes(ABC):
 
     def _send(self, raw: Transfer, number: int, file: int, part: slice) -> None:
         """Bring the bytes of a part's chunks to the device."""
-        check()
-        opened, chunks = self._files.files[file], self._chunks.take(part)
+        chunks = self._chunks.take(part)
         ranges = np.stack((self._at[:-1][part], chunks.packed, chunks.start), 1)
-        with reading(opened.name, "Parquet file"), random_access(opened) as source:
-            if self._is_refused or not self._look(number, part, source.fileno()):
+        with self._open(file) as opened:
+            if self._is_refused or not self._look(number, part, opened):
                 self._is_refused = True  # nor are others' sent
-            elif raw.send_ranges(source.fileno(), ranges, self._kernels.upload):
+            elif raw.send_ranges(opened, ranges, self._kernels.upload):
                 self._sent.append(number)
+
+    @contextmanager
+    def _open(self, file: int) -> Iterator[int]:
+        """A file, open: its number."""
+        check()
+        with reading(self._files.files[file].name, "Parquet file"), random_access(self._files.files[file]) as source:
+            yield source.fileno()
 
     def _look(self, number: int, part: slice, file: int) -> bool:
         """Whether a device may decode a part's chunks, which lie in an open file."""
@@ -136,37 +149,32 @@ class HeldColumn(HeldBytes):
         self._listed: dict[int, Array] = {}  # pages of each part, where chunks are cut
 
     def _needed(self) -> int:
-        if self._is_cut:  # at most: a part has room for one of its pages
-            unpacked, rows = int(self._chunks.unpacked.sum()), int(self._chunks.values.sum())
-            return int(self._at[-1]) + unpacked + 9 * rows
         return int(self._at[-1]) + self._cuts.room
 
-    def _look(self, number: int, part: slice, file: int) -> bool:
+    def _plan(self, parts: list[tuple[int, slice]]) -> Phases[bool]:
         if not self._is_cut:
             return True
+        yield [partial(self._list, number, *part) for number, part in enumerate(parts)]
+        if len(self._listed) < len(parts):
+            return False
+        rows = max(int(self._chunks.values.sum()) // tuning.reading.cuts, 1)
+        self._cuts = cut(np.concatenate([self._listed[number] for number in range(len(parts))]), rows)
+        return True
+
+    def _list(self, number: int, file: int, part: slice) -> None:
+        """The pages of a part's chunks, if a device may decode them."""
         chunks, layout = self._chunks.take(part), self._layout
         about = np.stack((chunks.start, chunks.packed, chunks.values, chunks.codec), 1)
-        listed = self._kernels.list_pages(file, about, layout.has_levels, abs(layout.width) or 4, tuning.reading.decoded_bytes)
+        with self._open(file) as opened:
+            entry = abs(layout.width) or 4  # bytes of its length
+            listed = self._kernels.list_pages(opened, about, layout.has_levels, entry, tuning.reading.decoded_bytes)
         if listed is None:
-            return False
+            return
         listed[:, 0] += part.start
-        self._listed[number] = listed
-        counts, kind = listed[:, COUNT], listed[:, KIND]
-        is_far = (counts > tuning.reading.decoded_rows) & (kind != DICTIONARY)
-        is_text = (kind == PLAIN) & (layout.width == 0)  # which is no code
-        return not (is_far | is_text).any() and self._look_at_dictionaries(file, listed)
-
-    @abstractmethod
-    def _look_at_dictionaries(self, file: int, listed: Array) -> bool:
-        """Those of pages that are listed, where chunks are cut."""
-
-    def _prepare(self) -> Phases[bool]:
-        yield from ()
-        if not self._is_cut:
-            return True
-        rows = max(int(self._chunks.values.sum()) // tuning.reading.cuts, 1)
-        self._cuts = cut(np.concatenate([self._listed[number] for number in sorted(self._listed)]), rows)
-        return self._cuts.room <= self._device.free_bytes // tuning.reading.decoding_share
+        is_far = (listed[:, COUNT] > tuning.reading.decoded_rows) & (listed[:, KIND] != DICTIONARY)
+        is_text = (listed[:, KIND] == PLAIN) & (layout.width == 0)  # which is no code
+        if not (is_far | is_text).any():
+            self._listed[number] = listed
 
     def _decode(self, raw: Transfer) -> None:
         """All chunks, and what is known of their values, into the assembly."""
@@ -218,30 +226,51 @@ class HeldNumbers(HeldColumn):
 
     def __init__(self, decoder: Decoder, held: HeldFiles, assembly: HeldAssembly) -> None:
         super().__init__(decoder, held, assembly)
-        self._dictionaries = NumberDictionaries(held.layout, self._chunks) if self._is_cut else None
         most = np.minimum(self._chunks.values, self._cuts.size // abs(held.layout.width))
-        self._rooms = np.where(self._chunks.has_dictionary, most, 0)
+        self._entries = np.where(self._chunks.has_dictionary, most, 0)  # at most, of each chunk's dictionary; of one that is cut
+        self._words: Transfer | None = None  # all of them, where chunks are cut
 
     def _needed(self) -> int:
-        return super()._needed() + 8 * int(self._rooms.sum())
+        return super()._needed() + 8 * int(self._entries.sum())
+
+    def _plan(self, parts: list[tuple[int, slice]]) -> Phases[bool]:
+        is_fit = yield from super()._plan(parts)
+        if self._is_cut and is_fit:
+            self._entries[:] = 0
+            for listed in self._listed.values():
+                found = listed[listed[:, KIND] == DICTIONARY]
+                self._entries[found[:, 0]] = found[:, COUNT]
+        return is_fit
 
     def _make_room(self) -> bool:
-        if self._dictionaries is None:
+        if not self._is_cut:
             return True
-        words = self._upload.make(self._dictionaries.entries, np.int64, least=1)
-        self._dictionaries.begin(words)
-        return words.is_alone
+        self._words = self._upload.make(max(int(self._entries.sum()), 1), np.int64, least=1)
+        return self._words.is_alone
 
-    def _look_at_dictionaries(self, file: int, listed: Array) -> bool:
-        assert self._dictionaries is not None
-        return self._dictionaries.send(self._kernels, file, listed)
+    def _look(self, number: int, part: slice, file: int) -> bool:
+        if not self._is_cut:
+            return True
+        listed = self._listed[number]
+        made = number_dictionaries(self._kernels, file, (self._layout, self._chunks), listed[listed[:, KIND] == DICTIONARY])
+        if made is not None and self._words is not None:
+            self._words.send(int(self._entries[: part.start].sum()), made)
+        return made is not None
+
+    def _decode(self, raw: Transfer) -> None:
+        super()._decode(raw)
+        if self._words is not None:
+            self._upload.release(self._words)
+            self._words = None
 
     def _own_entries(self) -> int:
-        return int(self._rooms.sum()) if self._dictionaries is None else 0
+        return 0 if self._is_cut else int(self._entries.sum())
 
     def _begin(self, states: Array, entries: int) -> Array | None:
-        if self._dictionaries is None:
-            states[:, pages.DICTIONARY], states[:, pages.ENTRY_ROOM] = entries + 8 * before(self._rooms), self._rooms
+        if self._words is not None:
+            entries = address_on(self._words.buffer().on(self._device))
+            states[:, pages.ENTRIES] = self._entries[self._cuts.chunk]
         else:
-            self._dictionaries.give(states, self._cuts.chunk, self._device)
+            states[:, pages.ENTRY_ROOM] = self._entries
+        states[:, pages.DICTIONARY] = entries + 8 * before(self._entries)[self._cuts.chunk]
         return None

@@ -36,8 +36,6 @@ class HeldCodes(HeldColumn):
         most = min(int(room.sum()), _MOST_CHARACTERS)
         if not packed.all() or (packed > chunks.packed).any():
             return False
-        if not super()._look(number, part, file):
-            return False
         pages_ = made_bytes(int(packed.sum()))
         places = address_of(pages_) + before(packed)
         if not self._kernels.fetch(file, np.stack((places, packed, chunks.start), 1)):
@@ -63,12 +61,7 @@ class HeldCodes(HeldColumn):
         self._texts[number] = made, part
         return True
 
-    def _look_at_dictionaries(self, file: int, listed: Array) -> bool:
-        return True  # that comes next, whether chunks are cut or not
-
     def _prepare(self) -> Phases[bool]:
-        if not (yield from super()._prepare()):
-            return False
         entries = 0
         for texts, part in (found := [self._texts[number] for number in sorted(self._texts)]):
             self._begun[part, 2] += entries

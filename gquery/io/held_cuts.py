@@ -16,7 +16,6 @@ from gquery.columns.held_pages import AT, COUNT, DICTIONARY, KIND, LEADING, PACK
 from gquery.device.array import Array, on_gpu
 from gquery.device.host import address_of
 from gquery.device.kept_memory import KEPT
-from gquery.device.transfer import Transfer
 from gquery.io import pages
 from gquery.io.chunks import Chunks
 from gquery.io.pages import SLACK, Layout, made_bytes
@@ -94,56 +93,22 @@ def _are_first(numbers: Array) -> Array:
     return made
 
 
-class NumberDictionaries:
-    """The dictionaries of chunks of integers, which the host takes apart and sends to a device."""
-
-    def __init__(self, layout: Layout, chunks: Chunks) -> None:
-        self._layout, self._chunks = layout, chunks
-        most = np.minimum(chunks.values, np.minimum(chunks.unpacked, tuning.reading.decoded_bytes) // abs(layout.width))
-        self._rooms = np.where(chunks.has_dictionary, most, 0)
-        self._first, self._counts = before(self._rooms), np.zeros(len(chunks), np.int64)
-        self._words: Transfer | None = None
-
-    @property
-    def entries(self) -> int:
-        """For how many there is room."""
-        return max(int(self._rooms.sum()), 1)
-
-    def begin(self, words: Transfer) -> None:
-        """Send what comes next to such an array (int64) of a device."""
-        self._words = words
-
-    def send(self, kernels: HeldKernels, file: int, listed: Array) -> bool:
-        """Those among pages that are listed, of an open file; whether all are what they should be."""
-        found = listed[listed[:, KIND] == DICTIONARY]
-        chunk, size, counts = found[:, 0], ends(found), found[:, COUNT]
-        if not len(found):
-            return True
-        if (counts > self._rooms[chunk]).any():
-            return False
-        chunks, scratch = self._chunks.take(chunk), made_bytes(int(found[:, SIZE].max()))
-        packed = KEPT.empty(int(size.sum()) + SLACK, np.dtype(np.uint8))
-        words = KEPT.empty(int(counts.sum()), np.dtype(np.int64))
-        places = address_of(packed) + before(size)
-        if not kernels.fetch(file, np.stack((places, size, chunks.start), 1)):
-            return False
-        states = states_of(self._layout, chunks)
-        states[:, pages.SOURCE], states[:, pages.HAVE] = places, size
-        states[:, pages.SCRATCH], states[:, pages.SIZE] = address_of(scratch), len(scratch) - SLACK
-        states[:, pages.DICTIONARY], states[:, pages.ENTRY_ROOM] = address_of(words) + 8 * before(counts), counts
-        if not kernels.dictionaries(states) or (states[:, pages.ENTRIES] != counts).any():
-            return False
-        assert self._words is not None
-        for first, some in zip(self._first[chunk].tolist(), np.split(words, np.cumsum(counts)[:-1]), strict=True):
-            self._words.send(first, some)
-        self._counts[chunk] = counts
-        return True
-
-    def give(self, states: Array, chunk: Array, device: Any) -> None:
-        """Tell states, of so many chunks' parts, where on a device the entries are."""
-        assert self._words is not None
-        states[:, pages.DICTIONARY] = address_on(self._words.buffer().on(device)) + 8 * self._first[chunk]
-        states[:, pages.ENTRIES] = self._counts[chunk]
+def number_dictionaries(kernels: HeldKernels, file: int, held: tuple[Layout, Chunks], listed: Array) -> Array | None:
+    """The entries (int64), one behind another, of dictionaries of integers whose pages in an open file are listed; None where
+    they contradict themselves. ``held`` has the layout, and all chunks."""
+    size, counts, chunks = ends(listed), listed[:, COUNT], held[1].take(listed[:, 0])
+    if not len(listed):
+        return np.empty(0, np.int64)
+    packed, scratch = KEPT.empty(int(size.sum()) + SLACK, np.dtype(np.uint8)), made_bytes(int(listed[:, SIZE].max()))
+    places, words = address_of(packed) + before(size), KEPT.empty(int(counts.sum()), np.dtype(np.int64))
+    if not kernels.fetch(file, np.stack((places, size, chunks.start), 1)):
+        return None
+    states = states_of(held[0], chunks)
+    states[:, pages.SOURCE], states[:, pages.HAVE] = places, size
+    states[:, pages.SCRATCH], states[:, pages.SIZE] = address_of(scratch), len(scratch) - SLACK
+    states[:, pages.DICTIONARY], states[:, pages.ENTRY_ROOM] = address_of(words) + 8 * before(counts), counts
+    is_whole = kernels.dictionaries(states) and bool((states[:, pages.ENTRIES] == counts).all())
+    return words if is_whole else None
 
 
 def states_of(layout: Layout, chunks: Chunks) -> Array:

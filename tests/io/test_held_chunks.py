@@ -237,6 +237,8 @@ def test_the_host_reads_what_is_too_much(
         monkeypatch.setattr(played, "upload", lambda job: 0)
     else:
         tune(tuning.reading, **{limit: 1 << 60 if limit == "decoding_share" else 20})
+        if cut_rows == 1:  # pages are listed before anything is sent
+            monkeypatch.setattr(played, "upload", None)
     pq.write_table(pa.table({"c": range(1000)}), tmp_path / "a.parquet", row_group_size=400, use_dictionary=False)
     ((one, other),) = both(tmp_path / "a.parquet", gpu, random.Random(0))
     assert facts(one) == facts(other)

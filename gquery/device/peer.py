@@ -87,6 +87,11 @@ def has_peer_access(one: Device, other: Device) -> bool:
     return True
 
 
+def is_in_reach(device: Device, other: Device) -> bool:
+    """Whether kernels of a GPU read what lies on another device."""
+    return other.is_cuda and has_peer_access(device, other)
+
+
 def copy_between(to: Array, device: Device, array: Array, source: Device) -> None:
     """Queue a copy of a contiguous array on the GPU ``source`` to ``to``, as large, on another GPU."""
     cuda = device.xp.cuda

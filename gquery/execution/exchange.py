@@ -84,15 +84,21 @@ class StateExchange:
         return self.own.comm.agree(self.what, vote)
 
     def __call__(self, value: T, /) -> list[T]:
+        return brought_near(self.unmoved(value), self.state.context.device)
+
+    def unmoved(self, value: T) -> list[T]:
+        """See `Exchange`."""
         return self._counted(handed_over(self.state, self.own, self.what, value))
 
     def send(self, values: Sequence[T]) -> list[T]:
         """See `Exchange`."""
-        return self._counted(handed_to_each(self.state, self.own, self.what, values))
+        return brought_near(
+            self._counted(handed_to_each(self.state, self.own, self.what, values)), self.state.context.device
+        )
 
     def _counted(self, values: list[T]) -> list[T]:
         self.own.received_bytes += sum(bytes_of(v) for n, v in enumerate(values) if n != self.rank)
-        return brought_near(values, self.state.context.device)
+        return values
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ from gquery.columns.table import ColumnData
 from gquery.device.array import READ_AHEAD, Array
 from gquery.device.buffer import Buffer, device_of
 from gquery.device.device import Device
-from gquery.device.peer import has_peer_access
+from gquery.device.peer import is_in_reach
 from gquery.kernels.builtin.elements import copy_together
 from gquery.operators.base import Frame
 from gquery.operators.merge_groups import PartGroups
@@ -26,11 +26,6 @@ T = TypeVar("T")
 Placed = Sequence[tuple[Array, Device]]
 Take = Callable[[Placed], Sequence[Array] | None]
 """What stands for arrays that go together, each with the device that it lies on; None for themselves."""
-
-
-def is_in_reach(device: Device, other: Device) -> bool:
-    """Whether kernels of a GPU read what lies on another device."""
-    return other.is_cuda and has_peer_access(device, other)
 
 
 def near(values: Sequence[T], device: Device, reaches: Callable[[Device, Device], bool] = is_in_reach) -> list[T]:

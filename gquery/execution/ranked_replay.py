@@ -15,11 +15,10 @@ from typing import cast
 from gquery.columns.table import Table
 from gquery.device.arena import Arena, arena_of
 from gquery.device.array import Array
-from gquery.device.copies import brought
 from gquery.device.recording import CannotRecordError, RecordingDevice
 from gquery.distributed.stage_placement import StagePlacement
 from gquery.distributed.transport import Comm, run_ranks
-from gquery.execution.exchange import handed_over
+from gquery.execution.exchange import handed_to_each
 from gquery.execution.feedback import RankedFeedback, RunFeedback
 from gquery.execution.ranked import may_speculate, run_all, run_rank_stages
 from gquery.execution.recording import Answer, Inputs, Recording, foreign, inputs_of, laid_out, recording_constants
@@ -118,18 +117,16 @@ def _merges_groups(placed: StagePlacement) -> bool:
 
 
 def _record_rank(made: RankedFeedback, context: ExecutionContext, arena: Arena, comm: Comm) -> _Part:
-    """Record what one rank launches. The first rank copies the status words of all behind its result."""
+    """Record what one rank launches. The first rank reads the status words of all behind its result."""
     cuda, feedback, device = cast(AbortableTarget, get_target(context.target)), made.ranks[comm.rank], context.device
     speculation = Speculation(feedback, device, waits=False)
     rank = Rank(comm, made.placement, made.cuts, heavy=dict(made.heavy))
     state = Run(made.programs[comm.rank], replace(context, ranks=()), feedback, speculation, rank=rank)
     with cuda.noting() as noted:
         result = run_rank_stages(state, rank)
-        words: list[tuple[Speculation, Array]] = handed_over(
-            state, rank, "status words", (speculation, speculation.status_words)
-        )
-        answer = None
-        if result is not None:
-            here = [(s, brought(w, s.device, device)) for s, w in words]
-            answer = laid_out(result, here, arena, device)
+        own = (speculation, speculation.status_words)
+        to_first: list[tuple[Speculation, Array] | None] = [own, *[None] * (comm.size - 1)]
+        # who is aborted has a status of its own: nobody has to follow
+        words = [w for w in handed_to_each(state, rank, "status words", to_first, reads=False) if w is not None]
+        answer = None if result is None else laid_out(result, words, arena, device)
     return _Part(answer, inputs_of(state), [*noted.kernels, *foreign(noted, arena)])

@@ -22,10 +22,11 @@ from typing import Protocol, cast
 from gquery import tuning
 from gquery.columns.table import Table
 from gquery.device.arena import Arena, arena_of
+from gquery.device.device import Device
 from gquery.device.recording import CannotRecordError, RecordingDevice
 from gquery.execution.feedback import Recorded, RunFeedback
 from gquery.execution.prepare import forecast
-from gquery.execution.recording import RunStages, record
+from gquery.execution.recording import LAYING_OUT, RunStages, lay_out_nothing, record
 from gquery.execution.speculation import Speculation
 from gquery.execution.state import ExecutionContext, Run
 from gquery.execution.variants import output_of, units_of
@@ -145,30 +146,31 @@ def replayed(program: Program, feedback: RunFeedback, way: Way) -> Table | None:
 def replayed_beside(
     program: Program, context: ExecutionContext, feedback: RunFeedback, is_current: Callable[[], bool]
 ) -> Table | None:
-    """The result by a recording on one GPU. While that runs, ``is_current`` says whether the program may run over the tables as
-    they are; None where it may not, and where nothing is recorded."""
+    """The result by a recording, on one GPU or on those of all ranks. While that runs, ``is_current`` says whether the program
+    may run over the tables as they are; None where it may not, and where nothing is recorded."""
     recorded = feedback.replay.recorded
-    if recorded is None or recorded.program is not program or context.ranks or not _is_free(context):
+    devices = context.ranks or (context.device,)
+    if recorded is None or recorded.program is not program or not all(_is_free(context, d) for d in devices):
         return None
-    arena = arena_of(context.device.ordinal)
-    with arena.held() as is_held:
-        if not is_held:
+    arenas = [arena_of(d.ordinal) for d in devices]
+    with ExitStack() as locks:
+        if not all(locks.enter_context(arena.held()) for arena in arenas):
             return None
-        with context.device.activate():
-            return recorded.play(context.device, arena, is_current)
+        locks.enter_context(context.device.activate())
+        return recorded.play(context.device, arenas[0], is_current)
 
 
-def _is_free(context: ExecutionContext) -> bool:
+def _is_free(context: ExecutionContext, device: Device) -> bool:
     """Whether runs are on a GPU, under no limit of memory, and not measured."""
     settings = context.settings
-    if not context.device.is_cuda or context.meter is not None or not settings.replay:
+    if not device.is_cuda or context.meter is not None or not settings.replay:
         return False
-    return settings.partitions == 1 and context.device.memory_limit is None
+    return settings.partitions == 1 and device.memory_limit is None
 
 
 def may_be_recorded(program: Program, context: ExecutionContext) -> bool:
     """Whether a program runs on one GPU, with nothing on the host, and under no limit of memory."""
-    if not _is_free(context):
+    if not _is_free(context, context.device):
         return False
     works = [stage.work for stage in pattern_of(program)]
     return not any(_is_on_host(work) for work in works)
@@ -223,7 +225,7 @@ def _rehearse(feedback: RunFeedback, way: Way) -> Table | None:
     """A run with all work on the GPUs, once its kernels are there: no kernel is loaded while a graph is recorded."""
     progress, target = feedback.replay, cast(AbortableTarget, get_target(way.context.target))
     if progress.kernels is None:
-        progress.kernels = tuple(dict.fromkeys(way.kernels()))
+        progress.kernels = tuple(dict.fromkeys([*way.kernels(), LAYING_OUT]))
         target.compile_in_background(progress.kernels)
     if time.monotonic() < progress.asks_at:
         return None
@@ -232,6 +234,7 @@ def _rehearse(feedback: RunFeedback, way: Way) -> Table | None:
         return None
     rehearsed = feedback.for_recording()
     table = way.rehearse(rehearsed)
+    lay_out_nothing(way.context.device)
     progress.rehearsed = rehearsed
     return table
 

@@ -23,7 +23,7 @@ from gquery.kernels.readback import read_count, read_scalar
 from gquery.operators.base import DuplicateKeysError, Frame, JoinArrays, JoinIndex, Launch, SinkRun, SinkState
 from gquery.operators.join_build import is_counted, is_radix_partitioned, is_speculated, slot_physical_type
 from gquery.operators.key_filter import is_selective
-from gquery.operators.merge_groups import Exchange, combined
+from gquery.operators.merge_groups import Exchange
 from gquery.operators.set_ranges import SetRange, put_ranges, set_ranges
 from gquery.planner.physical import JoinTable
 from gquery.runtime.records import dataclass, replace
@@ -161,6 +161,8 @@ class BuildRun(SinkRun[BuildState]):
     ) -> tuple[BuildState, int, int | None]:
         """The state with the rows of all ranks, how many these are, and how many of them have a NULL among their keys. No rank
         sets what another has set, but for bits."""
+        from gquery.operators.combined_arrays import combined  # of ranks alone
+
         entered = self.device.zeros(1, "int64") if state.entered is None else state.entered
         table = state.slots if state.bits is None else state.bits
         assert table is not None
@@ -170,7 +172,7 @@ class BuildRun(SinkRun[BuildState]):
             ranges = set_ranges(exchange.ranges, self.table.key_encoding, exchange.ranks, slots)
         held = [*([] if ranges else [table]), *([] if state.filter is None else [state.filter])]
         own = [ranges[exchange.rank].of(table)] if ranges else []
-        handed = exchange((own, [*held, entered], (self.launch.rows, null_keys or 0)))
+        handed = exchange.unmoved((own, [*held, entered], (self.launch.rows, null_keys or 0)))
         parts, arrays, counts = zip(*handed, strict=True)
         *merged, entered = combined(arrays, [*["or"] * len(held), "add"], exchange.rank, self.device)
         of_ranks = iter(merged)

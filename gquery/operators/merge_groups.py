@@ -8,7 +8,6 @@ depends on the key is an address in a state; of it the characters are exchanged.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import groupby
 from types import ModuleType
 from typing import Protocol, TypeVar, cast
 
@@ -62,6 +61,9 @@ class Exchange(Protocol):
     def __call__(self, value: T, /) -> list[T]:
         """What every rank has, in rank order; all ranks call it."""
 
+    def unmoved(self, value: T) -> list[T]:
+        """The same, all of it where it lies: for who reads it there."""
+
     def send(self, values: Sequence[T]) -> list[T]:
         """``values[d]`` goes to rank d; what came here, in rank order. All ranks call it."""
 
@@ -102,31 +104,24 @@ def merges_slots(sink: Group) -> bool:
 
 def merge_state(sink: Group, state: GroupState, exchange: Exchange, device: Device) -> GroupState:
     """The state of all ranks, where slots mean the same; its arrays are fresh."""
+    from gquery.operators.combined_arrays import Stretch, combined_stretches, word_stretches  # of ranks alone
+
     words: Array = state.words_i64
     flags = state.touched if state.bits is None else state.bits
-    parts = exchange((words, *([] if flags is None else [flags])))
-    mine = [[brought(a, device_of(a), device) for a in part] for part in parts]
-    (total, *own_flags), slots = mine[0], words.size // max(len(sink.accumulators), 1)
-    for other, *other_flags in mine[1:]:
-        first = 0
-        for (op, word), run in groupby(sink.accumulators, lambda a: (a.op, a.word)):
-            end = first + slots * len(list(run))
-            own, theirs = total[first:end], other[first:end]
-            if word == "f64":
-                own, theirs = own.view(np.float64), theirs.view(np.float64)
-            combine_into(own, theirs, op)
-            first = end
-        for mine_set, set_there in zip(own_flags, other_flags, strict=True):
-            combine_into(mine_set, set_there, "max" if state.bits is None else "or")
+    parts = exchange.unmoved((words, *([] if flags is None else [flags])))
+    slots = words.size // max(len(sink.accumulators), 1)
+    stretches = word_stretches(sink.accumulators, slots)
+    if flags is not None:
+        stretches.append(Stretch(1, 0, int(flags.size), "max" if state.bits is None else "or", flags.dtype))
+    total, *made = combined_stretches(parts, stretches, device)
     columns = [total[n * slots : (n + 1) * slots] for n in range(len(sink.accumulators))]
     typed = [c if a.word == "i64" else c.view(np.float64) for c, a in zip(columns, sink.accumulators, strict=True)]
-    made = own_flags[0] if own_flags else None
     return replace(
         state,
         words_i64=total,
         accumulators=tuple(typed),
-        touched=made if state.bits is None else None,
-        bits=None if state.bits is None else made,
+        touched=made[0] if made and state.bits is None else None,
+        bits=None if state.bits is None else made[0],
     )
 
 
@@ -255,31 +250,18 @@ def _text_on(column: ColumnData, device: Device) -> ColumnData:
 
 def merge_arrays(arrays: Sequence[Array], ops: Sequence[str], exchange: Exchange, device: Device) -> list[Array]:
     """Arrays whose slots mean the same on every rank, combined slot by slot; fresh arrays on ``device``."""
-    return combined(exchange(list(arrays)), ops, exchange.rank, device)
+    from gquery.operators.combined_arrays import combined  # of ranks alone
 
-
-def combined(parts: Sequence[Sequence[Array]], ops: Sequence[str], own: int, device: Device) -> list[Array]:
-    """The arrays that all ranks handed over, combined so in rank order; fresh arrays on ``device``. Rank ``own`` is this one:
-    its arrays are read where they lie."""
-    merged = []
-    for n, op in enumerate(ops):
-        arrays = [part[n] for part in parts]
-        shares = len(parts) > 1
-        here = [a if shares and r == own else brought(a, device_of(a), device) for r, a in enumerate(arrays)]
-        total, is_fresh = here[0], not (shares and own == 0)
-        for other in here[1:]:  # into memory of this rank's own, but for what others read
-            into = total if is_fresh else other
-            total, is_fresh = _ufunc(into, op)(total, other, out=into), True
-        merged.append(total)
-    return merged
+    return combined(exchange.unmoved(list(arrays)), ops, exchange.rank, device)
 
 
 def combine_into(total: Array, other: Array, op: str) -> None:
     """Combine two arrays slot by slot, into the first."""
-    _ufunc(total, op)(total, other, out=total)
+    ufunc_of(total, op)(total, other, out=total)
 
 
-def _ufunc(array: Array, op: str) -> Callable[..., Array]:
+def ufunc_of(array: Array, op: str) -> Callable[..., Array]:
+    """What combines arrays of a module so."""
     return cast(Callable[..., Array], getattr(namespace(array), _COMBINE[op]))
 
 

@@ -16,7 +16,7 @@ from gquery.device.device import Device
 from gquery.expression.types import BIGINT, DOUBLE, PhysicalType
 from gquery.operators.base import Frame
 from gquery.operators.group_state import GroupState
-from gquery.operators.merge_groups import Exchange, PartGroups, combine_into, combined
+from gquery.operators.merge_groups import Exchange, PartGroups, combine_into
 from gquery.operators.partition_rows import CutPartitioning, HashPartitioning, partition_rows
 from gquery.planner.layouts import KeyEncoding
 from gquery.planner.physical import Group
@@ -112,6 +112,8 @@ def send_slots(
 ) -> list[Array]:
     """Arrays of one slot a value of a key from ``base`` on, of which each rank gets its own range (`CutKeys.own`): a slot that is
     ``empty`` where it has none. Fresh arrays on ``device``."""
+    from gquery.operators.combined_arrays import combined  # of ranks alone
+
     parts = exchange.parts
     assert parts is not None and parts.cut is not None
     size = int(arrays[0].size)

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from itertools import groupby
-
 import numpy as np
 
 from gquery.device.array import Array
-from gquery.device.buffer import device_of
-from gquery.device.copies import brought
 from gquery.device.device import cpu_device
 from gquery.kernels.bindings import Argument, StatePart
 from gquery.operators.base import Frame, Launch, SinkRun, SinkState, make_column, narrow
@@ -16,7 +12,7 @@ from gquery.operators.finalize import finalize_aggregate
 from gquery.operators.group_output import GroupOutput
 from gquery.operators.group_state import GroupState
 from gquery.operators.materialize import contiguous
-from gquery.operators.merge_groups import Exchange, combine_into
+from gquery.operators.merge_groups import Exchange
 from gquery.planner.physical import Group, Reduce
 from gquery.runtime.records import dataclass
 
@@ -90,16 +86,11 @@ class ReduceRun(SinkRun[ReduceState]):
 
     def _of_ranks(self, state: ReduceState, exchange: Exchange) -> ReduceState:
         """The words of all ranks, combined where they are: neighbours by one operation."""
-        first, *others = [brought(words, device_of(words), self.device) for words in exchange(state.words_i64)]
-        total = ReduceState(first)
-        number = 0
-        for (op, word), accumulators in groupby(self.sink.accumulators, lambda a: (a.op, a.word)):
-            end = number + len(list(accumulators))
-            for other in map(ReduceState, others):
-                own, theirs = (s.words_i64 if word == "i64" else s.words_f64 for s in (total, other))
-                combine_into(own[number:end], theirs[number:end], op)
-            number = end
-        return total
+        from gquery.operators.combined_arrays import combined_stretches, word_stretches  # of ranks alone
+
+        parts = [(words,) for words in exchange.unmoved(state.words_i64)]
+        (total,) = combined_stretches(parts, word_stretches(self.sink.accumulators, 1), self.device)
+        return ReduceState(total)
 
     def _by_kernel(self, output: GroupOutput, state: ReduceState) -> Frame:
         """The frame on the device, as `GroupOutput` makes that of one group."""

@@ -12,7 +12,7 @@ import gquery
 from gquery import tuning
 from gquery.device.address_space import owner_of
 from gquery.device.device import Device
-from gquery.operators.merge_groups import combined
+from gquery.operators.combined_arrays import combined
 from tests.support.harness import assert_same
 from tests.support.tuned import Tune
 

@@ -13,6 +13,7 @@ from gquery import tuning
 from gquery.columns.encode_strings import characters_column
 from gquery.columns.table import ColumnData
 from gquery.device import copies as copies_module
+from gquery.device import peer
 from gquery.device.array import on_gpu
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device
@@ -51,6 +52,8 @@ class Beside:
 
     def __call__(self, value: Any) -> list[Any]:
         return [value, value]
+
+    unmoved = __call__
 
     def send(self, values: Sequence[Any]) -> list[Any]:
         if self.parts is None or not self.parts.by_slots:
@@ -108,7 +111,11 @@ class SecondOfTwo(Beside):
 
 @pytest.mark.parametrize(
     "sql",
-    ["SELECT k, sum(v), min(f), count(*) FROM t GROUP BY k", "SELECT DISTINCT k FROM t", "SELECT k, max(v) FROM t GROUP BY k"],
+    [
+        "SELECT k, sum(v), min(f), count(*) FROM t GROUP BY k",
+        "SELECT DISTINCT k FROM t",
+        "SELECT k, max(v) FROM t GROUP BY k",
+    ],
 )
 def test_slots_that_begin_anywhere(sql: str, monkeypatch: pytest.MonkeyPatch, tune: Tune) -> None:
     tune(tuning.distribution, merged_slot_words=0)
@@ -160,7 +167,7 @@ def test_rows_of_others_are_put_together_without_a_copy(rows: int, monkeypatch: 
     """Offsets, characters and flags of a text may be on both sides of what is short enough to come by a kernel."""
     here, there = RecordingDevice(Device("cuda"), ARENA), Device("cuda", 1)
     here.constants = []
-    monkeypatch.setattr(near_module, "has_peer_access", lambda one, other: True)
+    monkeypatch.setattr(peer, "has_peer_access", lambda one, other: True)
     monkeypatch.setattr(copies_module, "copy_between", lambda to, device, array, source: None)
 
     def column(device: Device, wide: int) -> ColumnData:

@@ -243,6 +243,34 @@ def test_a_gpu_that_runs_another_recording(played: Played) -> None:
     assert played.run() == RECORDED
 
 
+def test_several_gpus_that_are_replayed(played: Played, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One launch, on the first; whether the file is as it was is looked at while they work; not while one of them has work."""
+    second = played_arena(Gpu())
+    monkeypatch.setitem(arenas._arenas, 1, second)
+    usual, played.connection._ranks = played.connection._ranks, (played.device, PlayedDevice("cuda", 1))
+    assert played.run() == RECORDED and played.gpu.events == ["launch", "wait"]
+    taken, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with second.lock:
+            taken.set()
+            done.wait(60)
+
+    other = threading.Thread(target=hold)
+    other.start()
+    taken.wait(60)
+    played.connection.device = played.device
+    assert played.connection.run_recorded(played.prepared) is None and played.gpu.events == ["launch", "wait"]
+    done.set()
+    other.join()
+    played.gpu.works = lambda: played.write(5)
+    assert played.connection.run_recorded(played.prepared) is None
+    assert played.gpu.events == ["launch", "wait"] * 2, "a change while they work"
+    played.connection._ranks, played.connection._made_context = (played.device, PlayedDevice("cpu", 1)), None
+    assert played.connection.run_recorded(played.prepared) is None and len(played.gpu.events) == 4
+    played.connection._ranks = usual
+
+
 def test_files_that_are_looked_for_are_looked_for_first(tmp_path: Path, gpu: Gpu) -> None:
     """A pattern may take its time: the GPU is not kept for that."""
     folder = tmp_path / "many"

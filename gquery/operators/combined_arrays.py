@@ -14,7 +14,7 @@ from gquery.device.copies import brought
 from gquery.device.device import Device
 from gquery.device.peer import is_in_reach
 from gquery.kernels.builtin.combining import Combination, can_combine, combine_together
-from gquery.operators.merge_groups import combine_into, ufunc_of
+from gquery.kernels.builtin.grouping import combine_into, ufunc_of
 from gquery.planner.aggregates import Accumulator
 from gquery.runtime.tuples import NamedTuple
 

@@ -1,7 +1,7 @@
 """Join tables of all rows of a table by its sorted key: the rows lie in the order of their slots as they stand.
 
-No kernel enters them. Where the rows of each slot begin is found from neighbouring keys, without a slot for each row. That is
-so on CPUs; a GPU finds ranges by counting, since one thread would write all slots between two keys.
+No kernel enters them. Where the rows of each slot begin is found from neighbouring keys, without a slot for each row. A GPU does
+so for keys of 32 bits, and counts others.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from gquery.planner.physical import Build, JoinTable, Pipeline, ReadTable
 
 _INTEGERS = frozenset({PhysicalType.I8, PhysicalType.I16, PhysicalType.I32, PhysicalType.I64, PhysicalType.U8,
                        PhysicalType.U16, PhysicalType.U32})  # fmt: skip
+_OF_GPUS = frozenset({PhysicalType.I32})
 
 
 def has_no_kernel(pipeline: Pipeline, target: str) -> bool:
@@ -28,10 +29,9 @@ def _is_in_order(pipeline: Pipeline, table: JoinTable, target: str) -> bool:
     has_ranges = table.layout == "direct-address" and not table.unique and not table.exists
     if not has_ranges or len(table.keys) != 1 or table.filter is not None or table.sorted_by is not None:
         return False
-    if capabilities(target).has_own_memory:
-        return False
+    taken = _OF_GPUS if capabilities(target).has_own_memory else _INTEGERS
     for stored, field in zip(source.columns, source.fields, strict=True):
         if stored.column.id == table.keys[0].id:
-            is_integer = stored.physical_type in _INTEGERS and not stored.properties.nullable
+            is_integer = stored.physical_type in taken and not stored.properties.nullable
             return is_integer and source.source.statistics(field).is_sorted
     return False

@@ -7,9 +7,9 @@ depends on the key is an address in a state; of it the characters are exchanged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import ModuleType
-from typing import Protocol, TypeVar, cast
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -253,16 +253,3 @@ def merge_arrays(arrays: Sequence[Array], ops: Sequence[str], exchange: Exchange
     from gquery.operators.combined_arrays import combined  # of ranks alone
 
     return combined(exchange.unmoved(list(arrays)), ops, exchange.rank, device)
-
-
-def combine_into(total: Array, other: Array, op: str) -> None:
-    """Combine two arrays slot by slot, into the first."""
-    ufunc_of(total, op)(total, other, out=total)
-
-
-def ufunc_of(array: Array, op: str) -> Callable[..., Array]:
-    """What combines arrays of a module so."""
-    return cast(Callable[..., Array], getattr(namespace(array), _COMBINE[op]))
-
-
-_COMBINE = {"add": "add", "min": "minimum", "max": "maximum", "or": "bitwise_or"}

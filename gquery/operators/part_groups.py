@@ -14,9 +14,10 @@ from gquery.device.buffer import Buffer, device_of
 from gquery.device.copies import brought
 from gquery.device.device import Device
 from gquery.expression.types import BIGINT, DOUBLE, PhysicalType
+from gquery.kernels.builtin.grouping import combine_into
 from gquery.operators.base import Frame
 from gquery.operators.group_state import GroupState
-from gquery.operators.merge_groups import Exchange, PartGroups, combine_into
+from gquery.operators.merge_groups import Exchange, PartGroups
 from gquery.operators.partition_rows import CutPartitioning, HashPartitioning, partition_rows
 from gquery.planner.layouts import KeyEncoding
 from gquery.planner.physical import Group

@@ -14,8 +14,8 @@ from gquery.device.buffer import device_of
 from gquery.device.copies import brought, copy_into
 from gquery.device.device import Device
 from gquery.device.peer import in_step
+from gquery.kernels.builtin.grouping import combine_into
 from gquery.operators.cut_keys import CutKeys
-from gquery.operators.merge_groups import combine_into
 from gquery.planner.layouts import KeyEncoding
 from gquery.runtime.tuples import NamedTuple
 

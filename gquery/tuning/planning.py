@@ -7,6 +7,7 @@ from gquery.tuning.record import Record, number
 _H200_QUERIES = "2026-11-21: where the time of the 22 queries goes on an H200"
 _FIRST_RUNS = "2026-11-22: first runs of ClickBench on a GPU"
 _RANGE_JOINS = "2026-11-24: joins by order"
+_RANKS = "2026-11-28: what two ranks do that one does not"
 _LOOKUPS = "2026-11-23: rows looked up together"
 _KEY_FILTERS = "2026-11-22: key filters"
 _REGISTERS = "2026-11-24: HyperLogLog as groups"
@@ -153,6 +154,12 @@ class JoinLayouts(Record):
         "2026-11-24: the window queries of TPC-DS",
     )
     short_range: int = number(64, "rows of a key", "at most, of a table that no morsel takes long to probe")
+    near_slots: int = number(
+        8,
+        "slots",
+        "before a row's own in whose ranges a GPU's thread writes where they begin; others look for that by halving the rows",
+        _RANKS,
+    )
     sorted_rows: int = number(
         32, "rows a key", "that a probe would test, from which on they are sorted by a column that a range of matches"
     )

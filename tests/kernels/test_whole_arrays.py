@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from gquery import tuning
 from gquery.columns.import_arrow import import_table
 from gquery.columns.table import ColumnData
 from gquery.device.buffer import Buffer
@@ -20,6 +21,7 @@ from gquery.errors import OperationalError
 from gquery.expression.facts import MOST_ROW_IDS, NOT_IN
 from gquery.expression.types import VARCHAR, PhysicalType
 from gquery.kernels.builtin import define, gathers, grouping, order, scans, wide_arrays
+from tests.support.tuned import Tune
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)]
 SIZES = [0, 1, 10, 5_000, 200_000]
@@ -82,6 +84,22 @@ def test_starts_of_sorted_keys(dtype: str, rows: int) -> None:
         want = np.searchsorted(keys.astype(np.int64), np.arange(base, base + 111))
         for workers in (1, 3):
             assert np.array_equal(grouping.starts_of_sorted(keys, base, 110, workers), want)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("rows", [0, 1, 2, 300, 70_000])
+@pytest.mark.parametrize("widest", [1, 3, 40, 5000])
+def test_starts_by_search(widest: int, rows: int, device: str, tune: Tune) -> None:
+    """Keys that repeat, gaps up to so wide, before the first and behind the last one too; the first key is the least or not."""
+    gaps = np.random.default_rng(rows).integers(0, widest + 1, rows)
+    gaps[gaps == widest // 2 + 1] = 0
+    for first in (0, 9):
+        keys = (np.cumsum(gaps) - 1000 + first).astype(np.int32)
+        size = int(keys[-1]) + 1000 + 20 if rows else 20
+        want = np.searchsorted(keys, np.arange(-1000, -1000 + size + 1))
+        for near in (1, 8):
+            tune(tuning.join_layouts, near_slots=near)
+            assert np.array_equal(host(grouping.starts_by_search(on(device, keys), -1000, size)), want)
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -5,15 +5,16 @@ Functions take NumPy or CuPy arrays and give arrays of the same kind. Row number
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 
 from gquery import tuning
 from gquery.device.array import Array
 from gquery.expression.facts import NOT_IN, ROW_ID_BITS
-from gquery.kernels.builtin.define import BuiltinKernel, builtin_kernel, fill, launch, namespace
+from gquery.kernels.builtin.define import BuiltinKernel, builtin_kernel, element_word, fill, launch, namespace
 from gquery.kernels.builtin.elements import converted, put, row_numbers
 from gquery.kernels.builtin.gathers import gather
 from gquery.kernels.builtin.order_bits import places_of
@@ -62,6 +63,46 @@ def _starts(element: str) -> BuiltinKernel:
         "        slot = add_i64(slot, 1)",
         "        store_u32(starts, slot, i64(i))",
     )
+
+
+def _near_starts(element: str) -> BuiltinKernel:
+    """The same for GPUs, for so many slots before a row's own: one thread would take long for all of a wide gap."""
+    return builtin_kernel(
+        f"keys:*{element} base:i64 most:i64 starts:*u32",
+        "key = i64(keys[i])",
+        "before = sub_i64(base, 1)",
+        "if gt_i64(i64(i), 0):",
+        "    before = i64(keys[row_index(sub_i64(i64(i), 1))])",
+        "if ne_i64(key, before):",
+        "    last = sub_i64(key, base)",
+        "    slot = max_i64(sub_i64(before, base), sub_i64(last, most))",
+        "    while lt_i64(slot, last):",
+        "        slot = add_i64(slot, 1)",
+        "        store_u32(starts, slot, i64(i))",
+    )
+
+
+def _far_starts(element: str) -> BuiltinKernel:
+    """The others: a slot that is left looks for the first row with its key or a greater one."""
+    return builtin_kernel(
+        f"starts:*u32 keys:*{element} base:i64 rows:i64",
+        f"if eq_i64(i64(starts[i]), {NOT_IN}):",
+        "    wanted = add_i64(i64(i), base)",
+        "    low = i64(0)",
+        "    high = rows",
+        "    while lt_i64(low, high):",
+        "        middle = shr_i64(add_i64(low, high), 1)",
+        "        if lt_i64(i64(keys[row_index(middle)]), wanted):",
+        "            low = add_i64(middle, 1)",
+        "        else:",
+        "            high = middle",
+        "    store_u32(starts, i64(i), low)",
+    )
+
+
+NEAR_STARTS = {element: _near_starts(element) for element in ("i32",)}
+FAR_STARTS = {element: _far_starts(element) for element in NEAR_STARTS}
+"""By the keys that GPUs have such kernels for."""
 
 
 def group_rows(slots: Array, size: int, is_sorted: bool = False, workers: int = 1) -> tuple[Array, Array | None]:
@@ -141,11 +182,24 @@ def _count(values: Array, wanted: int, workers: int) -> int:
 
 
 def starts_of_sorted(keys: Array, base: int, size: int, workers: int) -> Array:
-    """Where each slot's rows start, and the last one's end. The slot of a row is its key less ``base``; ``keys`` are integers on
-    the host that never decrease."""
+    """Where each slot's rows start, and the last one's end. The slot of a row is its key less ``base``; ``keys`` are integers
+    that never decrease, on a GPU int32."""
+    if namespace(keys) is not np:
+        return starts_by_search(keys, base, size)
     starts = np.empty(size + 1, np.uint32)
     starts[int(keys[-1]) - base + 1 if keys.size else 0 :] = keys.size
     launch(_starts(f"{keys.dtype.kind}{8 * keys.dtype.itemsize}"), keys.size, keys, keys, base, starts, workers=workers)
+    return starts
+
+
+def starts_by_search(keys: Array, base: int, size: int) -> Array:
+    """`starts_of_sorted` for GPUs: where keys lie close together, each row says where those before it start; slots in gaps, and
+    behind the last key, are looked for."""
+    starts: Array = namespace(keys).empty(size + 1, np.uint32)
+    fill(starts, NOT_IN)
+    element, near = element_word(keys), tuning.join_layouts.near_slots
+    launch(NEAR_STARTS[element], keys.size, keys, keys, base, near, starts)
+    launch(FAR_STARTS[element], starts.size, starts, starts, keys, base, keys.size)
     return starts
 
 
@@ -214,3 +268,16 @@ def accumulate_at(total: Array, slots: Array, values: Array, op: Literal["add", 
         f"slots:*i64 values:*{word} total:*{word}", f"accumulate_{op}_{word}(total, i64(slots[i]), {word}(values[i]))"
     )
     launch(kernel, values.size, total, slots.astype(np.int64, copy=False), values, total)
+
+
+def combine_into(total: Array, other: Array, op: str) -> None:
+    """Combine two arrays slot by slot, into the first."""
+    ufunc_of(total, op)(total, other, out=total)
+
+
+def ufunc_of(array: Array, op: str) -> Callable[..., Array]:
+    """What combines arrays of a module so."""
+    return cast(Callable[..., Array], getattr(namespace(array), _COMBINE[op]))
+
+
+_COMBINE = {"add": "add", "min": "minimum", "max": "maximum", "or": "bitwise_or"}

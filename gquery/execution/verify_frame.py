@@ -78,17 +78,20 @@ def _problems(stored: Stored, column: ColumnData, rows: int) -> Iterator[str]:
         yield from _text_problems(data, column, rows)
     elif data.size < rows * words_a_row(column.physical_type):
         yield f"has room for {data.size} elements, which are {rows} rows"
-    elif not column.physical_type.is_string and rows:
-        if valid is not None and _lies_under_null(data, valid, column.physical_type, rows):
-            yield "has other than 0 under a NULL"
-        if what.bounds is not None:
-            yield from _value_problems(data, valid, column, what.bounds, rows)
+    elif what.bounds is not None and not column.physical_type.is_string and rows:
+        yield from _value_problems(data, valid, column, what.bounds, rows)
+    if valid is not None and rows and valid.size == rows and _lies_under_null(data, valid, column.physical_type):
+        yield "has other than 0 under a NULL"
 
 
-def _lies_under_null(data: Array, valid: Array, physical_type: PhysicalType, rows: int) -> bool:
-    """Whether a NULL has a value under it: sorts would tell it from another, and their peers would be two groups."""
+def _lies_under_null(data: Array, valid: Array, physical_type: PhysicalType) -> bool:
+    """Whether a NULL has a value under it: sorts would tell it from another, and their peers would be two groups. A text is its
+    bytes, wherever it has none."""
+    if physical_type in (PhysicalType.STRING32, PhysicalType.STRING64):
+        return bool(np.diff(data[: valid.size + 1])[valid == 0].any())
     words = words_a_row(physical_type)
-    return bool(data[: words * rows].reshape(rows, words)[valid == 0].any())
+    values = data[: words * valid.size].reshape(valid.size, words)[valid == 0]
+    return bool((values[:, 1:] if physical_type is PhysicalType.VIEW else values).any())
 
 
 def is_pending(dictionary: Dictionary | Opaque | None) -> bool:

@@ -224,10 +224,9 @@ def words_part(word: str) -> StatePart:
 
 
 def with_flags(column: ColumnData, flags: Array, device: Device) -> ColumnData:
-    """The column with these flags (uint8) of rows that are not NULL, and 0 under NULL: sorts take what lies there for a part of
-    the key. Its data is written over. Text stays as it lies."""
-    if not column.physical_type.is_string:
-        hide_nulls(column.data.on(device), flags, words_a_row(column.physical_type))
+    """The column, of no text, with these flags (uint8) of rows that are not NULL, and 0 under NULL: sorts take what lies there
+    for a part of the key. Its data is written over."""
+    hide_nulls(column.data.on(device), flags, words_a_row(column.physical_type))
     return replace(column, validity=Buffer(flags, device), statistics=ColumnStatistics(column.statistics.bounds))
 
 

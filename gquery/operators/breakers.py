@@ -26,7 +26,7 @@ from gquery.kernels.builtin.sort_room import room_to_sort
 from gquery.kernels.builtin.text_extremes import text_extremes
 from gquery.kernels.readback import Count, validate
 from gquery.kernels.values import ValueProperties
-from gquery.operators.base import Frame, JoinIndex, KnownOrder, make_column, narrow, null_column, with_flags
+from gquery.operators.base import Frame, JoinIndex, KnownOrder, make_column, narrow, null_column
 from gquery.operators.group_extremes import rank_within_groups
 from gquery.operators.leading_rows import first_rows
 from gquery.operators.made_lists import list_column
@@ -361,13 +361,8 @@ def _rank_decode(
             stored = Stored(new, _plain(values), values.physical_type)
             columns[new.id] = null_column(stored, frame.rows, device)
             continue
-        taken = gathers.take(values, rows, device)
-        validity = codes.validity
-        if taken.validity is not None and validity is not None:
-            flags = taken.validity.on(device).copy()
-            clear_others(flags, validity.on(device))
-            validity = Buffer(flags, device)
-        columns[new.id] = taken if validity is None else with_flags(taken, validity.on(device), device)
+        there = None if codes.validity is None else codes.validity.on(device)
+        columns[new.id] = gathers.take(values, rows, device, there=there)
     return Frame(columns, frame.rows, frame.rank_values)
 
 

@@ -169,6 +169,8 @@ class _Text:
 
     def put(self, chunk: int, low: int, made: pa.Array) -> None:
         self.room.keep(made.nbytes)
+        if made.null_count and np.diff(offsets_of(made))[bits_of(made, 0) == 0].any():
+            made = take(made, from_numpy(np.arange(len(made))))  # which leaves nothing under NULL, as sorts want it
         placed = []
         with self._lock:
             self._waiting[chunk] = low, made

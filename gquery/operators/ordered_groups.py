@@ -195,14 +195,14 @@ def result_of(call: OrderedCall, stored: Stored, rows: InOrder) -> ColumnData:
     by = declared(call.function).by
     match by:
         case AtEnd(last=True):
-            return _taken(column, rows.rows_at(device.xp.maximum(sizes - 1, 0)), there, device)
+            return gathers.take(column, rows.rows_at(device.xp.maximum(sizes - 1, 0)), device, there=there)
         case AtEnd() | Accumulated(only=OneValue()):
-            return _taken(column, rows.rows_at(device.xp.zeros_like(sizes)), there, device)
+            return gathers.take(column, rows.rows_at(device.xp.zeros_like(sizes)), device, there=there)
         case AtFraction(between=False):
             numbers = positions_of(constants[0], sizes)
             if rows.needs_no_sort(first, column):
                 return with_flags(rows.values_at(column, numbers, numbers)[0], there, device)
-            return _taken(column, rows.rows_at(numbers), there, device)
+            return gathers.take(column, rows.rows_at(numbers), device, there=there)
         case AtFraction():
             low, high, weight = positions_between(constants[0], sizes)
             if rows.needs_no_sort(first, column):
@@ -212,7 +212,7 @@ def result_of(call: OrderedCall, stored: Stored, rows: InOrder) -> ColumnData:
             return interpolated_rows(column, sides, stored, device, rows.workers)
         case MostFrequent():  # a second argument says where equal values are not the same
             compared = columns[more[0].id] if more and isinstance(more[0], Column) else column
-            return _taken(column, _modes(compared, call.order, rows), there, device)
+            return gathers.take(column, _modes(compared, call.order, rows), device, there=there)
         case Reduced():
             return reduced(by, column, Ranges(rows.rows, rows.groups.starts[:-1], sizes), stored, device)
         case JoinedText():
@@ -223,12 +223,6 @@ def result_of(call: OrderedCall, stored: Stored, rows: InOrder) -> ColumnData:
             raise AssertionError(call.function)
         case _:
             assert_never(by)
-
-
-def _taken(column: ColumnData, rows: Array, there: Array, device: Device) -> ColumnData:
-    taken = gathers.take(column, rows, device)
-    validity = there if taken.validity is None else taken.validity.on(device) * there
-    return with_flags(taken, validity, device)
 
 
 def _listed(column: ColumnData, stored: Stored, rows: InOrder) -> ColumnData:

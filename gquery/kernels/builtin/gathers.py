@@ -27,7 +27,7 @@ from gquery.kernels.builtin.define import (
     launch,
     namespace,
 )
-from gquery.kernels.builtin.elements import converted
+from gquery.kernels.builtin.elements import converted, hide_nulls
 from gquery.kernels.builtin.prefix_sums import offsets_of, running_sums
 from gquery.kernels.readback import read_count
 from gquery.kernels.targets import get_target
@@ -288,20 +288,30 @@ def text_lengths(column: ColumnData, rows: Array, device: Device) -> Array:
     return _lengths(column, rows, device)[1:]
 
 
-def take(column: ColumnData, rows: Array, device: Device, number: Array | None = None) -> ColumnData:
+def take(
+    column: ColumnData, rows: Array, device: Device, number: Array | None = None, there: Array | None = None
+) -> ColumnData:
     """The column's rows of these numbers, in their order; strings are copied out. As many count as ``number`` (int64, one, on the
-    GPU) says; None: all."""
-    validity = None if column.validity is None else Buffer(gather(column.validity.on(device), rows), device)
+    GPU) says; None: all. Those that are not ``there`` (uint8) are NULL, and nothing lies under any NULL: a sort takes what does
+    for a part of the key."""
+    flags = None if column.validity is None else gather(column.validity.on(device), rows)
+    if there is not None:
+        flags = there if flags is None else flags * there
+    validity = None if flags is None else Buffer(flags, device)
     statistics = ColumnStatistics(column.statistics.bounds, 0 if validity is None else None)
     if column.physical_type.is_string:
-        taken = (
-            gather_strings(string_views(column, device, rows), device=device)
-            if device.is_cpu
-            else take_strings(column, rows, device, number)
-        )
+        if device.is_cpu or there is not None:
+            views = string_views(column, device, rows)
+            if flags is not None and there is not None:
+                hide_nulls(views, flags, 2)
+            taken = gather_strings(views, device=device)
+        else:
+            taken = take_strings(column, rows, device, number)
         return _plain_text(column, taken, validity, statistics, device)
     words = 2 if column.physical_type is PhysicalType.I128 else 1
     data = gather(column.data.on(device), rows, words)
+    if flags is not None and there is not None:
+        hide_nulls(data, flags, words)
     return ColumnData(
         column.dtype, column.physical_type, int(rows.size), Buffer(data, device), validity, None, column.dictionary, statistics,
         column.owners,

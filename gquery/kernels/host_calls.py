@@ -32,9 +32,11 @@ from gquery.expression.expr import (
     new_column,
 )
 from gquery.expression.traverse import conjunction, with_children
-from gquery.expression.types import DType, Kind, type_bounds
+from gquery.expression.types import INTEGER_BOUNDS, DType, Kind, type_bounds
 from gquery.functions import FUNCTIONS, cast_to_text, nested_casts, text_casts
 from gquery.functions.nested_arrays import as_type
+from gquery.functions.operators import COMPARISONS
+from gquery.functions.registry import ScalarFunction
 from gquery.functions.vectors import flags, null, size_of
 from gquery.kernels.registers import array_of_registers
 from gquery.kernels.values import ValueProperties, opaque_properties
@@ -327,11 +329,33 @@ def _is_constant(e: Expr) -> bool:
 
 
 def may_fail(e: Expr) -> bool:
-    """Whether calls raise for some values."""
+    """Whether calls, or what kernels compute for them, raise for some values."""
     match e:
-        case Call(function=function) if is_host_call(e):
-            return FUNCTIONS[function].fails is not None or any(map(may_fail, e.args))
+        case Call(function=function, args=args):
+            return _call_may_fail(e, FUNCTIONS[function]) or any(map(may_fail, args))
         case Cast(arg, dtype, try_) if is_host_call(e):
             return (not try_ and not dtype.is_string) or may_fail(arg)
+        case Cast(arg, dtype, try_):
+            return (not try_ and not _widens(arg.dtype, dtype)) or may_fail(arg)
         case _:
-            return False
+            return any(map(may_fail, e.children))
+
+
+def _call_may_fail(e: Call, declared: ScalarFunction) -> bool:
+    """The same of a call whose arguments do not. Kernels check exact numbers and days, where no bounds prove that they fit."""
+    if declared.host is not None:
+        return declared.fails is not None
+    if e.function in COMPARISONS:
+        return False
+    exact = e.dtype.kind is not Kind.BOOLEAN and type_bounds(e.dtype) is not None
+    has_days = any(a.dtype.is_temporal for a in e.args)
+    is_checked = declared.body is None or declared.bounds is not None or declared.unproved
+    return bool(declared.domain) or has_days or (exact and is_checked)
+
+
+def _widens(source: DType, target: DType) -> bool:
+    """Whether a cast takes every value to one of another type."""
+    inner, outer = INTEGER_BOUNDS.get(source.kind), INTEGER_BOUNDS.get(target.kind)
+    if inner is None:
+        return source.kind is Kind.NULL
+    return target.kind is Kind.DOUBLE or (outer is not None and outer[0] <= inner[0] and inner[1] <= outer[1])

@@ -20,6 +20,7 @@ from gquery.functions.vectors import (
     from_numpy,
     integers,
     joined_texts,
+    null,
     scalar_text,
     size_of,
     strings,
@@ -29,23 +30,25 @@ from gquery.runtime.arrow_compute import pc
 
 _DAY_MICROS = 86_400_000_000
 _FIRST_DAY, _LAST_DAY = -(2**31) + 2, 2**31 - 2
+_LAST_MOMENT = 2**63 - 2
 _DAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
 _MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
            "November", "December")  # fmt: skip
 _ROWS_A_DAY = 2  # a table of all days between the first and the last pays where it is that much shorter
 
 
-@host_scalar("dayname", ((DATE,), VARCHAR), ((TIMESTAMP,), VARCHAR), example=("dayname(DATE '1995-01-01')", "Sunday"))
+@host_scalar("dayname", ((DATE,), VARCHAR), ((TIMESTAMP,), VARCHAR), nullable=True,
+        example=("dayname(DATE '1995-01-01')", "Sunday"))  # fmt: skip
 def dayname(x: Vector) -> Vector:
     """The English name of the day."""
-    return with_nulls_of(_table(_DAYS, _Moments.of(x).weekday), x)
+    return _with_infinite(with_nulls_of(_table(_DAYS, _Moments.of(x).weekday), x), x, None, None)
 
 
-@host_scalar("monthname", ((DATE,), VARCHAR), ((TIMESTAMP,), VARCHAR),
+@host_scalar("monthname", ((DATE,), VARCHAR), ((TIMESTAMP,), VARCHAR), nullable=True,
         example=("monthname(DATE '1995-01-01')", "January"))  # fmt: skip
 def monthname(x: Vector) -> Vector:
     """The English name of the month."""
-    return with_nulls_of(_table(_MONTHS, _by_day(_Moments.of(x), "month") - 1), x)
+    return _with_infinite(with_nulls_of(_table(_MONTHS, _by_day(_Moments.of(x), "month") - 1), x), x, None, None)
 
 
 @host_scalar("strftime", ((DATE, VARCHAR), VARCHAR), ((TIMESTAMP, VARCHAR), VARCHAR),
@@ -230,7 +233,17 @@ def _formatted(x: pa.Array, pattern: str) -> pa.Array:
     groups = [(of, tuple(parts)) for of, parts in groupby(_parsed(pattern), _decided_by)]
     made = [_group(of, parts, moments) for of, parts in groups]
     whole = made[0] if len(made) == 1 else joined_texts(*made)
-    return with_nulls_of(array_of(whole, len(x)), x)
+    return _with_infinite(with_nulls_of(array_of(whole, len(x)), x), x, "-infinity", "infinity")
+
+
+def _with_infinite(made: pa.Array, x: pa.Array, before: str | None, behind: str | None) -> pa.Array:
+    """Texts of dates or timestamps with others where these are infinite, as those of files may be."""
+    values, last = integers(x, len(x)), _LAST_DAY if pa.types.is_date(x.type) else _LAST_MOMENT
+    if not len(values) or (values.min() >= -last and values.max() <= last):
+        return made
+    for found, text in ((values < -last, before), (values > last, behind)):
+        made = pc.if_else(from_numpy(found), null(made.type) if text is None else pa.scalar(text, made.type), made)
+    return made
 
 
 def _decided_by(part: tuple[bool, str]) -> str:

@@ -27,6 +27,7 @@ from gquery.kernels.bindings import NeedsHostError
 from gquery.kernels.code import Code
 from gquery.kernels.number_registers import as_f64, as_i128, wide_constant, words_of
 from gquery.kernels.values import Value, ValueProperties, fits_int64, value_properties
+from gquery.runtime.records import replace
 
 _SYMBOL = {"add": "+", "subtract": "-", "multiply": "*", "negate": "-", "abs": "abs", "int_divide": "//", "modulo": "%"}
 _SHORT = {
@@ -39,6 +40,8 @@ _SHORT = {
     "modulo": "mod",
 }
 BITS = {"_bit_and": "and_i64", "_bit_or": "or_i64", "_bit_xor": "xor_i64"}
+TAKES_INFINITE = frozenset(("_isfinite_date",))  # functions of dates and timestamps that are asked for infinite ones
+_DAYS = (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
 CAST = "a cast"  # in place of an operator, where a value does not fit the type that it is cast to
 
 
@@ -165,6 +168,19 @@ def checked_range(raw: RawInteger, dtype: DType, what: str, code: Code) -> Value
     if wide and bounds.within(INT64):
         var = code.let(code.call("i64_from_i128", var))
     return Value(var, ok, ValueProperties(dtype, bounds, ok is not None))
+
+
+def finite(value: Value, what: str, code: Code) -> Value:
+    """The value, which fails where it is an infinite date or timestamp, as tables may have them: they are compared and passed on,
+    and stand for no day that has parts."""
+    known, limit = value.properties, type_bounds(value.properties.dtype)
+    if known.dtype.kind not in _DAYS or known.bounds is None or limit is None or known.bounds.within(limit):
+        return value
+    bounds = Bounds(max(known.bounds.low, limit.low), min(max(known.bounds.high, limit.low), limit.high))
+    site = code.site(OutOfRangeError, f"{what} of an infinite date or timestamp: gquery has none")
+    ends = code.constant(bounds.low), code.constant(bounds.high)
+    var = guarded(code, value.ok, Register.I64, code.call("range_i64", value.var, *ends, code.status(), site))
+    return Value(var, value.ok, replace(known, bounds=bounds))
 
 
 def _unary(function: str, a: Value, dtype: DType, code: Code) -> Value:

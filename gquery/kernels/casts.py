@@ -17,6 +17,7 @@ from gquery.kernels.arithmetic import (
     RawInteger,
     checked_range,
     exact,
+    finite,
     rescale,
 )
 from gquery.kernels.bindings import NeedsHostError
@@ -81,6 +82,8 @@ def _between_exact(value: Value, dtype: DType, code: Code) -> Value:
         )
         return exact("multiply", value, by, dtype, code, CAST)
     if source.kind is Kind.TIMESTAMP and dtype.kind is Kind.DATE:
+        value = finite(value, CAST, code)
+        what = value.properties
         assert what.bounds is not None
         bounds = Bounds(what.bounds.low // MICROS_PER_DAY, what.bounds.high // MICROS_PER_DAY)
         day = code.call("floor_div_i64", value.var, code.integer(MICROS_PER_DAY))

@@ -165,7 +165,7 @@ def _call(e: Call, code: Code) -> Value:
     if e.function == "add_days":
         return arithmetic.add_days(e, [render(a, code) for a in e.args], code)
     if e.function == "days_between":
-        days = [render(a, code) for a in e.args]
+        days = [arithmetic.finite(render(a, code), "days", code) for a in e.args]
         return arithmetic.exact("subtract", days[0], days[1], e.dtype, code)
     if e.function in interval_values.FUNCTIONS:
         return interval_values.written(e, render, code)
@@ -192,6 +192,8 @@ def _function(e: Call, code: Code) -> Value:
     """A function with a body of its own: a call under a guard where an argument can be NULL."""
     declared = FUNCTIONS[e.function]
     values = [render(a, code) for a in e.args]
+    if e.function not in arithmetic.TAKES_INFINITE:
+        values = [arithmetic.finite(v, declared.name.lstrip("_"), code) for v in values]
     bounds = declared.bounds(*(v.properties.bounds for v in values)) if declared.bounds is not None else None
     nullable = declared.body is None or declared.gives_null or any(v.properties.nullable for v in values)
     what = value_properties(e.dtype, bounds, nullable)

@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from gquery.errors import BindError, FileError, InterfaceError
 from gquery.expression.frozen import frozen_open
-from gquery.runtime.records import dataclass
+from gquery.runtime.records import dataclass, replace
 from gquery.runtime.tuples import NamedTuple
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -248,24 +248,28 @@ class PathColumn:
 def path_columns(
     files: Sequence[File], hive: bool | None, filename: str | None, taken: Sequence[str]
 ) -> list[PathColumn]:
-    """The columns that the paths hold. ``hive`` None: keys count where every file has the same. A key that stands in the
-    files (``taken``) is read from there. ``filename`` names a column for the file's name."""
+    """The columns that the paths hold: keys in the order of their names, as in DuckDB. ``hive`` None: they count where every file
+    has the same. A key that stands in the files, too, has its name there (``taken``) and takes that column's place. ``filename``
+    names a column for the file's name."""
     made = []
-    names = [k for k, _ in files[0].keys]
-    if hive is not False and names:
-        if all([k for k, _ in f.keys] == names for f in files):
-            for position, name in enumerate(names):
-                texts = [f.keys[position][1] for f in files]
-                made.append(_typed(name, texts))
+    keys = [dict(f.keys) for f in files]
+    if hive is not False and any(keys):
+        if all(k.keys() == keys[0].keys() for k in keys):
+            made = [_typed(name, [k[name] for k in keys]) for name in sorted(keys[0])]
         elif hive:
-            raise FileError(f'"{files[0].name}" has the partition keys {", ".join(names)}, other files have others')
-    lower = {n.lower() for n in taken}
-    made = [c for c in made if c.name.lower() not in lower]
+            other = next(f for f, k in zip(files, keys, strict=True) if k.keys() != keys[0].keys())
+            raise FileError(f'"{files[0].name}" and "{other.name}" have other partition keys: {_keys(files[0])}; {_keys(other)}')
+    own = {n.lower(): n for n in taken}
+    made = [replace(c, name=own.get(c.name.lower(), c.name)) for c in made]
     if filename is not None:
-        if filename.lower() in lower | {c.name.lower() for c in made}:
+        if filename.lower() in own.keys() | {c.name.lower() for c in made}:
             raise BindError(f"There is a column \"{filename}\" in the files: filename = 'other' names the new one")
         made.append(PathColumn(filename, pa.string(), tuple(f.name for f in files)))
     return made
+
+
+def _keys(file: File) -> str:
+    return ", ".join(k for k, _ in file.keys) or "none"
 
 
 def _typed(name: str, texts: Sequence[str | None]) -> PathColumn:

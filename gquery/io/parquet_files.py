@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,8 @@ class RowGroup(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ParquetFiles:
-    """Files of one schema, their footers and the columns that their paths give, which come behind those of the files."""
+    """Files of one schema, their footers and the columns that their paths give, which come behind those of the files, or in the
+    place of one. ``written``: how many leaves each of the files' own columns has."""
 
     files: tuple[File, ...]
     footers: tuple[Any, ...]
@@ -60,6 +62,7 @@ class ParquetFiles:
     arrow_schema: pa.Schema
     schema: Schema
     path_columns: dict[int, PathColumn]
+    written: tuple[int, ...]
 
     @cached_property
     def groups(self) -> tuple[RowGroup, ...]:
@@ -74,10 +77,7 @@ class ParquetFiles:
     @cached_property
     def _first_leaves(self) -> list[int]:
         """The number of the first leaf of each field, and how many there are."""
-        out = [0]
-        for type_ in self.arrow_schema.types:
-            out.append(out[-1] + _leaves(type_))
-        return out
+        return list(accumulate(self.written, initial=0))
 
     def leaves(self, field: int) -> range:
         """The numbers of a field's leaves in the files: one of a flat field, several of a nested one."""
@@ -233,12 +233,15 @@ def open_files(asked: Asked, files: list[File]) -> ParquetFiles:
             )
     assert schema is not None
     path_columns: dict[int, PathColumn] = {}
+    written = tuple(map(_leaves, schema.types))
     for column in asked.columns(files, schema.names):
-        path_columns[len(schema)] = column
-        schema = schema.append(pa.field(column.name, column.type, None in column.values))
+        field = pa.field(column.name, column.type, None in column.values)
+        place = schema.names.index(column.name) if column.name in schema.names else len(schema)
+        path_columns[place] = column
+        schema = schema.set(place, field) if place < len(schema) else schema.append(field)
     types = import_schema(schema)
     check_names(types, first)
-    return ParquetFiles(tuple(files), tuple(footers), tuple(raw_footers), schema, types, path_columns)
+    return ParquetFiles(tuple(files), tuple(footers), tuple(raw_footers), schema, types, path_columns, written)
 
 
 def _leaves(type_: pa.DataType) -> int:

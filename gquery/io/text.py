@@ -74,21 +74,32 @@ class FileSource(WatchedFiles):
         whole = tables[0]
         if len(tables) > 1:
             try:
-                whole = pa.concat_tables(tables, promote_options="permissive")
+                whole = pa.concat_tables(self._comparable(tables), promote_options="permissive")
             except MemoryError:
                 raise
             except (pa.ArrowException, TypeError) as error:
                 raise FileError(
                     f'"{files[0].name}" and the files read with it have different columns: {error}'
                 ) from None
+            whole = _closed(whole)
+        if not whole.num_columns and not whole.num_rows:  # files without a byte: a column without a value, as in DuckDB
+            name, type_ = ("json", pa.json_()) if self._kind == "json" else ("column0", pa.string())
+            whole = pa.table({name: pa.nulls(0, type_)})
         rows = [t.num_rows for t in tables]
         for column in self.asked.columns(files, whole.column_names):
-            whole = whole.append_column(column.name, column.array(rows))
+            place, array = whole.column_names.index(column.name) if column.name in whole.column_names else -1, column.array(rows)
+            whole = whole.append_column(column.name, array) if place < 0 else whole.set_column(place, column.name, array)
         first = f'"{files[0].name}"'
         origin = file_origin(first)
         self._inner = ArrowSource(first, whole.column_names, whole.columns, whole.num_rows, self._narrow, origin)
         self.schema = self._inner.schema
         self._files = files
+
+    def _comparable(self, tables: list[pa.Table]) -> list[pa.Table]:
+        """The tables; columns of a CSV file without a row have the types that other files give them."""
+        if self._kind != "csv" or not any(t.num_rows for t in tables):
+            return tables
+        return [t if t.num_rows else pa.table({name: pa.nulls(0) for name in t.column_names}) for t in tables]
 
     def _read_json(self, file: File) -> pa.Table:
         return _read_json(file, self._json)
@@ -98,8 +109,10 @@ class FileSource(WatchedFiles):
     def _read_csv(self, file: File) -> pa.Table:
         options = self._csv
         with file.stream() as stream:
-            sample = stream.read(tuning.reading.csv_sample)
-        dialect = sniff(bytes(sample), options.delim, options.header, options.quote, options.skip)
+            sample = bytes(stream.read(tuning.reading.csv_sample))
+        if sample in (b"", _BYTE_ORDER_MARK) and not (options.columns or options.names or options.types):
+            return pa.table({})
+        dialect = sniff(sample, options.delim, options.header, options.quote, options.skip)
         names = [n for n, _ in options.columns] or [*options.names, *dialect.names[len(options.names) :]]
         types = {n: arrow_type(t) for n, t in options.columns}
         for name, dtype in options.types:
@@ -144,6 +157,17 @@ class FileSource(WatchedFiles):
             return csv.read_csv(stream, read, parse, convert)
 
 
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def _closed(table: pa.Table) -> pa.Table:
+    """Columns to which no file has given a type are text."""
+    for n, field in enumerate(table.schema):
+        if pa.types.is_null(field.type):
+            table = table.set_column(n, field.name, table.column(n).cast(pa.string()))
+    return table
+
+
 def _in_any_case(*words: str) -> list[str]:
     return [spelled for w in words for spelled in (w, w.capitalize(), w.upper())]
 
@@ -182,7 +206,7 @@ def _read_json(file: File, options: JsonOptions) -> pa.Table:
         read = arrow_json.ReadOptions(block_size=max(block, len(lines)))
         return _typed(lambda parse: arrow_json.read_json(pa.BufferReader(lines), read, parse), True)
     if not start:
-        raise FileError(f'"{file.name}" is empty')
+        return pa.table({})
 
     def parsed(options: Any) -> pa.Table:
         with file.stream() as stream:
@@ -199,8 +223,6 @@ def _typed(parsed: Callable[[Any], pa.Table], newlines: bool) -> pa.Table:
     table = parsed(arrow_json.ParseOptions(newlines_in_values=newlines))
     wide = [f.name for f, c in zip(table.schema, table.columns, strict=True) if _may_be_unsigned(c)]
     days = [f.name for f, c in zip(table.schema, table.columns, strict=True) if _may_be_days(c)]
-    if not wide and not days:
-        return table
     for name in wide:
         again = pa.schema([(name, pa.uint64())])
         try:
@@ -208,11 +230,35 @@ def _typed(parsed: Callable[[Any], pa.Table], newlines: bool) -> pa.Table:
         except pa.ArrowInvalid:  # there are fractions or signs among them
             continue
     if days:
-        texts = parsed(_again(newlines, pa.schema([(name, pa.string()) for name in days])))
+        texts = parsed(_again(newlines, pa.schema([(name, _as_texts(table.schema.field(name).type)) for name in days])))
         for name in days:
-            if pc.all(pc.equal(pc.binary_length(texts[name]), len("2000-01-01"))).as_py():
-                table = _replaced(table, name, table[name].cast(pa.date32()))
+            type_ = _with_days(table.schema.field(name).type, texts[name].combine_chunks())
+            if type_ != table.schema.field(name).type:
+                table = _replaced(table, name, table[name].cast(type_))
     return table
+
+
+def _as_texts(type_: pa.DataType) -> pa.DataType:
+    """The type with texts in place of timestamps."""
+    if pa.types.is_timestamp(type_):
+        return pa.string()
+    if pa.types.is_list(type_):
+        return pa.list_(_as_texts(type_.value_type))
+    if pa.types.is_struct(type_):
+        return pa.struct([(f.name, _as_texts(f.type)) for f in type_.fields])
+    return type_
+
+
+def _with_days(type_: pa.DataType, texts: pa.Array) -> pa.DataType:
+    """The type with days in place of timestamps whose texts are all days."""
+    if pa.types.is_timestamp(type_):
+        sizes = pc.binary_length(texts)
+        return pa.date32() if pc.all(pc.equal(sizes, len("2000-01-01")), min_count=1).as_py() else type_
+    if pa.types.is_list(type_):
+        return pa.list_(_with_days(type_.value_type, texts.flatten()))
+    if pa.types.is_struct(type_):
+        return pa.struct([(f.name, _with_days(f.type, c)) for f, c in zip(type_.fields, texts.flatten(), strict=True)])
+    return type_
 
 
 def _again(newlines: bool, schema: pa.Schema) -> Any:
@@ -233,9 +279,13 @@ def _may_be_unsigned(column: pa.ChunkedArray) -> bool:
 
 
 def _may_be_days(column: pa.ChunkedArray) -> bool:
-    if not pa.types.is_timestamp(column.type) or column.null_count == len(column):
+    if column.null_count == len(column):
         return False
-    return bool(pc.all(pc.equal(column, pc.floor_temporal(column, unit="day"))).as_py())
+    if pa.types.is_nested(column.type):
+        return bool(_as_texts(column.type) != column.type)
+    return pa.types.is_timestamp(column.type) and bool(
+        pc.all(pc.equal(column, pc.floor_temporal(column, unit="day"))).as_py()
+    )
 
 
 def _is_object(line: bytes) -> bool:

@@ -26,6 +26,7 @@ class Tally:
     faults: list[str] = field(default_factory=list)
     invalid: list[str] = field(default_factory=list)
     refused: Counter[str] = field(default_factory=Counter)  # what gquery has not
+    answered: Counter[str] = field(default_factory=Counter)  # what DuckDB does not take, by what it says
 
     def add(self, other: Tally) -> None:
         """Take in what another has counted."""
@@ -35,7 +36,7 @@ class Tally:
         self.invalid += other.invalid
 
     def _counters(self) -> tuple[Counter[str], ...]:
-        return self.outcomes, self.constructs, self.rules, self.engines, self.refused
+        return self.outcomes, self.constructs, self.rules, self.engines, self.refused, self.answered
 
     def seed(self, seed: int, choice: Choice, tries: int) -> str:
         """Run a seed. What is wrong with it, and the smallest statement found in so many tries; nothing where all is well."""
@@ -56,8 +57,10 @@ class Tally:
         if verdict == "same":
             self.constructs.update(constructs_of(*case.sql))
             self.rules.update([engine.disabled] if engine.disabled else ())
-        if verdict == "invalid":
-            self.invalid.append(f"seed {seed} is no SQL: {said[:200]}")
+        if verdict in ("invalid", "answered"):
+            self.invalid.append(f"seed {seed} is {'no SQL' if verdict == 'invalid' else 'SQL here alone'}: {said[:200]}")
+        if verdict == "answered":
+            self.answered[re.sub(r"'[^']*'|\"[^\"]*\"|\d+", "_", said.partition("\n")[0])[:160]] += 1
         if verdict != "different":
             return ""
         small = shrink(case, engine, tries) if tries else case
@@ -70,7 +73,8 @@ class Tally:
         lines = [f"{self.constructs[c]:8} {c}" for c in sorted(CONSTRUCTS, key=lambda c: (self.constructs[c], c))]
         lines += [f"{n:8} without {rule}" for rule, n in sorted(self.rules.items(), key=lambda x: x[1])]
         lines += [f"{n:8} on {engine}" for engine, n in sorted(self.engines.items())]
-        lines += ["", *self.invalid[:5], "", *self.faults]
+        lines += ["", *self.invalid[:5], "", *self.faults, ""]
+        lines += [f"{n:8} answered where DuckDB says: {said}" for said, n in self.answered.most_common()]
         rare = [c for c in CONSTRUCTS if self.constructs[c] < 0.005 * total]
         lines.append(f"\n{len(rare)} of {len(CONSTRUCTS)} constructs in fewer than one query in 200")
         few = [f"{c} {self.constructs[c]}" for c in CONSTRUCTS if self.constructs[c] < 500]

@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -69,11 +70,13 @@ class HeldBytes(ABC):
 
     def read(self) -> Phases[bool]:
         """Whether the assembly has all values; if not, another one has to begin anew."""
-        parts = self._parts()
-        if not (yield from self._plan(parts)) or self._needed() > self._device.free_bytes // tuning.reading.decoding_share:
+        if not self._is_room():
             return False
-        raw = self._upload.make(int(self._at[-1]), np.uint8, least=1)
-        if not raw.is_alone or not self._make_room():
+        raw = self._upload.make(int(self._at[-1]) + 8 * self._words_behind(), np.uint8, least=1)  # waits for all kernels
+        if not raw.is_alone:
+            return False
+        parts = self._parts()
+        if not (yield from self._plan(parts)):
             self._upload.release(raw)  # to which nothing was sent yet
             return False
         yield [partial(self._send, raw, number, *part) for number, part in enumerate(parts)]
@@ -90,9 +93,13 @@ class HeldBytes(ABC):
     def _needed(self) -> int:
         """How many bytes of the device that takes, beside the values."""
 
-    def _make_room(self) -> bool:
-        """Whether a device has room for what comes beside the bytes."""
-        return True
+    def _is_room(self) -> bool:
+        """Whether a device has room enough."""
+        return self._needed() <= self._device.free_bytes // tuning.reading.decoding_share
+
+    def _words_behind(self) -> int:
+        """How many words are sent behind the chunks' bytes."""
+        return 0
 
     def _parts(self) -> list[tuple[int, slice]]:
         """Chunks side by side of one file, its number first, that a thread sends: as many parts as there are cores, if those are
@@ -112,7 +119,7 @@ class HeldBytes(ABC):
         chunks = self._chunks.take(part)
         ranges = np.stack((self._at[:-1][part], chunks.packed, chunks.start), 1)
         with self._open(file) as opened:
-            if self._is_refused or not self._look(number, part, opened):
+            if self._is_refused or not self._look(raw, number, part, opened):
                 self._is_refused = True  # nor are others' sent
             elif raw.send_ranges(opened, ranges, self._kernels.upload):
                 self._sent.append(number)
@@ -124,8 +131,8 @@ class HeldBytes(ABC):
         with reading(self._files.files[file].name, "Parquet file"), random_access(self._files.files[file]) as source:
             yield source.fileno()
 
-    def _look(self, number: int, part: slice, file: int) -> bool:
-        """Whether a device may decode a part's chunks, which lie in an open file."""
+    def _look(self, raw: Transfer, number: int, part: slice, file: int) -> bool:
+        """Whether a device may decode a part's chunks, which lie in an open file; words behind the bytes are sent."""
         return True
 
     def _prepare(self) -> Phases[bool]:
@@ -159,7 +166,7 @@ class HeldColumn(HeldBytes):
             return False
         rows = max(int(self._chunks.values.sum()) // tuning.reading.cuts, 1)
         self._cuts = cut(np.concatenate([self._listed[number] for number in range(len(parts))]), rows)
-        return True
+        return self._is_room()
 
     def _list(self, number: int, file: int, part: slice) -> None:
         """The pages of a part's chunks, if a device may decode them."""
@@ -180,29 +187,20 @@ class HeldColumn(HeldBytes):
         """All chunks, and what is known of their values, into the assembly."""
         check()
         self._upload.wait()
-        cuts, device, count = self._cuts, self._device, len(self._cuts.chunk)
-        bytes_, assembly = raw.buffer().on(device), self._assembly
-        values, (block, low, high) = assembly.device_values(device), assembly.blocks()
+        cuts, device, assembly = self._cuts, self._device, self._assembly
+        bytes_, values, (block, low, high) = raw.buffer().on(device), assembly.device_values(device), assembly.blocks()
+        rows, size = before(cuts.values), values.dtype.itemsize
         with decoding:
             try:
-                memory = [
-                    device.empty(max(size, 1), dtype, "decoding columns")
-                    for size, dtype in (
-                        (int(cuts.rows.sum()), np.int64),
-                        (int(cuts.rows.sum()) + SLACK * count, np.uint8),
-                        (int(cuts.size.sum()) + SLACK * count, np.uint8),
-                        (self._own_entries(), np.int64),
-                    )
-                ]
+                memory = self._memory()
+                words, flags, scratch, entries = (address_on(each) for each in memory)
+                states = cuts.states(self._layout, self._chunks, (words, flags, scratch))
+                states[:, pages.SOURCE] = address_on(bytes_) + self._at[:-1][cuts.chunk]
+                table = self._begin(states, entries, address_on(bytes_) + int(self._at[-1]))
+                held = HeldChunks(states, address_on(values) + size * rows, rows, size, low, high, block, table)
+                found = self._kernels.decode(device, held)
             except OutOfMemoryError:
                 return
-            words, flags, scratch, entries = (address_on(each) for each in memory)
-            states = cuts.states(self._layout, self._chunks, (words, flags, scratch))
-            states[:, pages.SOURCE] = address_on(bytes_) + self._at[:-1][cuts.chunk]
-            table = self._begin(states, entries)
-            rows, size = before(cuts.values), values.dtype.itemsize
-            held = HeldChunks(states, address_on(values) + size * rows, rows, size, low, high, block, table)
-            found = self._kernels.decode(device, held)
         self._upload.release(raw)
         if (found[:, OUTCOME] != DONE).any() or (found[:, ROWS] != cuts.values).any():
             return
@@ -212,13 +210,21 @@ class HeldColumn(HeldBytes):
             return
         self._is_decoded = True
 
+    def _memory(self) -> list[Any]:
+        """For words, flags, unpacked pages and dictionaries."""
+        cuts = self._cuts
+        rows, bytes_, slack = int(cuts.rows.sum()), int(cuts.size.sum()), SLACK * len(cuts.chunk)
+        sizes = (rows, np.int64), (rows + slack, np.uint8), (bytes_ + slack, np.uint8), (self._own_entries(), np.int64)
+        return [self._device.empty(max(size, 1), dtype, "decoding columns") for size, dtype in sizes]
+
     def _own_entries(self) -> int:
         """Of how many words the dictionaries are that a device takes apart."""
         return 0
 
     @abstractmethod
-    def _begin(self, states: Array, entries: int) -> Array | None:
-        """Have states begin behind what is known of dictionaries, or take them apart to an address; see `HeldChunks.table`."""
+    def _begin(self, states: Array, entries: int, words: int) -> Array | None:
+        """Have states begin behind what is known of dictionaries, or take them apart to the address ``entries``; see
+        `HeldChunks.table`. At the address ``words`` lies what was sent behind the bytes."""
 
 
 class HeldNumbers(HeldColumn):
@@ -227,50 +233,39 @@ class HeldNumbers(HeldColumn):
     def __init__(self, decoder: Decoder, held: HeldFiles, assembly: HeldAssembly) -> None:
         super().__init__(decoder, held, assembly)
         most = np.minimum(self._chunks.values, self._cuts.size // abs(held.layout.width))
-        self._entries = np.where(self._chunks.has_dictionary, most, 0)  # at most, of each chunk's dictionary; of one that is cut
-        self._words: Transfer | None = None  # all of them, where chunks are cut
+        self._entries = np.where(self._chunks.has_dictionary, most, 0)  # for which there is room, of each chunk's dictionary
+        self._counts = np.zeros(len(self._chunks), np.int64)  # of those that the host takes apart
 
     def _needed(self) -> int:
         return super()._needed() + 8 * int(self._entries.sum())
 
-    def _plan(self, parts: list[tuple[int, slice]]) -> Phases[bool]:
-        is_fit = yield from super()._plan(parts)
-        if self._is_cut and is_fit:
-            self._entries[:] = 0
-            for listed in self._listed.values():
-                found = listed[listed[:, KIND] == DICTIONARY]
-                self._entries[found[:, 0]] = found[:, COUNT]
-        return is_fit
+    def _words_behind(self) -> int:
+        return int(self._entries.sum()) if self._is_cut else 0
 
-    def _make_room(self) -> bool:
-        if not self._is_cut:
-            return True
-        self._words = self._upload.make(max(int(self._entries.sum()), 1), np.int64, least=1)
-        return self._words.is_alone
-
-    def _look(self, number: int, part: slice, file: int) -> bool:
+    def _look(self, raw: Transfer, number: int, part: slice, file: int) -> bool:
         if not self._is_cut:
             return True
         listed = self._listed[number]
-        made = number_dictionaries(self._kernels, file, (self._layout, self._chunks), listed[listed[:, KIND] == DICTIONARY])
-        if made is not None and self._words is not None:
-            self._words.send(int(self._entries[: part.start].sum()), made)
-        return made is not None
-
-    def _decode(self, raw: Transfer) -> None:
-        super()._decode(raw)
-        if self._words is not None:
-            self._upload.release(self._words)
-            self._words = None
+        listed = listed[listed[:, KIND] == DICTIONARY]
+        chunk, counts, behind = listed[:, 0], listed[:, COUNT], int(self._at[-1])
+        if (counts > self._entries[chunk]).any():
+            return False
+        words = number_dictionaries(self._kernels, file, (self._layout, self._chunks), listed)
+        if words is None:
+            return False
+        places = before(self._entries)[chunk].tolist()
+        for place, first, count in zip(places, before(counts).tolist(), counts.tolist(), strict=True):
+            raw.send(behind + 8 * place, words[first : first + count].view(np.uint8))
+        self._counts[chunk] = counts
+        return True
 
     def _own_entries(self) -> int:
         return 0 if self._is_cut else int(self._entries.sum())
 
-    def _begin(self, states: Array, entries: int) -> Array | None:
-        if self._words is not None:
-            entries = address_on(self._words.buffer().on(self._device))
-            states[:, pages.ENTRIES] = self._entries[self._cuts.chunk]
+    def _begin(self, states: Array, entries: int, words: int) -> Array | None:
+        places = before(self._entries)[self._cuts.chunk]
+        if self._is_cut:
+            states[:, pages.DICTIONARY], states[:, pages.ENTRIES] = words + 8 * places, self._counts[self._cuts.chunk]
         else:
-            states[:, pages.ENTRY_ROOM] = self._entries
-        states[:, pages.DICTIONARY] = entries + 8 * before(self._entries)[self._cuts.chunk]
+            states[:, pages.DICTIONARY], states[:, pages.ENTRY_ROOM] = entries + 8 * places, self._entries
         return None

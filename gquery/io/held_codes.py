@@ -10,6 +10,7 @@ from gquery.columns.assemble_strings import DictionaryPieces
 from gquery.columns.ownership import check_decoded
 from gquery.device.array import Array
 from gquery.device.host import address_of
+from gquery.device.transfer import Transfer
 from gquery.io import pages
 from gquery.io.held_chunks import Decoder, HeldColumn, HeldFiles
 from gquery.io.held_cuts import before, states_of
@@ -30,7 +31,7 @@ class HeldCodes(HeldColumn):
         self._begun = np.zeros((len(self._chunks), 3), np.int64)  # of each chunk: bytes read, entries, those of its part before
         self._table: Array | None = None
 
-    def _look(self, number: int, part: slice, file: int) -> bool:
+    def _look(self, raw: Transfer, number: int, part: slice, file: int) -> bool:
         chunks = self._chunks.take(part)
         packed, room = chunks.dictionary_bytes, chunks.unpacked.clip(0, tuning.reading.decoded_bytes)
         most = min(int(room.sum()), _MOST_CHARACTERS)
@@ -69,7 +70,7 @@ class HeldCodes(HeldColumn):
         self._table = yield from self._codes.unite([texts for texts, _ in found])
         return self._table is not None
 
-    def _begin(self, states: Array, entries: int) -> Array | None:
+    def _begin(self, states: Array, entries: int, words: int) -> Array | None:
         at, counts, earlier = self._begun[self._cuts.chunk].T
         if not self._is_cut:  # parts of others begin where pages with values do
             states[:, pages.AT] = at

@@ -21,6 +21,8 @@ from gquery.io.chunks import Chunks
 from gquery.io.pages import SLACK, Layout, made_bytes
 from gquery.runtime.tuples import NamedTuple
 
+_STATES = 8 * 33 * (pages.STATE + 1)  # bytes of a part's state, and of those of the lanes that decode it
+
 
 class Cuts(NamedTuple):
     """Parts of chunks, in order; an array (int64) of each: the number of its chunk, the byte of the chunk that it begins with and
@@ -36,7 +38,8 @@ class Cuts(NamedTuple):
     @property
     def room(self) -> int:
         """How many bytes of a device it takes to decode them, beside the values and dictionaries."""
-        return int((self.rows * 9 + self.size).sum()) + 2 * SLACK * len(self.chunk)  # a word and a flag for each row
+        each = 2 * SLACK + _STATES
+        return int((self.rows * 9 + self.size).sum()) + each * len(self.chunk)  # a word and a flag for each row
 
     def states(self, layout: Layout, chunks: Chunks, places: tuple[int, int, int]) -> Array:
         """A row for each, of which nothing is read; the addresses from which on they have words, flags and unpacked pages."""

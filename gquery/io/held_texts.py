@@ -63,7 +63,7 @@ class HeldTexts(HeldBytes):
         unpacked, rows = int(self._chunks.unpacked.sum()), int(self._chunks.values.sum())
         return int(self._at[-1]) + unpacked + unpacked + 8 * rows
 
-    def _look(self, number: int, part: slice, file: int) -> bool:
+    def _look(self, raw: Transfer, number: int, part: slice, file: int) -> bool:
         chunks = self._chunks.take(part)
         about = np.stack((chunks.start, chunks.packed, chunks.values, chunks.codec), 1)
         largest = min(tuning.reading.decoded_bytes, LONGEST_PAGE)

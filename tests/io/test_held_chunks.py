@@ -23,7 +23,7 @@ from gquery.columns.table import ColumnData
 from gquery.device import staging
 from gquery.device.array import Array
 from gquery.device.device import Device, cpu_device, cuda_device
-from gquery.errors import FileError
+from gquery.errors import FileError, OutOfMemoryError
 from gquery.io.column_cache import ColumnCache
 from gquery.io.parquet import ParquetSource
 from gquery.kernels.builtin import held_pages as held_kernels_of_gpu
@@ -226,7 +226,7 @@ def test_a_dictionary_that_is_too_large(gpu: Gpu, played: Played, tmp_path: Path
 
 
 @pytest.mark.parametrize("cut_rows", [1, 1 << 17])
-@pytest.mark.parametrize("limit", ["decoded_rows", "decoded_bytes", "decoding_share", "outcome", "upload"])
+@pytest.mark.parametrize("limit", ["decoded_rows", "decoded_bytes", "decoding_share", "outcome", "upload", "memory"])
 def test_the_host_reads_what_is_too_much(
     limit: str, cut_rows: int, gpu: Gpu, played: Played, tmp_path: Path, tune: Tune, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -235,6 +235,12 @@ def test_the_host_reads_what_is_too_much(
         played.outcome = 5
     elif limit == "upload":
         monkeypatch.setattr(played, "upload", lambda job: 0)
+    elif limit == "memory":
+
+        def decode(device: Device, chunks: HeldChunks) -> Array:
+            raise OutOfMemoryError
+
+        monkeypatch.setattr(played, "decode", decode)
     else:
         tune(tuning.reading, **{limit: 1 << 60 if limit == "decoding_share" else 20})
         if cut_rows == 1:  # pages are listed before anything is sent

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import field, fields
 from typing import Any, TypeVar, cast, dataclass_transform
 
-from gquery.runtime.records import dataclass, remembered_by
+from gquery.runtime.records import dataclass, remembered_by, when_made
 
 T = TypeVar("T")
 
@@ -53,6 +53,12 @@ def frozen_single(cls: type[T]) -> type[T]:
 def remembering_hash(generated: Callable[[Any], int]) -> Callable[[Any], int]:
     """The hash, which is made of those of a node's children, computed once."""
 
+    def put(made: Callable[..., Any]) -> None:
+        nonlocal generated
+        generated = made
+
+    when_made(generated, put)
+
     def remembered(self: Any) -> int:
         found: int | None = self.memo_hash
         if found is None:
@@ -76,6 +82,12 @@ def remembering_nullable(generated: Callable[[Any], bool]) -> Callable[[Any], bo
 
 def comparing(generated: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """A node's equality. Two that were found equal have one twin from then on, so that graphs are compared node by node."""
+
+    def put(made: Callable[..., Any]) -> None:
+        nonlocal generated
+        generated = made
+
+    when_made(generated, put)
 
     def compared(self: Any, other: object) -> Any:
         if self is other:

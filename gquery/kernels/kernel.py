@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import field
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from types import CodeType
 from typing import Any, Literal
 
@@ -18,6 +18,7 @@ from gquery.kernels import ir
 from gquery.kernels.ir.walk import statements
 from gquery.kernels.unroll import UnrolledLoop
 from gquery.runtime.digests import hex_digest
+from gquery.runtime.records import cached_property
 
 ElementType = Literal["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import field
-from functools import cached_property, partial
+from functools import partial
 from typing import assert_never, cast
 
 from gquery import tuning
@@ -52,7 +52,7 @@ from gquery.planner.physical import (
 )
 from gquery.planner.segments import closing
 from gquery.runtime import collector
-from gquery.runtime.records import replace
+from gquery.runtime.records import cached_property, replace
 
 _SEARCHES = frozenset({"shared_find", "one_of", "hash_str"})
 """Primitives with loops whose length is another for each row: four copies of one take an assembler four times as long."""

@@ -45,7 +45,7 @@ def provide_stored(
             value = load_elements(found, code, guard)
         else:
             value = load_again(found, code, guard)
-        return Value(value.var, value.ok, what)
+        return value if guard is None else Value(value.var, value.ok, what)
 
     code.provide(stored.column.id, what, make)
 

@@ -10,17 +10,16 @@ table as it was built. `execution.specialize` applies all of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from gquery import tuning
 from gquery.device.device import Device
-from gquery.expression.expr import AggregateCall
 from gquery.expression.facts import SMALL_SUM_WORD_BITS, UNBOUNDED
 from gquery.kernels.builtin import grouping
 from gquery.operators.base import JoinIndex
-from gquery.planner.aggregates import AggregatePlan, plan_aggregates
+from gquery.planner.aggregates import plan_aggregates
 from gquery.planner.late_materialization import limits_groups
 from gquery.planner.logical.nodes import JoinKind
 from gquery.planner.physical import Build, Group, JoinTable, Pipeline, Probe, Reduce
@@ -216,14 +215,11 @@ def with_row_limit(pipeline: Pipeline, rows: int) -> Pipeline:
     """The pipeline with its sums split for at most ``rows`` rows; what is known of the results stays as it was planned."""
     sink = pipeline.sink
     assert isinstance(sink, Group | Reduce)
-    calls: list[AggregateCall] = [a.call for _, a in sink.aggregates]
+    planned = [a for _, a in sink.aggregates]
+    known = [a.arg if a.call.args else None for a in planned]
     accumulators, plans = plan_aggregates(
-        calls, [a.arg if a.call.args else None for _, a in sink.aggregates], rows, isinstance(sink, Group)
+        [a.call for a in planned], known, rows, isinstance(sink, Group), [a.result for a in planned]
     )
-    kept = _with_results(plans, [a for _, a in sink.aggregates])
-    named = tuple((c, p) for (c, _), p in zip(sink.aggregates, kept, strict=True))
+    named = tuple([(c, p) for (c, _), p in zip(sink.aggregates, plans, strict=True)])
     return replace(pipeline, sink=replace(sink, accumulators=accumulators, aggregates=named))
 
-
-def _with_results(plans: Sequence[AggregatePlan], planned: Sequence[AggregatePlan]) -> list[AggregatePlan]:
-    return [replace(p, result=old.result) for p, old in zip(plans, planned, strict=True)]

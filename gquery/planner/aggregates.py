@@ -11,7 +11,7 @@ value is counted.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache, cached_property
+from functools import cache
 from typing import Literal, assert_never
 
 from gquery.errors import NotSupportedError
@@ -34,6 +34,7 @@ from gquery.functions.aggregate_record import (
 )
 from gquery.functions.certain import never_null
 from gquery.kernels.values import ValueProperties
+from gquery.runtime.records import cached_property
 
 Op = Literal["add", "min", "max"]
 
@@ -182,20 +183,21 @@ class AggregatePlan:
 
 
 def plan_aggregates(
-    calls: Sequence[AggregateCall], known: Sequence[ValueProperties | None], rows: int | None, grouped: bool
+    calls: Sequence[AggregateCall],
+    known: Sequence[ValueProperties | None],
+    rows: int | None,
+    grouped: bool,
+    results: Sequence[ValueProperties] = (),
 ) -> tuple[tuple[Accumulator, ...], tuple[AggregatePlan, ...]]:
-    """The accumulators that a list of aggregates needs together, and each one's plan.
-
-    ``known[i]`` tells of the argument of call i, ``rows`` is a proved limit of the rows that reach one group (None:
-    none).
-    """
+    """The accumulators that a list of aggregates needs together, and each one's plan. ``known[i]`` tells of the argument of call
+    i, ``rows`` is a proved limit of the rows of one group (None: none), ``results`` are those of plans that were made before."""
     accumulators = _Accumulators()
     plans = []
-    for call, arg in zip(calls, known, strict=True):
+    for n, (call, arg) in enumerate(zip(calls, known, strict=True)):
         made = declaration(call).accumulated
         if made is None:
             raise NotSupportedError(f"aggregate {call.function}")
-        plans.append(_plan(made, _Use(call, arg, rows, grouped, accumulators)))
+        plans.append(_plan(made, _Use(call, arg, rows, grouped, accumulators), results[n] if results else None))
     return tuple(accumulators.all), tuple(plans)
 
 
@@ -268,37 +270,36 @@ class _Use:
 ONE, WHOLE, ORDERED, ADDRESS, LENGTH = One(), Whole(), Ordered(), Address(), Length()
 
 
-def _plan(made: Accumulated, a: _Use) -> AggregatePlan:
+def _plan(made: Accumulated, a: _Use, result: ValueProperties | None) -> AggregatePlan:
     match made.finalize:
         case State():
             assert made.only is not None
-            return _one(made, made.only, a)
+            return _one(made, made.only, a, result)
         case Mean():
             states = tuple(_words(one, a) for one in made.accumulators)
             counting = states[made.finalize.count.number]
             assert isinstance(counting, Word)
-            result = ValueProperties(a.call.dtype, None, a.can_be_empty)
+            result = result or ValueProperties(a.call.dtype, None, a.can_be_empty)
             return AggregatePlan(a.call, made.finalize, states, counting.word, a.arg, result)
         case _:
             assert_never(made.finalize)
 
 
-def _one(made: Accumulated, one: Accumulate, a: _Use) -> AggregatePlan:
+def _one(made: Accumulated, one: Accumulate, a: _Use, result: ValueProperties | None) -> AggregatePlan:
     """An aggregate whose result one accumulator is."""
     match one:
         case Count():
-            most = Bounds(0, a.rows if a.rows is not None else INT64.high)
-            result = ValueProperties(BIGINT, most, False)
+            result = result or ValueProperties(BIGINT, Bounds(0, INT64.high if a.rows is None else a.rows), False)
             return AggregatePlan(a.call, made.finalize, (Word(a.count_alone()),), None, a.arg, result)
         case Total():
             states = (_words(one, a),)
             count = a.count_values() if a.can_be_empty else None
-            result = _sum_properties(a.call.dtype, a.known, a.rows, a.can_be_empty)
+            result = result or _sum_properties(a.call.dtype, a.known, a.rows, a.can_be_empty)
             return AggregatePlan(a.call, made.finalize, states, count, a.arg, result)
         case Extreme() | OneValue():
             count = a.count_values() if a.can_be_empty else None
             arg = a.known
-            result = ValueProperties(a.call.dtype, arg.bounds, a.can_be_empty, arg.dictionary)
+            result = result or ValueProperties(a.call.dtype, arg.bounds, a.can_be_empty, arg.dictionary)
             return AggregatePlan(a.call, made.finalize, (_words(one, a),), count, arg, result)
         case _:
             assert_never(one)

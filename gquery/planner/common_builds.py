@@ -111,7 +111,7 @@ class _Sharing:
 
     def run(self) -> tuple[Stage, ...]:
         for stage in self.stages:
-            work = with_stages(stage.work, lambda n: self.stands.get(n, n)) if self.stands else stage.work
+            work = stage.work
             if stage.number in self.alike and isinstance(work, Pipeline) and isinstance(work.sink, Build):
                 what = self._describe(work, work.sink)
                 first = None if stage.number in self.recording else self.first.get(what.key)
@@ -120,14 +120,17 @@ class _Sharing:
                 self.described[stage.number] = what
                 if not _is_recording(work):
                     self.first.setdefault(what.key, stage.number)
-            self.kept[stage.number] = stage if work is stage.work else replace(stage, work=work)
+            self.kept[stage.number] = stage
         if not self.stands:
             return tuple(self.stages)
         numbers = {old: new for new, old in enumerate(self.kept)}
-        return tuple(
-            replace(s, number=numbers[old], work=with_stages(s.work, lambda n: numbers[n]))
-            for old, s in self.kept.items()
-        )
+        numbers |= {old: numbers[first] for old, first in self.stands.items()}
+        return tuple([self._numbered(old, s, numbers) for old, s in self.kept.items()])
+
+    def _numbered(self, old: int, stage: Stage, numbers: dict[int, int]) -> Stage:
+        """A stage under its new number, over those of others."""
+        number, work = numbers[old], with_stages(stage.work, numbers.__getitem__)
+        return stage if number == stage.number and work is stage.work else replace(stage, number=number, work=work)
 
     def _values(self, number: int) -> Values:
         """Where the values of a table's columns come from. Of one that no other is like it is asked where a build probes it."""
@@ -158,9 +161,10 @@ class _Sharing:
                         ends,
                         *bounds,
                     )
-                    built = self._values(table.stage)
+                    stage = self.stands.get(table.stage, table.stage)
+                    built = self._values(stage)
                     values.update({s.column.id: (probes, _value(s.column, built)) for s in table.columns})
-                    key.append((table.stage, *probing, _canonical(step.residual, values)))
+                    key.append((stage, *probing, _canonical(step.residual, values)))
                     if step.mark is not None:
                         values[step.mark.id] = (probes, "mark")
                     probes += 1

@@ -181,7 +181,10 @@ def _grouped(
     elif len(described) == 1 and is_raw_key(described[0]):
         layout = "hash"
     if layout == "row-id hash":
-        stream, keys, aggregates = _materialised(lowering, stream, keys, aggregates)
+        if _has_keys(stream, keys, aggregates):
+            stream = _own_ids(lowering, stream)
+        else:
+            stream, keys, aggregates = _materialised(lowering, stream, keys, aggregates)
         described = [stream.columns[e.id] for _, e in keys if isinstance(e, Column)]
     known = [_known(stream, a) for _, a in aggregates]
     accumulators, plans = plan_aggregates([a for _, a in aggregates], known, stream.limit, True)
@@ -222,6 +225,15 @@ def _clustered_key(stream: Stream, keys: Keys) -> Stored | None:
 
 def _named(aggregates: Calls, plans: tuple[AggregatePlan, ...]) -> tuple[tuple[Column, AggregatePlan], ...]:
     return tuple((c, p) for (c, _), p in zip(aggregates, plans, strict=True))
+
+
+def _has_keys(stream: Stream, keys: Keys, aggregates: Calls) -> bool:
+    """Whether a table of row numbers can compare the keys where they stand, in the frame that is read. Arguments are computed
+    where they are accumulated then, but for texts, which have to lie somewhere."""
+    if stream.steps or not isinstance(stream.source, ReadStage):
+        return False
+    texts = [e for _, a in aggregates for e in a.args if e.dtype.is_string]
+    return all(isinstance(e, Column) and e.id in stream.columns for e in (*[e for _, e in keys], *texts))
 
 
 def _materialised(lowering: Lowering, stream: Stream, keys: Keys, aggregates: Calls) -> tuple[Stream, Keys, Calls]:

@@ -101,9 +101,8 @@ def union(lowering: Lowering, plan: UnionAll, wanted: frozenset[int], enough: in
     ]
     stages, inputs = [], []
     for stream, columns in zip(streams, plan.inputs, strict=True):
-        fresh = tuple(new_column(columns[n].name, columns[n].dtype) for n in positions)
-        stream = lowering.compute(stream, tuple((f, columns[n]) for f, n in zip(fresh, positions, strict=True)))
-        stored = tuple(Stored(f, w, w.physical_type) for f, w in zip(fresh, merged, strict=True))
+        stream, given = _each_once(lowering, stream, [columns[n] for n in positions])
+        stored = tuple([Stored(c, w, w.physical_type) for c, w in zip(given, merged, strict=True)])
         stages.append(lowering.sink(stream, Materialize(stored, ordered=True, limit=enough), "part of a union"))
         inputs.append(tuple(s for s in stage_columns(lowering.stages[-1].work)))
     made = tuple(
@@ -114,6 +113,18 @@ def union(lowering: Lowering, plan: UnionAll, wanted: frozenset[int], enough: in
     most = None if any(v is None for v in limits) else sum(v for v in limits if v is not None)
     most = None if most is not None and most > UNBOUNDED else most
     return lowering.read(number, tuple(plan.columns[n] for n in positions), sum(s.rows for s in streams), most)
+
+
+def _each_once(lowering: Lowering, stream: Stream, columns: list[Column]) -> tuple[Stream, list[Column]]:
+    """The stream with columns that are all different: a frame has each once, and a part of a union may give one several times."""
+    met: set[int] = set()
+    given, again = [], []
+    for c in columns:
+        if c.id in met:
+            again.append((new_column(c.name, c.dtype, c.nullable), c))
+        given.append(again[-1][0] if c.id in met else c)
+        met.add(c.id)
+    return lowering.compute(stream, tuple(again)) if again else stream, given
 
 
 def merge_properties(known: list[ValueProperties]) -> ValueProperties:

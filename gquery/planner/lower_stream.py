@@ -59,9 +59,9 @@ class Stream:
         made.descriptions, made.describer = self.descriptions, self.describer
         return made
 
-    def with_column(self, column: Column, known: ValueProperties) -> Stream:
-        """The stream with one more column at hand."""
-        made = replace(self, columns={**self.columns, column.id: known})
+    def with_own_columns(self) -> Stream:
+        """The stream with columns of its own, to which more are added."""
+        made = replace(self, columns=dict(self.columns))
         made.descriptions = self.descriptions  # they are of the other columns
         return made
 

@@ -150,12 +150,13 @@ class Lowering(ABC):
         renamed = [(c, e) for c, e in exprs if isinstance(e, Column) and c.id != e.id]
         stream = self._rename(stream, renamed)
         rest, host = [], []
+        if not all(c.id in stream.columns for c, _ in exprs):
+            stream = stream.with_own_columns()
         for c, e in exprs:
             if c.id in stream.columns:
                 continue
             try:
-                known = stream.describe(e)
-                stream = stream.with_column(c, known)
+                stream.columns[c.id] = stream.describe(e)
                 rest.append((c, e))
             except NeedsHostError:
                 host.append((c, e))

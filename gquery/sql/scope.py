@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 from sqlglot import exp
@@ -18,7 +18,7 @@ from gquery.errors import BindError, did_you_mean
 from gquery.expression.expr import Column, Expr
 from gquery.expression.frozen import frozen_open
 from gquery.functions.structs import fields, struct
-from gquery.runtime.records import dataclass, replace
+from gquery.runtime.records import cached_property, dataclass, replace
 from gquery.sql.grammar.tokens import marked
 
 _OWN = marked("")  # begins names of columns that a statement adds for itself

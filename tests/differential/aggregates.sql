@@ -291,3 +291,14 @@ select id, min(i8, 2) over (partition by n order by id rows 2 preceding), arg_ma
 select n, s, max(i8, 2), arg_min(s, (i8, id), 2) from t group by rollup(n, s)
 
 select (select max(b.i16, 2) from t b where b.n = a.n and b.i8 > a.i8), min([a.i8, a.id], 2), max({'x': a.i8}, 1) from t a group by a.n, a.i8
+
+-- cpu
+select s, n, sum(i16 + v), avg(i8 * 2.5), min(i32 - 1), max(f64 / 2), count(i8 + v), any_value(s), sum(v) filter (where i8 > 0) from (select s, n, i8, i16, i32, f64, 1 as v from t union all select s, n, i8, i16, i32, f64, null from nulls) group by s, n
+
+-- cpu
+select s, min(upper(s)), any_value(lower(s)), sum(i8 + 1), sum(i8 - i16) filter (where i8 > 0), first(i8 order by i16, id) from (select s, i8, i16, id from t union all select s, i8, i16, id from nulls union all select s, i8, i16, id from empty) group by s
+
+-- cpu
+with g as (select s, f64, sum(i8) as a, count(*) as c from t group by s, f64) select x.s, x.f64, sum(x.a * 1.5), avg(x.a / x.c), count(distinct x.c + 1) from (select * from g union all select s, null, a + 1, c from g) x group by x.s, x.f64
+
+with g as (select s, sum(i8) as a from empty group by s) select s, sum(a + 1), count(a + 1) from (select * from g union all select * from g) group by s

@@ -98,3 +98,11 @@ with t(a) as (values (1), (2) limit 1) select a from t
 select * from ((values (1) union all values (2)) t(a) join (values (1)) u(a) using (a))
 
 select * from (values ((values (1) union all values (1) limit 1)), (2) union all values (3)) t(a)
+
+-- cpu
+select x, x as again, y, x as more from t union all select z, x, z, z from s
+
+-- cpu
+select a, b, sum(c) from (select x as a, x as b, x + 1 as c from t union all select null, z, 1.5 from s union all select y, y, y from t where false) group by a, b
+
+select w, w as again, 'a' as k, x from t union all select null, null, w, 2 from t union all select 'b', w, w, null from t

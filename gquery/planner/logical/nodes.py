@@ -8,7 +8,6 @@ Behaviour stands elsewhere: the recursion in `planner.logical.tree`, rewriting i
 from __future__ import annotations
 
 from enum import Enum
-from functools import cached_property
 from typing import ClassVar
 
 from gquery.columns.table import TableSource
@@ -16,7 +15,7 @@ from gquery.expression.expr import AggregateCall, Column, Expr, SortKey
 from gquery.expression.frozen import frozen, frozen_open
 from gquery.expression.types import BOOLEAN
 from gquery.expression.windows import WindowCall
-from gquery.runtime.records import dataclass
+from gquery.runtime.records import cached_property, dataclass
 
 
 @frozen_open
@@ -62,7 +61,7 @@ class _OverOne:
 
     source: Plan
 
-    @property
+    @cached_property
     def sources(self) -> tuple[Plan, ...]:
         return (self.source,)
 
@@ -118,7 +117,7 @@ class _Pairs:
     condition: Expr
     mark: Column | None = None
 
-    @property
+    @cached_property
     def sources(self) -> tuple[Plan, ...]:
         return (self.left, self.right)
 
@@ -260,6 +259,11 @@ class Definition:
     outputs: tuple[Column, ...]
     name: str = ""
     kept: bool | None = None
+
+    @cached_property
+    def query(self) -> Query:
+        """The definition as a query of its own: rules take it so, one after another."""
+        return Query(self.plan, self.outputs, tuple([c.name for c in self.outputs]))
 
 
 @frozen_open

@@ -231,7 +231,9 @@ def each(query: Query, rewrite: Callable[[Query], Query | None]) -> Query | None
     """The query with ``rewrite`` applied to every definition, as if it were a query, and to the query itself."""
     new: dict[int, Definition] = {}
     for old in definitions(query.plan):
-        below = Query(with_definitions(old.plan, new), old.outputs, tuple([c.name for c in old.outputs]))
+        below, plan = old.query, with_definitions(old.plan, new)
+        if plan is not old.plan:
+            below = Query(plan, old.outputs, below.names)
         made = rewrite(below) or below
         if made.plan is not old.plan or made.outputs is not old.outputs:
             new[old.number] = replace(old, plan=made.plan, outputs=made.outputs)

@@ -30,7 +30,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable
-from functools import cached_property
 
 from gquery import tuning
 from gquery.expression.expr import Column
@@ -52,7 +51,7 @@ from gquery.planner.logical.properties import many_to_one
 from gquery.planner.logical.shared import definitions, new_definition, rebuilt
 from gquery.planner.logical.tree import column_ids, expressions, fresh_copy, used_columns, walk, with_sources
 from gquery.planner.rules.row_shapes import Origin, Origins, Outlines, Shape, Shapes, reading, side_of
-from gquery.runtime.records import dataclass, replace
+from gquery.runtime.records import cached_property, dataclass, replace
 
 _KINDS = (JoinKind.INNER, JoinKind.SEMI, JoinKind.ANTI)
 
@@ -91,8 +90,13 @@ class _Place:
     rows: int
     origins: Origins
     asked: dict[Origin, Column]
-    is_small: bool
     is_written: bool
+    estimator: Estimator
+
+    @cached_property
+    def is_small(self) -> bool:
+        """Whether it leaves few rows. Estimated where several places give them, and none is written anyway."""
+        return isinstance(self.plan, Aggregate) or _is_reduction(self.plan, self.estimator)
 
     def home(self, origin: Origin) -> tuple[int, Join | None]:
         """The join on the way down the left side whose right side a value comes from, if it finds one row there; and how far
@@ -232,15 +236,16 @@ class _Search:
             return None
         needed = needed & column_ids(plan)
         if isinstance(plan, Aggregate):
-            return _Place(plan, shape.rows, shape.origins, {shape.origins[c.id]: c for c in plan.columns}, True, False)
+            every = {shape.origins[c.id]: c for c in plan.columns}
+            return _Place(plan, shape.rows, shape.origins, every, False, self.estimator)
         asked = {shape.origins[c.id]: c for c in plan.columns if c.id in needed}
         if len(asked) < len(needed):
             return None
-        return _Place(plan, shape.rows, shape.origins, asked, _is_reduction(plan, self.estimator), is_written)
+        return _Place(plan, shape.rows, shape.origins, asked, is_written, self.estimator)
 
     def _decide(self, roots: list[Plan]) -> None:
         """Which candidates are shared: those that are computed several times still when the others are computed once."""
-        worth = {n for n, of in self.found.items() if len(of) > 1 and all(p.is_small or p.is_written for p in of)}
+        worth = {n for n, of in self.found.items() if len(of) > 1 and all(p.is_written or p.is_small for p in of)}
         self.shared = worth
         for _ in range(tuning.rewrites.sharing_rounds):
             counted: Counter[int] = Counter()

@@ -3,7 +3,6 @@ is searched and why)."""
 
 from __future__ import annotations
 
-from functools import cached_property
 from math import inf
 
 from gquery import tuning
@@ -15,6 +14,7 @@ from gquery.planner.logical.nodes import Join, JoinKind, Plan
 from gquery.planner.logical.properties import is_unique
 from gquery.planner.rules.join_cost import Matching, Tree, cost_of, least_cost
 from gquery.planner.rules.join_graph import JoinGraph, bits
+from gquery.runtime.records import cached_property
 
 _ONE_ROW: frozenset[int] = frozenset()  # the key of what has one row at most
 

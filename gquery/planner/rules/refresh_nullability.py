@@ -81,9 +81,10 @@ class Read:
         # by plan and flags of outer columns: the plan, so that it stays, and what was made of it
         self.subqueries: dict[tuple[int, tuple[tuple[int, bool], ...]], tuple[Plan, Plan]] = {}
 
-    def has(self, column: Column) -> bool:
-        """Whether anything reads a column of a source."""
-        return self._is_pruned or column.id in self.columns
+    def of(self, plan: Scan) -> list[tuple[Column, int]]:
+        """The columns of a source that anything reads, with their fields. Before unused ones are pruned it has many others."""
+        pairs = zip(plan.columns, plan.fields, strict=True)
+        return list(pairs) if self._is_pruned else [(c, f) for c, f in pairs if c.id in self.columns]
 
     @cached_property
     def columns(self) -> frozenset[int]:
@@ -101,6 +102,8 @@ class Read:
 def _refresh(plan: Plan, known: Columns, read: Read) -> Plan:
     """The plan below and the node itself. ``known`` is every column that was met, with the flag that it has where the walk
     stands: no two nodes make one column, so a node finds its sources' columns there, and those of outer queries."""
+    if isinstance(plan, Scan):
+        return _scan(plan, known, read)
     new, is_new = [], False
     for s in plan.sources:  # Apply's right side after its left
         made = _refresh(s, known, read)
@@ -112,7 +115,7 @@ def _refresh(plan: Plan, known: Columns, read: Read) -> Plan:
         if not _is_current(e, known):  # which is looked at first: flags seldom change
             plan = map_expressions(plan, lambda e: _expression(e, known, read))
             break
-    plan = _columns(plan, read)
+    plan = _columns(plan)
     match plan:
         case Join() | Apply():
             if plan.kind in _FILLING or plan.mark is not None:
@@ -122,6 +125,18 @@ def _refresh(plan: Plan, known: Columns, read: Read) -> Plan:
         case _:
             known.update({c.id: c for c in plan.columns})
     return plan
+
+
+def _scan(plan: Scan, known: Columns, read: Read) -> Plan:
+    """A table with right flags on the columns that are read."""
+    pairs = read.of(plan)
+    # of type NULL are columns that a file has but nobody can read: asking for their statistics is an error
+    asked = [(c, f) for c, f in pairs if c.nullable and c.dtype.kind is not Kind.NULL]
+    full = {c.id for c, f in asked if not plan.source.has_nulls(f)}
+    known.update([(c.id, _as(c, False) if c.id in full else c) for c, _ in pairs])
+    if not full:
+        return plan
+    return replace(plan, columns=tuple([_as(c, False) if c.id in full else c for c in plan.columns]))
 
 
 def _expression(e: Expr, known: Columns, read: Read) -> Expr:
@@ -206,19 +221,9 @@ def _as(c: Column, nullable: bool) -> Column:
     return c if c.nullable == nullable else Column(c.id, c.name, c.dtype, nullable)
 
 
-def _columns(plan: Plan, read: Read) -> Plan:
-    """The node with right flags on the columns that it makes and that are read; its sources and expressions have them."""
+def _columns(plan: Plan) -> Plan:
+    """The node with right flags on the columns that it makes; its sources and expressions have them, and so have tables."""
     match plan:
-        case Scan(columns=columns, fields=fields):
-            full = {
-                c.id
-                for c, f in zip(columns, fields, strict=True)
-                # of type NULL are columns that a file has but nobody can read: asking for their statistics is an error
-                if c.nullable and read.has(c) and c.dtype.kind is not Kind.NULL and not plan.source.has_nulls(f)
-            }
-            if not full:
-                return plan
-            return replace(plan, columns=tuple(_as(c, c.nullable and c.id not in full) for c in columns))
         case Values(columns=columns, rows=rows):
             new = tuple(_as(c, any(row[i].nullable for row in rows)) for i, c in enumerate(columns))
             return plan if same_objects(new, columns) else replace(plan, columns=new)
@@ -262,7 +267,7 @@ def _columns(plan: Plan, read: Read) -> Plan:
         case Fixpoint(inputs=inputs):
             below = {c.id: c for c in plan.source.columns}
             return replace(plan, inputs=tuple(_as(c, below[c.id].nullable) for c in inputs))
-        case Filter() | Range() | WorkingTable() | Sort() | Limit() | Unnest():
+        case Scan() | Filter() | Range() | WorkingTable() | Sort() | Limit() | Unnest():
             return plan
         case _:
             assert_never(plan)

@@ -234,7 +234,7 @@ class HeldNumbers(HeldColumn):
         super().__init__(decoder, held, assembly)
         most = np.minimum(self._chunks.values, self._cuts.size // abs(held.layout.width))
         self._entries = np.where(self._chunks.has_dictionary, most, 0)  # for which there is room, of each chunk's dictionary
-        self._counts = np.zeros(len(self._chunks), np.int64)  # of those that the host takes apart
+        self._places, self._counts = np.zeros((2, len(self._chunks)), np.int64)  # of those that the host takes apart
 
     def _needed(self) -> int:
         return super()._needed() + 8 * int(self._entries.sum())
@@ -247,25 +247,23 @@ class HeldNumbers(HeldColumn):
             return True
         listed = self._listed[number]
         listed = listed[listed[:, KIND] == DICTIONARY]
-        chunk, counts, behind = listed[:, 0], listed[:, COUNT], int(self._at[-1])
+        chunk, counts, first = listed[:, 0], listed[:, COUNT], int(self._entries[: part.start].sum())
         if (counts > self._entries[chunk]).any():
             return False
         words = number_dictionaries(self._kernels, file, (self._layout, self._chunks), listed)
         if words is None:
             return False
-        places = before(self._entries)[chunk].tolist()
-        for place, first, count in zip(places, before(counts).tolist(), counts.tolist(), strict=True):
-            raw.send(behind + 8 * place, words[first : first + count].view(np.uint8))
-        self._counts[chunk] = counts
+        raw.send(int(self._at[-1]) + 8 * first, words.view(np.uint8))
+        self._places[chunk], self._counts[chunk] = first + before(counts), counts
         return True
 
     def _own_entries(self) -> int:
         return 0 if self._is_cut else int(self._entries.sum())
 
     def _begin(self, states: Array, entries: int, words: int) -> Array | None:
-        places = before(self._entries)[self._cuts.chunk]
         if self._is_cut:
-            states[:, pages.DICTIONARY], states[:, pages.ENTRIES] = words + 8 * places, self._counts[self._cuts.chunk]
+            chunk = self._cuts.chunk
+            states[:, pages.DICTIONARY], states[:, pages.ENTRIES] = words + 8 * self._places[chunk], self._counts[chunk]
         else:
-            states[:, pages.DICTIONARY], states[:, pages.ENTRY_ROOM] = entries + 8 * places, self._entries
+            states[:, pages.DICTIONARY], states[:, pages.ENTRY_ROOM] = entries + 8 * before(self._entries), self._entries
         return None

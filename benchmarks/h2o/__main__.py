@@ -19,6 +19,7 @@ import statistics
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import NamedTuple
 
 import gquery
@@ -61,6 +62,8 @@ def main() -> None:
     parser.add_argument("--json", metavar="PATH", help="a line for each measurement")
     parser.add_argument("--html", metavar="PATH", help="a page with a plot")
     given = parser.parse_args()
+    if given.html and find_spec("altair") is None:
+        parser.error("--html needs altair: pip install 'gquery[bench]'")
     engines: list[Engine] = [Gquery(given.device, given.threads)]
     engines += [DuckDB(given.threads, given.limit)] if given.duckdb else []
     engines += [Polars()] if given.polars else []

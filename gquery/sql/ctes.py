@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from sqlglot import exp
 
 from gquery.errors import BindError, Error
-from gquery.planner.logical.nodes import Plan, Query
+from gquery.planner.logical.nodes import Definition, Plan, Query
 from gquery.runtime.records import dataclass
 from gquery.sql.binding.shared import Named
 from gquery.sql.binding.subquery import QueryBinder
@@ -107,6 +107,8 @@ class Queries(QueryBinder, Protocol):
     def cte(self, cte: Cte) -> Query: ...
 
     def view(self, view: View, tree: exp.Expr) -> Query: ...
+
+    def is_view(self, definition: Definition) -> bool: ...
 
     def query(self, node: exp.Expr, parent: Scope | None, ctes: Ctes) -> Query: ...
 

@@ -17,10 +17,8 @@ from gquery.expression.nested_types import known_type, list_of
 from gquery.expression.types import BOOLEAN, VARCHAR
 from gquery.planner.logical.nodes import Plan, Values
 from gquery.sql.binding.expr import ExprBinder
-from gquery.sql.constraints import NONE, Constraints
 from gquery.sql.ctes import Queries
 from gquery.sql.grammar.tokens import mark_of
-from gquery.sql.named import table_name
 from gquery.sql.names import unique_names
 from gquery.sql.reshaped_rows import Part, Relation, value_rows
 from gquery.sql.schemas import DATABASE, MAIN, last, schema_of
@@ -54,7 +52,7 @@ def reshaped(query: Queries, node: exp.Select, plan: Plan, scope: Scope) -> tupl
         case "summarize":
             made = summary(query, plan, scope)
         case "describe":
-            made = described(scope, _constraints(query, node))
+            made = described(query, plan, scope)
         case "tables":
             made = _tables(query)
         case "all_tables":
@@ -64,12 +62,6 @@ def reshaped(query: Queries, node: exp.Select, plan: Plan, scope: Scope) -> tupl
     plan, names, columns = made
     rest = exp.Select(expressions=[exp.Star()], **{k: node.args[k] for k in _KEPT if node.args.get(k) is not None})
     return plan, Scope(scope.parent, [ScopeRelation("", unique_names(names), columns)]), rest
-
-
-def _constraints(query: Queries, node: exp.Select) -> Constraints:
-    """What the table asks of its rows of which the FROM clause has all columns; of anything else nothing."""
-    source = node.args["from_"].this
-    return query.catalog.constraints(table_name(source)) if isinstance(source, exp.Table) else NONE
 
 
 def _parts(nodes: Sequence[exp.Expr]) -> list[Part]:
@@ -88,7 +80,7 @@ def _all_tables(query: Queries) -> Relation:
         return cast(binder.bind(exp.Array(expressions=[exp.Literal.string(v) for v in values])), list_of(VARCHAR))
 
     rows: list[tuple[Expr, ...]] = []
-    for name in query.catalog.names():
+    for name in sorted(query.catalog.names(), key=lambda n: (schema_of(n), last(n))):  # by bytes, as DuckDB
         found = columns_in(query, name)
         types = texts(str(known_type(dtype)) for _, dtype in found)
         place = (DATABASE, schema_of(name), last(name))
@@ -101,6 +93,6 @@ def _all_tables(query: Queries) -> Relation:
 
 def _tables(query: Queries) -> Relation:
     shown = query.catalog.schemas
-    names = tuple((Literal(last(n), VARCHAR),) for n in query.catalog.names() if schema_of(n).lower() in (MAIN, shown.current))
+    names = sorted(last(n) for n in query.catalog.names() if schema_of(n).lower() in (MAIN, shown.current))
     column = new_column("name", VARCHAR, False)
-    return Values((column,), names), ("name",), (column,)
+    return Values((column,), tuple((Literal(n, VARCHAR),) for n in names)), ("name",), (column,)

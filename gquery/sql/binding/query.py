@@ -15,6 +15,7 @@ from gquery.functions import unified
 from gquery.functions.casts import is_text_literal
 from gquery.functions.user import UserFunction
 from gquery.planner.logical.nodes import (
+    Definition,
     Plan,
     Query,
     Sort,
@@ -96,6 +97,10 @@ class QueryScopes:
             inner = QueryScopes(view.sql, self.catalog.stored(view.schema), None, around=self)
             self._views[view] = named(inner.query(tree, None, Ctes()), view.name)
         return one_use(self._views[view])
+
+    def is_view(self, definition: Definition) -> bool:
+        """Whether it is that of a view, and of no CTE."""
+        return any(v.definition is definition for v in self._views.values())
 
     @property
     def visible(self) -> Ctes:

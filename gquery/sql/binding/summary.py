@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from gquery.expression.expr import Case, Expr, Literal, new_column
+from gquery.expression.expr import Case, Column, Expr, Literal, new_column
 from gquery.expression.nested_types import known_type
 from gquery.expression.types import BIGINT, DOUBLE, VARCHAR, DType, Kind, decimal
 from gquery.functions import call, cast
@@ -14,7 +14,8 @@ from gquery.planner.logical.nodes import Aggregate, Plan, Values
 from gquery.sql.binding.columns import column_node
 from gquery.sql.binding.expr import ExprBinder
 from gquery.sql.binding.groups import GroupedScope
-from gquery.sql.constraints import Constraints
+from gquery.sql.binding.origins import Origins
+from gquery.sql.constraints import NONE
 from gquery.sql.ctes import Queries
 from gquery.sql.reshaped_rows import Relation, stacked
 from gquery.sql.scope import Scope
@@ -27,13 +28,14 @@ _SUMMARIZED = (
 )  # fmt: skip
 
 
-def described(scope: Scope, constraints: Constraints) -> Relation:
-    """Names and types of the columns of a FROM clause, and what its table asks of them."""
+def described(query: Queries, plan: Plan, scope: Scope) -> Relation:
+    """Names and types of the columns of a FROM clause, and what the tables that they are of ask of them."""
     columns = tuple(new_column(n, VARCHAR, n in _DESCRIBED[3:]) for n in _DESCRIBED)
-    rows: list[tuple[str | None, ...]] = []
+    origins, rows = Origins(query), list[tuple[str | None, ...]]()
     for name, e in scope.star():
-        is_nullable = "NO" if name.lower() in constraints.not_null else "YES"
-        rows.append((name, _type(e), is_nullable, constraints.key_of(name), constraints.default(name), None))
+        constraints, own = origins.of(plan, e) if isinstance(e, Column) else (NONE, "")
+        is_nullable = "NO" if own.lower() in constraints.not_null else "YES"
+        rows.append((name, _type(e), is_nullable, constraints.key_of(own), constraints.default(own), None))
     return Values(columns, tuple(tuple(Literal(v, VARCHAR) for v in row) for row in rows)), _DESCRIBED, columns
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from gquery import tuning
 from gquery.errors import InterfaceError
 from gquery.runtime import collector
+from gquery.runtime.postponed import postponed
 from gquery.runtime.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -38,6 +39,13 @@ def import_numpy() -> None:
         import numpy  # noqa: F401  (loaded ahead)
     finally:
         del os.environ[_SPIN]
+
+
+def import_pyarrow() -> None:
+    """Import PyArrow without `cloudpickle` and `socket`, 4 ms, which it asks for when extension types are pickled and ports are
+    looked for."""
+    with postponed("cloudpickle", "dumps"), postponed("socket", "getfqdn"):
+        import pyarrow  # noqa: F401  (loaded ahead)
 
 
 def choose(name: str, settings: Settings) -> tuple[Target, Device]:
@@ -146,6 +154,7 @@ def load_engine() -> tuple[ModuleType, ...]:
     imported."""
     with collector.permanent():
         import_numpy()
+        import_pyarrow()
         import gquery.api.relation
         import gquery.execution
         import gquery.kernels.builtin.column_loops

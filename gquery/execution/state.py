@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from gquery import tuning
 from gquery.columns.opaque import Opaque
@@ -12,7 +12,6 @@ from gquery.device.array import Array
 from gquery.device.device import Device
 from gquery.distributed.cuts import Cuts
 from gquery.distributed.stage_placement import Placement
-from gquery.distributed.transport import Comm
 from gquery.execution.feedback import RankedFeedback, RunFeedback
 from gquery.execution.measure import Meter
 from gquery.execution.speculation import Speculation
@@ -24,6 +23,9 @@ from gquery.planner.physical import Build, JoinTable, Pipeline, Program
 from gquery.runtime.records import dataclass
 from gquery.settings import Settings
 from gquery.tuning.dividing import Distribution
+
+if TYPE_CHECKING:
+    from gquery.distributed.transport import Comm
 
 
 class Remote(Protocol):

@@ -6,6 +6,8 @@ primitives by name; the same body runs on every target. A function that makes ne
 `host_scalar`, written over Arrow arrays (`new_strings`, `regex`, `date_names`). A name that only stands for a larger
 expression is a `resolver`.
 
+Modules whose functions few queries call are imported when one of their names is first asked for (`registry.declare_rest`).
+
 The binder makes calls with `call`, `cast` and `aggregate`, which type them and insert implicit casts; the engine looks
 up `FUNCTIONS` for how to compute a `Call`, and `AGGREGATES` for what an `AggregateCall` gives.
 """
@@ -13,42 +15,15 @@ up `FUNCTIONS` for how to compute a `Call`, and `AGGREGATES` for what an `Aggreg
 from __future__ import annotations
 
 from gquery.functions import (
-    blobs,
     chance,
     clock,
     comparison_keys,
     conditional,
-    date_differences,
-    date_forms,
-    date_names,
-    dates,
-    day_times,
-    format_text,
-    frame_forms,
-    grapheme_pieces,
-    integers,
-    likeness,
-    list_aggregates,
-    list_moments,
     list_picks,
-    list_sets,
-    list_splits,
-    lists,
     maps,
-    new_strings,
-    numeric,
     operators,
-    parsing,
-    paths,
-    readable,
-    regex,
-    rounding,
-    session,
-    special,
-    strings,
     structs,
-    text_pieces,
-    zones,
+    time_sums,
 )
 from gquery.functions.aggregate_record import AggregateFunction
 from gquery.functions.aggregates import (
@@ -69,10 +44,7 @@ from gquery.functions.registry import EXAMPLES, FUNCTIONS, RESOLVERS, ScalarFunc
 
 __all__ = [
     "AGGREGATES", "COMPARISONS", "EXAMPLES", "FUNCTIONS", "MIRRORED", "NEGATED", "RESOLVERS", "AggregateFunction",
-    "ScalarFunction", "aggregate", "blobs", "call", "case", "case_of", "cast", "castable", "chance", "clock", "comparison_keys",
-    "conditional", "counts", "date_differences", "date_forms", "date_names", "dates", "day_times", "declaration", "declared",
-    "format_text", "frame_forms", "gives_one_value", "grapheme_pieces", "integers", "is_aggregate", "is_ordered",
-    "likeness", "list_aggregates", "list_moments", "list_picks", "list_sets", "list_splits", "lists", "maps", "may_give_null",
-    "new_strings", "numeric", "operators", "parsing", "paths", "readable", "regex", "rounding", "session",
-    "special", "strings", "structs", "text_pieces", "unified", "unify", "zones",
+    "ScalarFunction", "aggregate", "call", "case", "case_of", "cast", "castable", "chance", "clock", "comparison_keys",
+    "conditional", "counts", "declaration", "declared", "gives_one_value", "is_aggregate",
+    "is_ordered", "list_picks", "maps", "may_give_null", "operators", "structs", "time_sums", "unified", "unify",
 ]  # fmt: skip

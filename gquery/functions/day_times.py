@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 from gquery.errors import NotSupportedError
-from gquery.expression.expr import Cast, Expr, Literal
-from gquery.expression.types import BIGINT, DOUBLE, TIME, TIMESTAMP, Kind
-from gquery.functions import intervals
+from gquery.expression.expr import Expr, Literal
+from gquery.expression.types import BIGINT, DOUBLE, TIME, TIMESTAMP
 from gquery.functions.casts import cast
 from gquery.functions.dates import MICRO_UNITS, constant_part, constant_unit
-from gquery.functions.registry import call, is_null_literal, make, resolver, scalar
+from gquery.functions.registry import call, is_null_literal, resolver, scalar
+from gquery.functions.time_sums import is_time, stamp
 
 _PARTS = "hour", "minute", "second", "millisecond", "microsecond", "nanosecond", "epoch", "epoch_ms", "epoch_us", "epoch_ns"
 
@@ -20,12 +20,6 @@ _PARTS = "hour", "minute", "second", "millisecond", "microsecond", "nanosecond",
 def time_of_day(micros: int) -> int:
     """The time of day of a timestamp."""
     return floor_mod_i64(micros, 86_400_000_000)
-
-
-@scalar("_later_in_the_day", ((TIME, BIGINT), TIME))
-def later_in_the_day(time: int, micros: int) -> int:
-    """A time some microseconds later or earlier, on a clock of 24 hours."""
-    return floor_mod_i64(add_i64(time, floor_mod_i64(micros, 86_400_000_000)), 86_400_000_000)
 
 
 def is_no_time_of_day(hour: int, minute: int, second: float) -> bool:
@@ -46,46 +40,10 @@ def make_time(hour: int, minute: int, second: float) -> int:
     return floor_mod_i64(add_i64(mul_i64(seconds, 1_000_000), micros), 86_400_000_000)
 
 
-def _stamp(x: Expr) -> Expr:
-    """A time as the timestamp of that time on 1970-01-01."""
-    return Cast(x, TIMESTAMP)
-
-
-def _is_time(x: Expr) -> bool:
-    return x.dtype.kind is Kind.TIME
-
-
-def _moved(time: Expr, interval: Expr, sign: int) -> Expr:
-    """A time plus the hours and less of an interval, or minus them; its days and months change nothing."""
-    micros = cast(intervals.parts(interval)[2], BIGINT)
-    return make("_later_in_the_day", (time, micros if sign > 0 else make("negate", (micros,), BIGINT)), TIME)
-
-
-@resolver("add", "$(DATE, TIME) -> TIMESTAMP", "$(TIME, INTERVAL) -> TIME",
-          example=("DATE '2024-01-31' + make_time(10, 0, 0)", "2024-01-31 10:00:00"))  # fmt: skip
-def _add(a: Expr, b: Expr) -> Expr | None:
-    """A time on a day, or a time so much later on a clock of 24 hours."""
-    other, time = (b, a) if _is_time(a) else (a, b)
-    if not _is_time(time):
-        return None
-    if other.dtype.kind is Kind.INTERVAL:
-        return _moved(time, other, 1)
-    if other.dtype.kind is not Kind.DATE:
-        return None
-    micros = make("add", tuple(call("epoch_us", x) for x in (cast(other, TIMESTAMP), _stamp(time))), BIGINT)
-    return call("make_timestamp", micros)
-
-
-@resolver("subtract", "$(TIME, INTERVAL) -> TIME")
-def _subtract(a: Expr, b: Expr) -> Expr | None:
-    """A time so much earlier on a clock of 24 hours."""
-    return _moved(a, b, -1) if _is_time(a) and b.dtype.kind is Kind.INTERVAL else None
-
-
 def _declare_part(name: str) -> None:
     @resolver(name, f"$(TIME) -> {'DOUBLE' if name == 'epoch' else 'BIGINT'}")
     def resolve(x: Expr) -> Expr | None:
-        return call(name, _stamp(x)) if _is_time(x) else None
+        return call(name, stamp(x)) if is_time(x) else None
 
 
 for _name in _PARTS:
@@ -95,9 +53,9 @@ for _name in _PARTS:
 @resolver("date_part datepart", "$('part', TIME)", example=("date_part('minute', make_time(10, 11, 12))", "11"))
 def _date_part(part: Expr, x: Expr) -> Expr | None:
     """A named part of a time."""
-    if not _is_time(x):
+    if not is_time(x):
         return None
-    made = call("date_part", part, _stamp(x))
+    made = call("date_part", part, stamp(x))
     named = constant_part(part)
     if named not in _PARTS:
         raise NotSupportedError(f"date_part: a TIME has no {named}")
@@ -105,11 +63,11 @@ def _date_part(part: Expr, x: Expr) -> Expr | None:
 
 
 def _between(name: str, part: Expr, a: Expr, b: Expr) -> Expr | None:
-    if not all(_is_time(x) or is_null_literal(x) for x in (a, b)) or not (_is_time(a) or _is_time(b)):
+    if not all(is_time(x) or is_null_literal(x) for x in (a, b)) or not (is_time(a) or is_time(b)):
         return None
     if constant_unit(part) not in MICRO_UNITS:
         raise NotSupportedError(f"{name} of times in {constant_unit(part)!r}")
-    first, last = (_stamp(x) if _is_time(x) else Literal(None, TIMESTAMP) for x in (a, b))
+    first, last = (stamp(x) if is_time(x) else Literal(None, TIMESTAMP) for x in (a, b))
     return call(name, part, first, last)
 
 

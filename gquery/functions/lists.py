@@ -23,7 +23,8 @@ from gquery.functions.list_arrays import (
 )
 from gquery.functions.list_function import Typed, as_lists, element_of, list_function, list_overload, with_value
 from gquery.functions.list_ranks import NO_VALUE, ranks
-from gquery.functions.registry import LIST_RESOLVERS, call, is_null_literal, make, resolver
+from gquery.functions.registry import LIST_RESOLVERS, RESOLVERS, call, is_null_literal, make, resolver
+from gquery.functions.structs import struct_extract
 from gquery.functions.vectors import Vector, array_of, flags, from_numpy, integers, room, size_of
 from gquery.functions.wide_bits import is_wide
 
@@ -232,6 +233,11 @@ LIST_RESOLVERS.setdefault("concat", []).extend(LIST_RESOLVERS["list_concat"])
 def _character(s: Expr, place: Expr) -> Expr | None:
     """The character at a place."""
     return call("substring", s, place, Literal(1, BIGINT)) if s.dtype.is_string else None
+
+
+resolver("array_extract list_extract list_element", "$(STRUCT, 'field' or place)")(struct_extract)
+for _name in ("array_extract", "list_extract", "list_element"):
+    LIST_RESOLVERS[_name] = RESOLVERS[_name]
 
 
 def _both(xs: Expr, ys: Expr) -> Typed | None:

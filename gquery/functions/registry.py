@@ -83,6 +83,12 @@ class _Declared(dict[str, T]):
             raise KeyError(name)
         return self[name]
 
+    def get(self, name: str, default: Any = None) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            return default
+
 
 FUNCTIONS: dict[str, ScalarFunction] = _Declared()
 RESOLVERS: dict[str, list[Resolver]] = {}
@@ -237,24 +243,61 @@ _LATER: dict[str, tuple[str, ...]] = {
 LATER = {name: module for module, names in _LATER.items() for name in names}
 
 
+_REST = (
+    "blobs", "date_differences", "date_forms", "date_names", "dates", "day_times", "format_text", "frame_forms",
+    "grapheme_pieces", "integers", "likeness", "list_aggregates", "list_moments", "list_sets", "list_splits", "lists",
+    "new_strings", "numeric", "parsing", "paths", "readable", "regex", "rounding", "session", "special", "strings",
+    "text_pieces", "zones",
+)  # fmt: skip
+"""Modules that are imported together, in this order, and by nobody else: of declarations of one name the later ones stand before
+or behind the earlier ones."""
+AT_ONCE = frozenset((
+    "eq", "ne", "lt", "le", "gt", "ge", "is_distinct_from", "is_not_distinct_from", "add", "subtract", "multiply", "divide",
+    "int_divide", "modulo", "negate", "abs", "like", "ilike", "coalesce", "ifnull", "nullif", "greatest", "least", "hash",
+))  # fmt: skip
+"""Names that none of them declares; a test looks."""
+_is_whole = False
+
+
+def declare_rest() -> bool:
+    """Imports the modules whose functions few queries call; False if they are there."""
+    global _is_whole
+    if _is_whole:
+        return False
+    for module in _REST:
+        importlib.import_module(f"gquery.functions.{module}")
+    _is_whole = True
+    return True
+
+
 def declared_later(name: str) -> bool:
-    """Imports the module that declares a name, or a function for resolvers alone; whether there is one."""
+    """Imports what declares a name, or a function for resolvers alone; whether there may be something of it now."""
     module = LATER.get(name) or name.lstrip("_").partition("_")[0]
     if module not in _LATER:
-        return False
+        return declare_rest()
+    declare_rest()  # which it may rest on
     importlib.import_module(f"gquery.functions.{module}")
     return True
 
 
 def declare_all() -> None:
     """Imports all modules that declare functions."""
+    declare_rest()
     for module in _LATER:
         importlib.import_module(f"gquery.functions.{module}")
 
 
 def is_declared(name: str) -> bool:
     """Whether there is a scalar function of that name."""
+    if name not in AT_ONCE:
+        declare_rest()
     return name in RESOLVERS or name in LATER
+
+
+def scalar_names() -> list[str]:
+    """The names of all scalar functions, those that start with ``_`` among them."""
+    declare_rest()
+    return [*{**RESOLVERS, **LATER}]
 
 
 def call(name: str, *args: Expr) -> Expr:
@@ -262,6 +305,8 @@ def call(name: str, *args: Expr) -> Expr:
 
     Raises BindError, naming the argument types and the candidates, where no declaration fits.
     """
+    if name not in AT_ONCE:
+        declare_rest()
     resolvers = RESOLVERS.get(name)
     if resolvers is None and name in LATER and declared_later(name):
         resolvers = RESOLVERS[name]
@@ -306,7 +351,7 @@ def is_null_literal(e: Expr) -> bool:
 
 
 def _public_names() -> list[str]:
-    return [n for n in {**RESOLVERS, **LATER} if not n.startswith("_") and n not in OPERATORS]
+    return [n for n in scalar_names() if not n.startswith("_") and n not in OPERATORS]
 
 
 _SYMBOLS = {

@@ -75,7 +75,7 @@ def fields(s: Expr) -> list[tuple[str, Expr]]:
     return [(name or f"element{n + 1}", field_number(s, n)) for n, (name, _) in enumerate(s.dtype.fields)]
 
 
-@resolver("struct_extract struct_extract_at array_extract list_extract list_element", "$(STRUCT, 'field' or place)",
+@resolver("struct_extract struct_extract_at", "$(STRUCT, 'field' or place)",
           example=("struct_extract({'a': 7}, 'a')", "7"))  # fmt: skip
 def struct_extract(s: Expr, key: Expr) -> Expr | None:
     """A field of a struct, by its name, or by its place in a struct without names: ``s.a``, ``s['a']``."""
@@ -134,7 +134,6 @@ def _of_any(s: Expr, made: Expr) -> Expr:
 
 
 for _name in (
-    "struct_extract", "struct_extract_at", "array_extract", "list_extract", "list_element", "row", "struct_concat",
-    "struct_values", "struct_keys",
+    "struct_extract", "struct_extract_at", "row", "struct_concat", "struct_values", "struct_keys",
 ):  # fmt: skip
     LIST_RESOLVERS[_name] = RESOLVERS[_name]

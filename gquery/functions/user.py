@@ -26,15 +26,17 @@ import types
 import typing
 import weakref
 from collections.abc import Callable
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from gquery.errors import InterfaceError
 from gquery.expression.expr import Call, Expr
 from gquery.expression.types import BIGINT, BOOLEAN, DATE, DOUBLE, TIMESTAMP, DType
 from gquery.functions.casts import cast, implicit_cost
 from gquery.functions.registry import FUNCTIONS, USER_FILE, ScalarFunction, declare, no_match
-from gquery.functions.user_source import Rewritten, rewrite
 from gquery.runtime.digests import hex_digest
+
+if TYPE_CHECKING:
+    from gquery.functions.user_source import Rewritten
 
 _TYPES: dict[Any, DType] = {
     int: BIGINT, float: DOUBLE, bool: BOOLEAN, datetime.date: DATE, datetime.datetime: TIMESTAMP,
@@ -63,6 +65,8 @@ class UserFunction:
     """
 
     def __init__(self, function: Callable[..., Any], name: str | None = None) -> None:
+        from gquery.functions.user_source import rewrite
+
         if not isinstance(function, types.FunctionType) or function.__name__ == "<lambda>":
             raise InterfaceError("gquery.udf takes a function that is written with def")
         self.function = function

@@ -18,7 +18,7 @@ from gquery.functions.aggregate_record import Accumulate, Accumulated, AtEnd, By
 from gquery.functions.aggregates import AGGREGATES, ALIASES, aggregate, declaration, is_aggregate
 from gquery.functions.casts import cast
 from gquery.functions.opaque import refuse_opaque
-from gquery.functions.registry import RESOLVERS, no_match
+from gquery.functions.registry import is_declared, no_match
 from gquery.runtime.records import dataclass, replace
 
 Resolved = tuple[Sequence[DType], DType]
@@ -275,6 +275,6 @@ def _has_a_row(frame: WindowFrame) -> bool:
 
 
 def _unknown(name: str) -> BindError:
-    if name in RESOLVERS:
+    if is_declared(name):
         return BindError(f"{name} is no aggregate and no window function: it takes no OVER")
     return BindError(f"there is no window function {name!r}.{did_you_mean(name, (*WINDOWS, *AGGREGATES, *ALIASES))}")

@@ -10,7 +10,6 @@ or a file system that is given, everything goes through `pyarrow.fs`.
 from __future__ import annotations
 
 import datetime
-import glob
 import os
 import re
 import stat
@@ -154,6 +153,8 @@ def _local_files(path: str, kind: str) -> list[File]:
 
 
 def _within(directory: str, kind: str) -> list[str]:
+    import glob
+
     everything = glob.iglob(os.path.join(glob.escape(directory), "**", "*"), recursive=True)
     found = sorted(p for p in everything if p.lower().endswith(SUFFIXES[kind]))
     if not found:
@@ -162,6 +163,8 @@ def _within(directory: str, kind: str) -> list[str]:
 
 
 def _matching(path: str) -> list[str]:
+    import glob
+
     if glob.has_magic(path):
         found = sorted(p for p in glob.glob(path, recursive=True) if not os.path.isdir(p))
         if not found:
@@ -174,6 +177,8 @@ def _matching(path: str) -> list[str]:
 
 
 def _remote(name: str, kind: str, filesystem: Any) -> list[File]:
+    import glob
+
     from pyarrow import fs
 
     if filesystem is None:

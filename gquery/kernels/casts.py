@@ -23,7 +23,6 @@ from gquery.kernels.arithmetic import (
 from gquery.kernels.bindings import NeedsHostError
 from gquery.kernels.code import Code
 from gquery.kernels.number_registers import as_f32, as_f64, as_i128, words_of
-from gquery.kernels.row_calls import row_call
 from gquery.kernels.values import Value, ValueProperties, value_properties
 from gquery.runtime.records import replace
 
@@ -49,6 +48,8 @@ def cast(value: Value, dtype: DType, try_: bool, code: Code) -> Value:
     if source.is_string or dtype.is_string or source.is_nested or dtype.is_nested:
         if code.target != "python":
             raise NeedsHostError(f"CAST({source} AS {dtype})")  # see `kernels.host_calls`
+        from gquery.kernels.row_calls import row_call
+
         return row_call(Cast(Literal(None, source), dtype, try_), [value], code)
     if try_ and not _always_fits(value.properties, dtype):
         value = _null_unless_fits(value, dtype, code)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import field
 from functools import lru_cache
 from types import CodeType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from gquery.expression.frozen import frozen, frozen_open
 from gquery.kernels import ir
@@ -20,6 +20,8 @@ from gquery.kernels.unroll import UnrolledLoop
 from gquery.runtime.digests import hex_digest
 from gquery.runtime.records import cached_property
 
+Blocks = tuple[ir.Block, ir.Block, ir.Block]
+_BLOCKS = ("prologue", "written", "epilogue")
 ElementType = Literal["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64"]
 
 
@@ -77,6 +79,16 @@ class Kernel:
     is_draft: bool = False
     claimed: tuple[ir.Block, ir.Block] | None = field(default=None, compare=False, repr=False)
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """The statements of a kernel that is `read_later`, when somebody first looks at them."""
+            read = vars(self).get("read") if name in _BLOCKS else None
+            if read is None:
+                raise AttributeError(name)
+            vars(self).update(zip(_BLOCKS, read(), strict=True))
+            return vars(self)[name]
+
     @cached_property
     def _parted(self) -> tuple[ir.Block, tuple[ir.Function, ...]]:
         from gquery.kernels.parts import parted
@@ -126,6 +138,14 @@ class Kernel:
             parts += [*self.unrolled.text, *ir.printed(self.unrolled.single)]
         parts += [f"{name}\n{function_source(f)}" for name, f in self.functions]
         return hex_digest("\0".join(parts))
+
+
+def read_later(parameters: tuple[Parameter, ...], uses_block: bool, digest: str, read: Callable[[], Blocks]) -> Kernel:
+    """A kernel whose prologue, body and epilogue are read when somebody looks at them: one that is found in a cache by its
+    ``digest``, which stands for what is read, is launched without."""
+    made = object.__new__(Kernel)
+    vars(made).update(parameters=parameters, primitives=frozenset(), uses_block=uses_block, digest=digest, read=read)
+    return made
 
 
 def function_source(function: Callable[..., Any]) -> str:

@@ -30,14 +30,13 @@ from gquery.expression.expr import (
 )
 from gquery.expression.types import BOOLEAN, INT64, VARCHAR, Bounds, Kind, Register, type_bounds
 from gquery.functions import FUNCTIONS
-from gquery.kernels import arithmetic, casts, compare, dictionaries, hashes, interval_values, ir, like, loops, patterns
+from gquery.kernels import arithmetic, casts, compare, dictionaries, hashes, interval_values, ir, loops, patterns
 from gquery.kernels import slot_constants as slots
 from gquery.kernels.bindings import NeedsHostError
 from gquery.kernels.bodies import ARITHMETIC, EXTREMES, has_body
 from gquery.kernels.code import Code
 from gquery.kernels.convert import convert, merge
 from gquery.kernels.number_registers import exact_constant
-from gquery.kernels.row_calls import row_call
 from gquery.kernels.text_matches import by_scan
 from gquery.kernels.values import Value, ValueProperties, value_properties
 from gquery.runtime.interrupt import check
@@ -183,6 +182,8 @@ def _like(e: Call, code: Code) -> Value:
     value = dictionaries.as_string(render(subject, code), code)
     what = value_properties(BOOLEAN, nullable=value.properties.nullable)
     if e.function == "like":
+        from gquery.kernels import like
+
         return Value(like.like(value.var, pattern, escape, code), value.ok, what)
     text = compare.string_constant(patterns.like_pattern(pattern.value.lower(), escape.value), code)
     return Value(code.let(code.call("str_ilike", value.var, text)), value.ok, what)
@@ -201,6 +202,8 @@ def _function(e: Call, code: Code) -> Value:
     if declared.body is None:
         if code.target != "python" or declared.host is None:
             raise NeedsHostError(e.function)
+        from gquery.kernels.row_calls import row_call
+
         return row_call(e, values, code)
     takes_null = declared.takes_null or (False,) * len(values)
     arguments: list[ir.Expression] = []

@@ -23,15 +23,10 @@ from gquery.kernels.builtin import counted_order, gathers, order, scans
 from gquery.kernels.builtin.define import builtin_kernel, fill, full, launch
 from gquery.kernels.builtin.elements import clear_others, converted
 from gquery.kernels.builtin.sort_room import room_to_sort
-from gquery.kernels.builtin.text_extremes import text_extremes
 from gquery.kernels.readback import Count, validate
 from gquery.kernels.values import ValueProperties
 from gquery.operators.base import Frame, JoinIndex, KnownOrder, make_column, narrow, null_column
-from gquery.operators.group_extremes import rank_within_groups
-from gquery.operators.leading_rows import first_rows
-from gquery.operators.made_lists import list_column
 from gquery.operators.sort_keys import key_parts, sort_keys
-from gquery.operators.unnest import unnest_rows
 from gquery.operators.value_ranks import code_column, rank
 from gquery.planner.logical.tree import used_columns
 from gquery.planner.physical import (
@@ -76,6 +71,8 @@ def run_breaker(
         case ConcatRows(stages, inputs, columns):
             return _concat([frames[n] for n in stages], inputs, columns, device)
         case RankEncode(stage=stage, keys=keys) if keys:
+            from gquery.operators.group_extremes import rank_within_groups
+
             return rank_within_groups(frames[stage], work, device, workers)
         case RankEncode(stage=stage):
             return _rank_encode(frames[stage], work, device, workers)
@@ -88,6 +85,8 @@ def run_breaker(
 
             return run_window(work, frames[stage], device, workers)
         case UnnestRows(stage=stage):
+            from gquery.operators.unnest import unnest_rows
+
             return unnest_rows(work, frames[stage], device)
         case UnmatchedRows(table, _, columns):
             return _unmatched(joins[table.stage].frame, matched[table.stage], columns, device)
@@ -108,6 +107,8 @@ def run_breaker(
 
 def _sort(work: SortRows, frame: Frame, device: Device, workers: int = 1) -> Frame:
     if device.is_cpu and frame.number is None and work.limit is not None:
+        from gquery.operators.leading_rows import first_rows
+
         wanted = min(work.limit + work.offset, frame.rows)
         if (first := first_rows(frame, work.keys[0], wanted, device, workers)) is not None:
             return _sort(work, _few(work, frame, first, device), device)
@@ -206,6 +207,8 @@ def _ordered_groups(work: OrderedGroups, frame: Frame, device: Device, workers: 
 def _nothing(stored: Stored, rows: int, device: Device) -> ColumnData:
     """NULLs for groups without rows."""
     if isinstance(stored.properties.dictionary, Pending):
+        from gquery.operators.made_lists import list_column
+
         return list_column(stored, [pa.nulls(rows, arrow_type(stored.properties.dtype))], rows, device)
     return null_column(stored, rows, device)
 
@@ -337,6 +340,8 @@ def _extreme_rows(column: ColumnData, device: Device, workers: int) -> Array:
         none: Array = xp.empty(0, np.uint32)
         return none
     if device.is_cpu and column.physical_type.is_string:
+        from gquery.kernels.builtin.text_extremes import text_extremes
+
         return np.array(text_extremes(column, workers) or (), np.uint32)
     ends = []
     for descending in (False, True):

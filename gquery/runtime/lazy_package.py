@@ -51,6 +51,9 @@ def import_in_parts(name: str, around: Callable[[], AbstractContextManager[objec
     package.__class__ = _Lazy
     _around[name] = around
     sys.modules[name] = package
+    above, _, last = name.rpartition(".")
+    if above:
+        setattr(sys.modules[above], last, package)  # as Python does
 
 
 def _complete(package: ModuleType) -> bool:

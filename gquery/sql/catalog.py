@@ -17,8 +17,8 @@ from gquery.columns.appended import Appended, Storage
 from gquery.columns.seen_keys import SeenKeys, list_keys
 from gquery.columns.table import TableSource
 from gquery.errors import CatalogError, OperationalError, did_you_mean
-from gquery.functions import AGGREGATES, RESOLVERS
-from gquery.functions.registry import LATER
+from gquery.functions import AGGREGATES
+from gquery.functions.registry import scalar_names
 from gquery.functions.user import UserFunction
 from gquery.functions.windows import WINDOWS
 from gquery.planner.logical.nodes import Query
@@ -396,5 +396,5 @@ class Catalog(Definitions):
     def functions(self) -> tuple[str, ...]:
         """The names of all functions, the connection's own among them, sorted."""
         note(ALL, self)
-        return tuple(sorted(n for n in {*RESOLVERS, *LATER, *AGGREGATES, *WINDOWS, *self._functions} if not n.startswith("_")))
+        return tuple(sorted(n for n in {*scalar_names(), *AGGREGATES, *WINDOWS, *self._functions} if not n.startswith("_")))
 

@@ -7,12 +7,9 @@ from sqlglot import exp
 
 from gquery.errors import BindError, InterfaceError, ParseError
 from gquery.functions.registry import OPERATORS
-from gquery.sql.closed import check_read
-from gquery.sql.covered import check_covered
 from gquery.sql.grammar.tokens import Reading
 from gquery.sql.lexer import PARAMETER
 from gquery.sql.parse import Parsed, located
-from gquery.sql.supported import check_supported
 from gquery.sql.types import Parameters, parameter_names
 
 
@@ -21,6 +18,10 @@ def check(parsed: Parsed) -> None:
     cannot stand where it stands."""
     if parsed.is_plain:
         return  # nothing of what is refused
+    from gquery.sql.closed import check_read
+    from gquery.sql.covered import check_covered
+    from gquery.sql.supported import check_supported
+
     nodes = parsed.read or parsed.nodes
     check_supported(nodes, parsed.sql)
     if isinstance(parsed.reading, ParseError):

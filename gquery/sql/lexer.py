@@ -7,6 +7,7 @@ here are DuckDB's; `gquery.sql.grammar` reads them, and `gquery.sql.covered` com
 from __future__ import annotations
 
 import re
+from functools import cache
 from itertools import accumulate
 
 from gquery.errors import ParseError, point_at
@@ -31,27 +32,6 @@ _LETTER_OR_DIGIT = r"[^\x00-/:-@\[-^`{-\x7f]"
 _IN_WORD = r"[^\x00-\#%-/:-@\[-^`{-\x7f]"
 _NUMBER = rf"(?:{_DIGITS}\.(?!\.)(?:{_DIGITS})?|\.{_DIGITS}|{_DIGITS})(?:[eE][+-]?{_DIGITS})?"
 _BETWEEN = r"(?:\s+|--[^\n]*)*+"  # possessive: a part of a comment is no token
-_SPACE = re.compile(_BETWEEN)
-_TOKEN = re.compile(
-    rf"""{_BETWEEN}(?:(?P<comment>/\*)
-    |(?P<odd>[eExXbBnN]'|[uU]&['"]|\$(?:{_LETTER}{_LETTER_OR_DIGIT}*)?\$)
-    |(?P<word>{_LETTER}{_IN_WORD}*)
-    |(?P<number>{_NUMBER})
-    |(?P<string>'(?:[^']|'')*')
-    |(?P<quoted>"(?:[^"]|"")+")
-    |(?P<parameter>\${_LETTER_OR_DIGIT}+|\?\d*)
-    |(?P<symbol>::|:=|=>|[(),\[\].;:{{}}]|[~!@%^&|`+*/<>=\#-]+)
-    |(?P<end>\Z))""",
-    re.X,
-)
-# What `lex` takes for quoted names and for constants in a text without comments, or more than that: a digit behind what a
-# word or a parameter is made of begins no number, nor does a digit that is a letter to the lexer. All begin with one of few
-# characters, which `re` looks for at once; what was passed tells which it was. Numbers are as in `_NUMBER`.
-_CONSTANTS = re.compile(
-    rf"""(["'.0-9](?:(?<=")(?:[^"]|"")+"|(?<=')[^']*(?:''[^']*)*+'
-    |(?<![^\x00-\#%-\-/:->@\[-^`{{-\x7f][.0-9])(?:(?<=\.){_DIGITS}|(?<=[0-9])(?:_?\d)*(?:\.(?!\.)(?:{_DIGITS})?)?)(?:[eE][+-]?{_DIGITS})?))""",
-    re.X,
-)
 # What most texts are made of, comments, parameters and letters beyond ASCII aside; nothing else is spaces alone between these.
 _PLAIN = re.compile(
     rf"""([A-Za-z_][A-Za-z0-9_$]*|{_NUMBER}|'(?:[^']|'')*'|"(?:[^"]|"")+"|::|:=|=>|[(),\[\].;:{{}}]|[~!@%^|`+*/<>=\#-]+)"""
@@ -64,6 +44,42 @@ _BROKEN = {"'": "a string that does not end", '"': "a name that does not end, or
 _KEEPS_SIGN = re.compile("[~!@#%^&|`?]")
 _OPERATORS = "+ - * / // % ^ ** = == <> != < <= > >= || & | << >> ~ !~ ~~ !~~ ~~* !~~* ~~~ ^@ -> ->> # @"
 SYMBOLS = frozenset(f"( ) [ ] {{ }} , ; . : :: := => {_OPERATORS}".split())
+
+
+# Compiled when they are first wanted, for 0.3 ms each: plain texts do without.
+
+
+@cache
+def _space() -> re.Pattern[str]:
+    return re.compile(_BETWEEN)
+
+
+@cache
+def _token() -> re.Pattern[str]:
+    return re.compile(
+        rf"""{_BETWEEN}(?:(?P<comment>/\*)
+        |(?P<odd>[eExXbBnN]'|[uU]&['"]|\$(?:{_LETTER}{_LETTER_OR_DIGIT}*)?\$)
+        |(?P<word>{_LETTER}{_IN_WORD}*)
+        |(?P<number>{_NUMBER})
+        |(?P<string>'(?:[^']|'')*')
+        |(?P<quoted>"(?:[^"]|"")+")
+        |(?P<parameter>\${_LETTER_OR_DIGIT}+|\?\d*)
+        |(?P<symbol>::|:=|=>|[(),\[\].;:{{}}]|[~!@%^&|`+*/<>=\#-]+)
+        |(?P<end>\Z))""",
+        re.X,
+    )
+
+
+@cache
+def _constants() -> re.Pattern[str]:
+    # What `lex` takes for quoted names and for constants in a text without comments, or more than that: a digit behind what a
+    # word or a parameter is made of begins no number, nor does a digit that is a letter to the lexer. All begin with one of few
+    # characters, which `re` looks for at once; what was passed tells which it was. Numbers are as in `_NUMBER`.
+    return re.compile(
+        rf"""(["'.0-9](?:(?<=")(?:[^"]|"")+"|(?<=')[^']*(?:''[^']*)*+'
+        |(?<![^\x00-\#%-\-/:->@\[-^`{{-\x7f][.0-9])(?:(?<=\.){_DIGITS}|(?<=[0-9])(?:_?\d)*(?:\.(?!\.)(?:{_DIGITS})?)?)(?:[eE][+-]?{_DIGITS})?))""",
+        re.X,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +138,7 @@ def _plain(sql: str) -> Lexed | None:
 def _one_by_one(sql: str) -> Lexed:
     """The tokens of any text."""
     tokens: list[tuple[str, str, int, int]] = []
-    position, match, add = 0, _TOKEN.match, tokens.append
+    position, match, add = 0, _token().match, tokens.append
     before, twice = "", -1  # the kind of the token before, and where the first string behind another begins
     while True:
         found = match(sql, position)
@@ -159,7 +175,7 @@ def split_at_constants(sql: str) -> list[str] | None:
     """A text cut at constants, by a glance: what stands before a constant or quoted name, that, and so on; None for a text with
     comments. Where `lex` finds the same constants, it finds the same tokens in any text that has the same other parts, and
     constants of the same kinds."""
-    return None if "--" in sql or "/*" in sql else _CONSTANTS.split(sql)
+    return None if "--" in sql or "/*" in sql else _constants().split(sql)
 
 
 def _operator(sql: str, position: int, text: str) -> int:
@@ -195,7 +211,7 @@ def _refused(sql: str, position: int, found: re.Match[str] | None) -> ParseError
         position = found.start("odd")
         what = f"a text that begins with {found['odd']} is not supported: write '...'"
     else:
-        between = _SPACE.match(sql, position)
+        between = _space().match(sql, position)
         position = position if between is None else between.end()
         what = _BROKEN.get(sql[position], f"the character {sql[position]!r} means nothing here")
     return ParseError(f"{what}\n{point_at(sql, position)}")

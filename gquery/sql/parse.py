@@ -45,7 +45,7 @@ _VALUES = frozenset((  # words that are functions to sqlglot, and to DuckDB colu
 ))  # fmt: skip
 _LEVEL = r"(?:analyze|bound|optimized|physical|pipelines|codegen|code|tree)\b"
 _OPTION = rf"(?:{_LEVEL}|format\s+'?\w+'?)"
-_EXPLAIN = re.compile(rf"\s*explain\b(?:\s+({_LEVEL}))?(?:\s*\((\s*{_OPTION}(?:[\s,]+{_OPTION})*\s*)\))?", re.I)
+_EXPLAIN = rf"(?i)\s*explain\b(?:\s+({_LEVEL}))?(?:\s*\((\s*{_OPTION}(?:[\s,]+{_OPTION})*\s*)\))?"
 _COMMENT = re.compile(r"\s*(?:--[^\n]*(?:\n|$)|/\*.*?\*/)", re.S)
 
 
@@ -106,7 +106,7 @@ def parse(sql: str, tokens: Lexed | None = None) -> list[Parsed]:
 
     Raises ParseError, with the line and a caret.
     """
-    text, explain = _strip_explain(sql)
+    text, explain = _strip_explain(sql) if "explain" in sql.lower() else (sql, None)  # it compiles an expression, 0.3 ms
     with collector.paused():  # trees stay
         return _parsed(sql, text, explain, lex(text) if tokens is None or text != sql else tokens)
 
@@ -360,7 +360,7 @@ def _strip_explain(sql: str) -> tuple[str, tuple[str, ...] | None]:
     start = 0
     while comment := _COMMENT.match(sql, start):
         start = comment.end()
-    match = _EXPLAIN.match(sql, start)
+    match = re.compile(_EXPLAIN).match(sql, start)
     if match is None:
         return sql, None
     options = tuple(re.split(r"[\s,]+", f"{match[1] or ''} {match[2] or ''}".lower().strip()))

@@ -15,7 +15,8 @@ from gquery.errors import CatalogError, did_you_mean
 from gquery.runtime.records import dataclass
 
 MAIN, DATABASE = "main", "memory"
-SYSTEM = ("information_schema", "pg_catalog")  # whose tables are made when they are asked for
+INFORMATION = "information_schema"
+SYSTEM = (INFORMATION, "pg_catalog")  # whose tables are made when they are asked for
 _PART = re.compile(r'"((?:[^"]|"")*)"|([^".]+)')
 
 

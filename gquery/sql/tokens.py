@@ -15,8 +15,8 @@ from sqlglot import tokenizer_core
 from sqlglot.tokenizer_core import Token, TokenType
 
 from gquery.runtime.tuples import NamedTuple
-from gquery.sql import vocabulary
 from gquery.sql.lexer import END, NUMBER, QUOTED, STRING, SYMBOL, WORD, Lexed
+from gquery.sql.sqlglot_keywords import TAKEN
 
 _IS_COMPILED = not tokenizer_core.__file__.endswith(".py")
 _SPECIAL = re.compile(r"--|/\*|[^\n\t -~]|\\")  # comments, escapes, letters and spaces beyond ASCII
@@ -36,6 +36,8 @@ class _Vocabulary(NamedTuple):
 
 @cache
 def _vocabulary() -> _Vocabulary:
+    from gquery.sql import vocabulary  # with sqlglot's tokenizer, which plain statements do without
+
     types = {key.lower(): kind for key, kind in {**vocabulary.SINGLE_TOKENS, **vocabulary.KEYWORDS}.items()}
     two = [tuple(key.split(" ")) for key in types if " " in key]
     phrases = {first: frozenset(second for f, second in two if f == first) for first, _ in two}
@@ -44,16 +46,9 @@ def _vocabulary() -> _Vocabulary:
     return _Vocabulary(types, phrases, frozenset(commands | joined))
 
 
-@cache
-def _taken() -> frozenset[str]:
-    """Words that mean more to sqlglot than a name."""
-    known = _vocabulary()
-    return frozenset(known.types) | frozenset(known.phrases) | known.others
-
-
 def is_plain_name(word: str) -> bool:
     """Whether a word of the lexer's is nothing but a name to sqlglot."""
-    return word not in _taken() and "$" not in word
+    return word not in TAKEN and "$" not in word
 
 
 def is_plain_number(text: str) -> bool:

@@ -44,6 +44,18 @@ def test_another_name_is_its_own(late: str) -> None:
         assert imported(late, "twice") is twice
 
 
+def test_pyarrow_pickles_and_looks_for_ports() -> None:
+    code = (
+        "import sys, gquery; gquery.connect('python').sql('SELECT 1').fetchall();"
+        "import pyarrow as pa, pyarrow.lib, pyarrow.util; print([m for m in ('cloudpickle', 'socket') if m in sys.modules])\n"
+        "import pickle, socket, cloudpickle; print(pickle.loads(pickle.dumps(pa.array([1, None]))).to_pylist())\n"
+        "print(pyarrow.util.find_free_port() > 0, pyarrow.util.socket.socket is socket.socket)\n"
+        "print(cloudpickle.loads(cloudpickle.dumps(lambda x: x + 1))(2), sys.modules['cloudpickle'] is cloudpickle)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["[]", "[1, None]", "True True", "3 True"], done.stderr
+
+
 def test_sqlglot_does_without_plugins_until_it_asks_for_one() -> None:
     code = (
         "import sys, gquery; gquery.connect('python').sql('SELECT 1').fetchall();"

@@ -313,4 +313,4 @@ def test_a_kernel_sets_no_name_of_the_loop_over_its_rows() -> None:
     """One that did went through some rows twice on a GPU, where the loop's step is a variable beside its own."""
     for line in ("row_step = mul_i64(i64(i), 2)", "hi = i64(0)", "if eq_i64(i64(i), 0):\n    i = i64(1)"):
         with pytest.raises(AssertionError, match="loop over its rows"):
-            _ = builtin_kernel("made:*i64", *line.split("\n")).kernel
+            _ = builtin_kernel("made:*i64", *line.split("\n")).kernel.text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -11,6 +12,8 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.dialects.duckdb import DuckDB
 
 from gquery.sql.dialect import GqueryDialect, dialect
+from gquery.sql.sqlglot_keywords import TAKEN
+from gquery.sql.tokens import _vocabulary
 from tests.support.paths import TESTS
 from tpch import queries
 
@@ -46,6 +49,13 @@ def test_its_tokenizer_has_the_settings_of_duckdb() -> None:
     assert {k for k in others if k not in words} == {"?::", "??"}  # a parameter and a cast, and two parameters
     ours["KEYWORDS"], theirs["KEYWORDS"] = words, {k: v for k, v in others.items() if k in words}
     assert ours == theirs
+
+
+def test_words_that_mean_more_than_a_name() -> None:
+    """Those of the tokenizer, and the first of its phrases, as far as they are words of our lexer's."""
+    found = _vocabulary()
+    known = {*found.types, *found.phrases, *found.others}
+    assert {w for w in known if re.fullmatch(r"[a-z_]\w*", w)} == TAKEN
 
 
 def test_texts_have_the_same_tokens_and_trees() -> None:

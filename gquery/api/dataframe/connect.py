@@ -65,13 +65,14 @@ class Frames(Session):
     @boundary
     def create_function(self, name: str | UserFunction | Callable[..., Any], function: Any = None) -> Any:
         """Make a typed Python function one of SQL, under a name or its own: ``con.create_function("price", price)``."""
-        from gquery.functions import RESOLVERS, is_aggregate
+        from gquery.functions import is_aggregate
+        from gquery.functions.registry import is_declared
         from gquery.functions.user import UserFunction, udf
 
         if not isinstance(name, str):
             name, function = getattr(name, "name", getattr(name, "__name__", "")), name
         made = function if isinstance(function, UserFunction) else udf(function)
-        if name.lower() in RESOLVERS or is_aggregate(name.lower()):
+        if is_declared(name.lower()) or is_aggregate(name.lower()):
             raise CatalogError(f'there is a function "{name}" in SQL already; give yours another name')
         self._check_function(made)
         self._catalog.create_function(name, made)

@@ -16,7 +16,8 @@ from gquery.api.dataframe.constants import constant
 from gquery.api.dataframe.methods import Methods
 from gquery.api.dataframe.values import Values
 from gquery.errors import BindError, InterfaceError, did_you_mean
-from gquery.functions import AGGREGATES, RESOLVERS, is_aggregate
+from gquery.functions import AGGREGATES, is_aggregate
+from gquery.functions.registry import scalar_names
 from gquery.functions.windows import WINDOWS
 from gquery.runtime.arguments import checked
 
@@ -366,6 +367,6 @@ def merged(many: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 def _function_names() -> list[str]:
     return [
         n
-        for n in (*RESOLVERS, *AGGREGATES, *WINDOWS)
+        for n in (*scalar_names(), *AGGREGATES, *WINDOWS)
         if not n.startswith("_") and n.isidentifier() and n not in _NO_METHODS
     ]

@@ -21,11 +21,12 @@ from gquery.kernels import ir
 from gquery.kernels.bindings import Argument
 from gquery.kernels.ir.read import read_lines
 from gquery.kernels.ir.walk import assigned
-from gquery.kernels.kernel import ElementType, Kernel, Parameter
+from gquery.kernels.kernel import Blocks, ElementType, Kernel, Parameter, read_later
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.base import AbortableTarget, arguments_of
 from gquery.kernels.targets.morsels import run_parts
 from gquery.kernels.unroll import unrolled
+from gquery.runtime.digests import hex_digest
 from gquery.runtime.recent import Recent
 from gquery.runtime.records import dataclass
 
@@ -100,17 +101,22 @@ def builtin_kernel(
     """A built-in kernel; ``parameters`` as in ``slots:*u32 base:i64``. Loads of the variables ``hoisted`` come first
     for several rows at once (see `kernels.unroll`)."""
 
+    def read() -> Blocks:
+        before, block, behind = read_lines(*prologue), read_lines(*body), read_lines(*epilogue)
+        taken = LOOP_NAMES & {n.id for n in assigned((*before, *block, *behind))}
+        assert not taken, f"a kernel sets {taken}, which the loop over its rows has for itself"
+        return before, block, behind
+
     def make() -> Kernel:
         parsed = []
         for word in parameters.split():
             name, _, type_ = word.partition(":")
             parsed.append(Parameter(name, cast(ElementType, type_.removeprefix("*")), type_.startswith("*")))
-        block = read_lines(*body)
-        loaded = {ir.Name(name, "row") for name in hoisted}
-        unrolled_rows = unrolled(block, tuning.loops.unrolled_rows, loaded) if hoisted else None
-        before, behind = read_lines(*prologue), read_lines(*epilogue)
-        taken = LOOP_NAMES & {n.id for n in assigned((*before, *block, *behind))}
-        assert not taken, f"a kernel sets {taken}, which the loop over its rows has for itself"
+        if not hoisted:
+            lines = "\0".join(["lines", parameters, str(uses_block), *prologue, "\0", *body, "\0", *epilogue])
+            return read_later(tuple(parsed), uses_block, hex_digest(lines), read)
+        before, block, behind = read()
+        unrolled_rows = unrolled(block, tuning.loops.unrolled_rows, {ir.Name(name, "row") for name in hoisted})
         return Kernel(tuple(parsed), before, block, behind, frozenset(), unrolled=unrolled_rows, uses_block=uses_block)
 
     return BuiltinKernel(make)

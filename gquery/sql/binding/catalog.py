@@ -19,7 +19,7 @@ from gquery.expression.types import BIGINT, BOOLEAN, INTEGER, VARCHAR, DType, Ki
 from gquery.planner.logical.nodes import Query, Values
 from gquery.sql.ctes import Ctes, Queries
 from gquery.sql.named import table_named
-from gquery.sql.schemas import DATABASE, MAIN, SYSTEM, joined, last, schema_of, split
+from gquery.sql.schemas import DATABASE, INFORMATION, MAIN, SYSTEM, joined, last, schema_of, split
 
 _TEXTS = dict.fromkeys
 _OF_TABLE = _TEXTS(("table_catalog", "table_schema", "table_name"), VARCHAR)
@@ -70,7 +70,6 @@ _COLUMNS: dict[str, dict[str, DType]] = {
         "cid": INTEGER, "name": VARCHAR, "type": VARCHAR, "notnull": BOOLEAN, "dflt_value": VARCHAR, "pk": BOOLEAN
     },
 }  # fmt: skip
-SCHEMA = "information_schema"
 FUNCTIONS = ("duckdb_tables", "duckdb_columns", "duckdb_schemas", "duckdb_views", "duckdb_sequences", "pragma_table_info")
 _BITS = {Kind.TINYINT: 8, Kind.SMALLINT: 16, Kind.INTEGER: 32, Kind.BIGINT: 64, Kind.REAL: 24, Kind.DOUBLE: 53}
 _Row = dict[str, Any]
@@ -78,9 +77,9 @@ _Row = dict[str, Any]
 
 def schema_table(query: Queries, name: str) -> Query:
     """A table of the schema; CatalogError where it has none of that name."""
-    full = f"{SCHEMA}.{name.lower()}"
+    full = f"{INFORMATION}.{name.lower()}"
     if full not in _COLUMNS:
-        raise CatalogError(f"table {SCHEMA}.{name} does not exist; there are {SCHEMA}.tables, .columns and .schemata")
+        raise CatalogError(f"table {INFORMATION}.{name} does not exist; there are {INFORMATION}.tables, .columns and .schemata")
     match name.lower():
         case "tables":
             return _rows(full, _tables(query))

@@ -21,6 +21,7 @@ READERS = {
     "read_json": "json", "read_json_auto": "json", "read_ndjson": "json", "read_ndjson_auto": "json",
     "read_ipc": "ipc", "read_arrow": "ipc", "read_feather": "ipc",
 }  # fmt: skip
+ENDS = (".parquet", ".pq", ".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".arrow", ".arrows", ".feather", ".ipc", ".gz")
 WHOLE = {"glob": "glob", "read_text": "text", "read_blob": "blob"}  # whose rows are files
 _OPTION = (exp.EQ, exp.PropertyEQ, exp.Kwarg)
 Bind = Callable[[exp.Expr], Expr]

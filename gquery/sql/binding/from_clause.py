@@ -9,16 +9,13 @@ from sqlglot import exp
 from gquery.columns.table import TableSource
 from gquery.errors import BindError, CatalogError, FileError, NotSupportedError, did_you_mean
 from gquery.expression.expr import TRUE, Column, Expr, Literal, new_columns
-from gquery.expression.traverse import conjunction
-from gquery.expression.traverse import transform as transform_expr
+from gquery.expression.traverse import conjunction, transform
 from gquery.functions import call
 from gquery.planner.logical.nodes import Apply, Filter, Join, JoinKind, Plan, Query, Scan, Values
 from gquery.planner.logical.tree import column_ids, free_columns
-from gquery.sql.binding.catalog import FUNCTIONS, SCHEMA, schema_table, table_function
 from gquery.sql.binding.expr import ExprBinder
-from gquery.sql.binding.files import WHOLE, by_names, is_by_name, read, reader_arguments, reader_of, whole_files
+from gquery.sql.binding.files import ENDS, WHOLE, by_names, is_by_name, read, reader_arguments, reader_of, whole_files
 from gquery.sql.binding.limits import ROWID, numbered, with_rowid
-from gquery.sql.binding.range import range_plan
 from gquery.sql.binding.shared import relation_use
 from gquery.sql.binding.unnest import json_table, list_to_unnest, unnest_table
 from gquery.sql.catalog import Bound
@@ -27,11 +24,8 @@ from gquery.sql.ctes import Ctes, Queries
 from gquery.sql.definitions import View
 from gquery.sql.named import table_name
 from gquery.sql.parse import Parsed, located, parse_one
+from gquery.sql.schemas import INFORMATION
 from gquery.sql.scope import Merged, Scope, ScopeRelation
-
-_FILES = (
-    ".parquet", ".pq", ".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".arrow", ".arrows", ".feather", ".ipc", ".gz",
-)  # fmt: skip
 
 
 class FromBinder:
@@ -118,11 +112,13 @@ class FromBinder:
             names = _renamed(bound.names, cte.columns, name)
             return self._named(Query(bound.plan, bound.outputs, names), alias or name, columns)
         catalog = self.query.catalog
-        if node.db and node.db.lower() == SCHEMA:
+        if node.db and node.db.lower() == INFORMATION:
+            from gquery.sql.binding.catalog import schema_table
+
             return self._named(schema_table(self.query, name), alias or name, columns)
         if node.db and not catalog.schemas.has(node.db):
             full = ".".join(p.name for p in node.parts)
-            if full.lower().endswith(_FILES):
+            if full.lower().endswith(ENDS):
                 return self._scan(self._file(full), alias or node.db, columns)
         given = catalog.given(name) if not node.db else None
         if given is not None:
@@ -136,7 +132,7 @@ class FromBinder:
             return self._scan(found, alias or name, columns, schema)
         if node.db:
             catalog.get(full)
-        if name.lower().endswith(_FILES) or "/" in name or "*" in name:
+        if name.lower().endswith(ENDS) or "/" in name or "*" in name:
             stem = name.replace("\\", "/").rsplit("/", 1)[-1].split(".")[0]
             return self._scan(self._file(name), alias or stem, columns)
         held = catalog.scan(name)
@@ -186,6 +182,8 @@ class FromBinder:
         kind = reader_of(node)
         if kind is not None:
             return self._read(node, kind, alias, columns)
+        from gquery.sql.binding.catalog import FUNCTIONS, table_function  # with all columns of the schema's tables
+
         if (name := node.name.lower()) in FUNCTIONS:
             given = [ExprBinder(self.query, Scope(), "a table function").bind(a) for a in node.expressions]
             found = table_function(self.query, name, [a for a in given if isinstance(a, Literal)])
@@ -203,6 +201,8 @@ class FromBinder:
         bounds = [binder.bind(a) for a in node.expressions]
         if is_lateral:  # of rows of the tables on its left
             return self._unnested(call(name, *bounds), alias or name, columns, False, name)
+        from gquery.sql.binding.range import range_plan
+
         plan, column = range_plan(name, bounds, lambda query: self.query.ask(query, node))
         names = _renamed((name,), columns, alias or name)
         # DuckDB: FROM range(3) t names the column as the table where no column names are given
@@ -340,7 +340,7 @@ def _lateral(left: Plan, right: Plan, kind: JoinKind, condition: Expr) -> Plan:
 def _filled(scope: Scope) -> Scope:
     """The scope of a side that an outer join may fill with NULLs."""
     relations = [r.nullable() for r in scope.relations]
-    merged = [Merged(m.name, transform_expr(m.expr, _nullable), m.hides) for m in scope.merged]
+    merged = [Merged(m.name, transform(m.expr, _nullable), m.hides) for m in scope.merged]
     return Scope(scope.parent, relations, merged)
 
 
@@ -356,7 +356,7 @@ def _merge(scope: Scope, name: str, a: Expr, b: Expr, kind: JoinKind, right_wins
             hides |= m.hides
             scope.merged.remove(m)
     if kind is JoinKind.FULL:
-        merged = call("coalesce", transform_expr(a, _nullable), transform_expr(b, _nullable))
+        merged = call("coalesce", transform(a, _nullable), transform(b, _nullable))
     else:
         merged = b if right_wins else a
     scope.merged.append(Merged(name, merged, hides))

@@ -92,9 +92,11 @@ class StateExchange:
 
     def send(self, values: Sequence[T]) -> list[T]:
         """See `Exchange`."""
-        return brought_near(
-            self._counted(handed_to_each(self.state, self.own, self.what, values)), self.state.context.device
-        )
+        return brought_near(self.send_unmoved(values), self.state.context.device)
+
+    def send_unmoved(self, values: Sequence[T]) -> list[T]:
+        """See `Exchange`."""
+        return self._counted(handed_to_each(self.state, self.own, self.what, values))
 
     def _counted(self, values: list[T]) -> list[T]:
         self.own.received_bytes += sum(bytes_of(v) for n, v in enumerate(values) if n != self.rank)

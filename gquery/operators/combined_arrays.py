@@ -1,4 +1,4 @@
-"""Arrays of several ranks whose slots mean the same, combined slot by slot: on a GPU short ones by one kernel together."""
+"""Arrays of several ranks whose slots mean the same, combined slot by slot: on a GPU by one kernel for all of them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gquery.runtime.tuples import NamedTuple
 
 def combined(parts: Sequence[Sequence[Array]], ops: Sequence[str], own: int, device: Device) -> list[Array]:
     """The arrays that all ranks handed over, combined so in rank order; fresh arrays on ``device``. Rank ``own`` is this one:
-    its arrays, and those of others that are long or combined in another way, are read where they lie."""
+    its arrays are read where they lie; on a GPU those of others, too."""
     merged: dict[int, Array] = {}
     together = []
     for n, op in enumerate(ops):
@@ -36,9 +36,23 @@ def combined(parts: Sequence[Sequence[Array]], ops: Sequence[str], own: int, dev
     return [merged[n] for n in range(len(ops))]
 
 
+def add_to(totals: Sequence[Array], others: Sequence[Sequence[Array]], ops: Sequence[str], device: Device) -> None:
+    """Combine arrays of a rank on ``device`` with those of each of the others, into its own, which nobody else reads."""
+    together = []
+    for n, (total, op) in enumerate(zip(totals, ops, strict=True)):
+        arrays = [total, *[part[n] for part in others]]
+        if is_for_a_kernel(op, arrays, device):
+            together.append(Combination(op, arrays, total))
+        else:
+            for other in arrays[1:]:
+                combine_into(total, brought(other, device_of(other), device), op)
+    if together:
+        combine_together(together, device)
+
+
 def is_for_a_kernel(op: str, of_ranks: Sequence[Array], device: Device) -> bool:
-    """Whether arrays are short, and lie where a kernel of a GPU reads them: then it combines them with others at once."""
-    is_short = all(a.nbytes <= tuning.transfers.together_bytes and can_combine(op, a) for a in of_ranks)
+    """Whether arrays are not too long, and lie where a kernel of a GPU reads them: then it combines them with others at once."""
+    is_short = all(a.nbytes <= tuning.transfers.combined_bytes and can_combine(op, a) for a in of_ranks)
     return is_short and all(reads_there(device, device_of(a)) for a in of_ranks)
 
 

@@ -67,6 +67,9 @@ class Exchange(Protocol):
     def send(self, values: Sequence[T]) -> list[T]:
         """``values[d]`` goes to rank d; what came here, in rank order. All ranks call it."""
 
+    def send_unmoved(self, values: Sequence[T]) -> list[T]:
+        """The same, all of it where it lies."""
+
 
 @frozen_single
 class PartGroups:

@@ -10,11 +10,9 @@ from collections.abc import Sequence
 from gquery import tuning
 from gquery.columns.table import ColumnData
 from gquery.device.array import Array
-from gquery.device.buffer import Buffer, device_of
-from gquery.device.copies import brought
+from gquery.device.buffer import Buffer
 from gquery.device.device import Device
 from gquery.expression.types import BIGINT, DOUBLE, PhysicalType
-from gquery.kernels.builtin.grouping import combine_into
 from gquery.operators.base import Frame
 from gquery.operators.group_state import GroupState
 from gquery.operators.merge_groups import Exchange, PartGroups
@@ -71,6 +69,8 @@ def own_slots(
 ) -> tuple[Group, GroupState]:
     """The slots of a rank's own keys with the words of all ranks, as parts of the arrays that it has, and the sink whose arrays
     these are. What it hands over are the others' slots, so that it may write its own."""
+    from gquery.operators.combined_arrays import add_to  # of ranks alone
+
     encoding, parts = sink.key_encoding, exchange.parts
     assert encoding is not None and parts is not None and parts.cut is not None
     (key,) = encoding.parts
@@ -80,10 +80,9 @@ def own_slots(
     low, high = ranges[exchange.rank]
     sent = [[] if rank == exchange.rank else [a[lo:hi] for a in arrays] for rank, (lo, hi) in enumerate(ranges)]
     own = [_where_memory_begins(a, low, high, device) for a in arrays]
-    for rank, found in enumerate(exchange.send(sent)):
-        if rank != exchange.rank and low < high:
-            for total, other, op in zip(own, found, ops, strict=True):
-                combine_into(total, brought(other, device_of(other), device), op)
+    found = exchange.send_unmoved(sent)
+    if low < high:
+        add_to(own, [part for rank, part in enumerate(found) if rank != exchange.rank], ops, device)
     if low == high:  # a slot that no row has
         low, high = min(low, key.width - 1), min(low, key.width - 1) + 1
         own = [device.zeros(1, a.dtype) for a in arrays]
@@ -119,7 +118,7 @@ def send_slots(
     assert parts is not None and parts.cut is not None
     size = int(arrays[0].size)
     ranges = [parts.cut.slots(rank, base, size) for rank in range(exchange.ranks)]
-    found = combined(exchange.send([[a[low:high] for a in arrays] for low, high in ranges]), ops, exchange.rank, device)
+    found = combined(exchange.send_unmoved([[a[low:high] for a in arrays] for low, high in ranges]), ops, exchange.rank, device)
     low, high = ranges[exchange.rank]
     if low < high:
         return found

@@ -20,6 +20,7 @@ _INSERTS = "2026-11-24: 10,000 INSERTs of one row each"
 _KEYS = "2026-11-27: an INSERT of one row into a table with conditions and keys"
 _KEPT = "2026-11-27: memory of large arrays is kept for some seconds"
 _TASKS = "2026-11-28: tasks of about the same length"
+_RANKS = "2026-11-28: what two ranks do that one does not"
 _TOGETHER = "2026-11-28: where the time of exchanges goes on two GPUs"
 _ALONE = "2026-11-28: columns that a GPU has leave the host alone"
 _TEXTS = "2026-11-28: a GPU decodes texts as they are"
@@ -220,6 +221,13 @@ class Transfers(Record):
         "of an array of another GPU, up to which one kernel copies it with all others of an exchange: a copy by itself takes 8 "
         "to 18 us in a graph",
         _TOGETHER,
+    )
+    combined_bytes: int = number(
+        1 << 28,
+        "bytes",
+        "of an array that ranks combine, up to which a kernel reads those of other GPUs where they lie: 60 MB by a copy and an "
+        "addition took 157 and 45 us",
+        _RANKS,
     )
     together_alignment: int = number(256, "bytes", "at multiples of which they begin, as memory of their own does")
     bridge_buffers: int = number(8, "buffers", "page-locked, between two GPUs that have no access to each other")

@@ -15,7 +15,7 @@ from gquery import tuning
 from gquery.device.device import Device, cpu_device
 from gquery.kernels.builtin.combining import Combination, can_combine, combine_together
 from gquery.operators import combined_arrays as module
-from gquery.operators.combined_arrays import Stretch, combined, combined_stretches, word_stretches
+from gquery.operators.combined_arrays import Stretch, add_to, combined, combined_stretches, word_stretches
 from gquery.planner.aggregates import Accumulator, One, Op
 from tests.support.harness import assert_same
 from tests.support.tuned import Tune
@@ -87,7 +87,7 @@ def everywhere(device: Device, other: Device) -> bool:
 
 @pytest.mark.parametrize("most", [0, 64, 1 << 20])
 def test_long_arrays_and_short_ones(most: int, monkeypatch: pytest.MonkeyPatch, tune: Tune) -> None:
-    tune(tuning.transfers, together_bytes=most)
+    tune(tuning.transfers, combined_bytes=most)
     monkeypatch.setattr(module, "reads_there", everywhere)
     own, other = Device("cpu", 71), Device("cpu", 72)
     rng = np.random.default_rng(5)
@@ -95,6 +95,10 @@ def test_long_arrays_and_short_ones(most: int, monkeypatch: pytest.MonkeyPatch, 
     parts = [[d.from_host(made(rng, dtype, size)) for _, dtype, size in kinds] for d in (own, other)]
     before = [[a.copy() for a in part] for part in parts]
     for rank, device in ((0, own), (1, other)):
+        sums = [a.copy() for a in parts[rank]]
+        add_to(sums, [parts[1 - rank]], [op for op, _, _ in kinds], device)
+        for (op, _, _), a, b, total in zip(kinds, *parts, sums, strict=True):
+            assert total.tobytes() == HOW[op](a, b).tobytes()
         with patch.object(module, "combine_together", wraps=combine_together) as called:
             found = combined(parts, [op for op, _, _ in kinds], rank, device)
         assert called.call_count == (most > 0)

@@ -55,6 +55,9 @@ class Beside:
 
     unmoved = __call__
 
+    def send_unmoved(self, values: Sequence[Any]) -> list[Any]:
+        return self.send(values)
+
     def send(self, values: Sequence[Any]) -> list[Any]:
         if self.parts is None or not self.parts.by_slots:
             return [values[0], values[1]]

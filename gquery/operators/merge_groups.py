@@ -165,6 +165,12 @@ class MergedGroups:
 
 def merge_groups(sink: Group, parts: Sequence[PartGroups], device: Device, in_order: bool = True) -> MergedGroups:
     """The groups of all ranks, on ``device``: ``in_order``, or in any."""
+    if has_few(sink, parts, device):
+        from gquery.kernels.builtin.combining import merge_few  # of ranks alone
+
+        of_ranks = [[p.words[k] for p in parts] for k in range(len(sink.accumulators))]
+        keys, words = merge_few([p.encoded for p in parts], of_ranks, [a.op for a in sink.accumulators], device)
+        return MergedGroups(keys, words, (None,) * len(sink.aggregates))
     size = None if sink.key_encoding is None else sink.key_encoding.size
     encoded, inverse = _distinct(_in_a_row([p.encoded for p in parts], device), size, in_order)
     words = []
@@ -180,6 +186,17 @@ def merge_groups(sink: Group, parts: Sequence[PartGroups], device: Device, in_or
         ]
     )
     return MergedGroups(encoded, words, texts)
+
+
+def has_few(sink: Group, parts: Sequence[PartGroups], device: Device) -> bool:
+    """Whether all ranks together have so few groups, of numbers, that a GPU tells them apart by comparing each with all others:
+    three launches in place of fifty, of which most sort."""
+    from gquery.operators.combined_arrays import reads_there  # of ranks alone
+
+    count = sum(int(p.encoded.size) for p in parts)
+    if not 0 < count <= tuning.accumulators.few_merged or any(plan.is_text for _, plan in sink.aggregates):
+        return False
+    return all(reads_there(device, device_of(a)) for p in parts for a in (p.encoded, *p.words))
 
 
 def _in_a_row(parts: Sequence[Array], device: Device) -> Array:

@@ -45,6 +45,12 @@ class Accumulators(Record):
         "of a range of keys, up to which GPUs do so however few groups there are: 5 us a million, a sort takes 150 and more",
         "2026-11-28: groups that are merged in parts need no sort",
     )
+    few_merged: int = number(
+        512,
+        "groups",
+        "of all ranks, up to which a GPU compares each with all others to merge them: 151 us of sorting for 84 of them",
+        _IN_ONE_PIECE,
+    )
     numbered_slots_on_host: int = number(
         8, "slots a group", "the same of ranks of CPUs", "2026-11-28: exchanges through sockets of the host"
     )

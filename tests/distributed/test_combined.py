@@ -13,7 +13,8 @@ import pytest
 
 from gquery import tuning
 from gquery.device.device import Device, cpu_device
-from gquery.kernels.builtin.combining import Combination, can_combine, combine_together
+from gquery.kernels.builtin import combining
+from gquery.kernels.builtin.combining import Combination, can_combine, combine_together, merge_few
 from gquery.operators import combined_arrays as module
 from gquery.operators.combined_arrays import Stretch, add_to, combined, combined_stretches, word_stretches
 from gquery.planner.aggregates import Accumulator, One, Op
@@ -129,6 +130,24 @@ def test_the_words_of_a_state(slots: int, monkeypatch: pytest.MonkeyPatch) -> No
         assert a.tobytes() == b.tobytes() and a.dtype == b.dtype
 
 
+@pytest.mark.parametrize("interpreted", [True, False])
+@pytest.mark.parametrize("sizes", [[1], [0, 1, 0], [40, 44], [3, 0, 170, 299]])
+def test_few_groups_are_compared_with_each_other(
+    sizes: list[int], interpreted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Keys that one rank has, several, or all; extremes among them; in order; no words, or some of each kind."""
+    monkeypatch.setattr("gquery.kernels.builtin.define.is_interpreted", lambda kernel, rows: interpreted)
+    rng = np.random.default_rng(len(sizes))
+    keys = [rng.choice(np.r_[np.arange(-150, 150), -(2**63), 2**63 - 1], n, replace=False) for n in sizes]
+    for kinds in ([], WORDS):
+        words = [[made(rng, "f8" if w == "f64" else "i8", n) for n in sizes] for _, w in kinds]
+        found, totals = merge_few(keys, words, [op for op, _ in kinds], cpu_device())
+        assert found.tolist() == sorted({k for array in keys for k in array.tolist()})
+        for (op, _), of_ranks, total in zip(kinds, words, totals, strict=True):
+            flat, at = np.concatenate(of_ranks), np.concatenate(keys)
+            assert total.tobytes() == b"".join(reduce(HOW[op], flat[at == k]).tobytes() for k in found)
+
+
 WORDS: list[tuple[Op, Literal["i64", "f64"]]] = [
     ("add", "i64"), ("add", "i64"), ("add", "f64"), ("add", "f64"), ("min", "i64"), ("max", "i64"), ("max", "i64"),
     ("add", "f64"),
@@ -159,8 +178,15 @@ OTHERS = [
     "SELECT k, count(*) FROM e GROUP BY k",
     "SELECT count(*), sum(v), sum(n) FROM t JOIN u ON t.n = u.k",
     "SELECT count(*) FROM t WHERE n IN (SELECT k FROM u WHERE v % 2 = 0)",
+    "SELECT w % 7 * 1000003 AS a, sum(f), count(*), min(n), max(w), avg(n) FROM t GROUP BY a",
+    "SELECT w % 3 * 10000000019 AS a, k % 4 AS b, bool_and(n > 0), sum(w % 10) FROM t GROUP BY a, b",
 ]
 """Of which a CPU combines nothing by slots."""
+FEW = [
+    "SELECT DISTINCT n // 100 FROM t",
+    "SELECT m, count(*) FROM (SELECT k, count(n) AS m FROM t GROUP BY k) GROUP BY m ORDER BY m",
+    MERGED[0],
+]
 
 
 @pytest.mark.parametrize("sql", [*MERGED, *OTHERS])
@@ -173,7 +199,27 @@ def test_queries_of_ranks(sql: str, monkeypatch: pytest.MonkeyPatch, tune: Tune)
         combine_together(pieces, device)
 
     tune(tuning.distribution, merged_slot_words=1 << 13)
+    tune(tuning.accumulators, few_merged=0)
     monkeypatch.setattr(module, "reads_there", everywhere)
     monkeypatch.setattr(module, "combine_together", noted)
     assert_same(sql, TABLES, targets=("cpu",), ranks=(1, 3))
     assert called or sql in OTHERS
+
+
+@pytest.mark.parametrize("most", [16, 512])
+@pytest.mark.parametrize("sql", [*FEW, *MERGED[1:], *OTHERS])
+def test_few_groups_of_ranks(sql: str, most: int, monkeypatch: pytest.MonkeyPatch, tune: Tune) -> None:
+    called: list[int] = []
+
+    def noted(keys: Sequence[Any], words: Any, ops: Any, device: Device) -> Any:
+        found, totals = merge_few(keys, words, ops, device)
+        called.append(found.size)
+        return found, totals
+
+    tune(tuning.distribution, merged_slot_words=0, merged_ps=0.0)
+    tune(tuning.accumulators, few_merged=most)
+    monkeypatch.setattr(module, "reads_there", everywhere)
+    monkeypatch.setattr(combining, "merge_few", noted)
+    assert_same(sql, TABLES, targets=("cpu",), ranks=(1, 3))
+    assert called or sql not in FEW or most == 16
+    assert max(called, default=0) <= most

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from gquery.tuning.record import Record, number
 
+_RANKS = "2026-11-28: what two ranks do that one does not"
 _H200_QUERIES = "2026-11-21: where the time of the 22 queries goes on an H200"
 _BRANCHES = "2026-11-28: a fresh plan: what many branches of CASE give is computed before them"
 _FRAMES = "2026-11-24: passes behind a window's sort, counted"
@@ -120,6 +121,9 @@ class Sorting(Record):
     """How rows are sorted, and how the first ones are found."""
 
     argsort_copies: int = number(3, "copies of the values", "that an argsort of a GPU takes beside them, at most")
+    few_words: int = number(
+        256, "words", "that a GPU sorts by comparing each with all others, in 5 us: its sorts take 15, however few", _RANKS
+    )
     room_fraction: float = number(1 / 16, "share of a copy", "that a sort of a GPU takes beside it")
     room_bytes: int = number(1 << 16, "bytes", "that it takes in any case: counts of digits, alignment")
     round_bits: int = number(12, "bits", "of a radix sort's round, below which two sorts of whole words are faster")

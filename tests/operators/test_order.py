@@ -14,7 +14,7 @@ from gquery.columns.table import ColumnData
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device, cpu_device
 from gquery.expression.types import DOUBLE, VARCHAR, Bounds, PhysicalType
-from gquery.kernels.builtin import define, order, order_bits, scans, text_keys
+from gquery.kernels.builtin import counted_order, define, grouping, order, order_bits, scans, sort_room, text_keys
 from gquery.kernels.builtin.order import Integers, Text
 from gquery.kernels.kernel import Kernel
 from gquery.operators import prefix
@@ -250,3 +250,52 @@ def test_words_of_floats_by_numpy_and_by_kernel(dtype: type, tune: Tune) -> None
     assert found[0] == found[1]
     assert len({found[0][i] for i in (2, 7, 9)}) == 1 and found[0][1] == found[0][4]
     assert np.array_equal(values[np.argsort(found[0], kind="stable")], np.sort(values), equal_nan=True)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("rows", [0, 1, 2, 3, 64, 256])
+def test_few_words_are_compared_with_each_other(device: str, rows: int) -> None:
+    r = np.random.default_rng(rows)
+    for words in (
+        r.integers(0, 2**64, rows, np.uint64),
+        r.integers(0, 3, rows, np.uint64),
+        np.full(rows, 2**64 - 1, np.uint64),
+        np.sort(r.integers(2**63 - 2, 2**63 + 2, rows, np.uint64))[::-1].copy(),
+    ):
+        given = on(device, words)
+        assert np.array_equal(host(sort_room.sorted_few(given)), np.sort(words))
+        assert np.array_equal(host(sort_room.sorted_words(given)), np.sort(words))
+
+
+ORDERS = [
+    "SELECT a, s, f FROM few ORDER BY ALL",
+    "SELECT a, s, f FROM few ORDER BY f DESC NULLS LAST, s, a",
+    "SELECT a, count(*), sum(f) FROM few GROUP BY a ORDER BY 3 DESC, a LIMIT 9",
+    "SELECT s, count(*) FROM few GROUP BY s ORDER BY s",
+    "SELECT DISTINCT a, s FROM few ORDER BY a DESC, s",
+    "SELECT a, s, rank() OVER (PARTITION BY a ORDER BY s), row_number() OVER (ORDER BY a, s, f) FROM few",
+    "SELECT median(f), mode(a), min(s) FROM few GROUP BY a % 3",
+    "SELECT a FROM few WHERE a > 10 ORDER BY a LIMIT 5 OFFSET 3",
+]
+
+
+@pytest.mark.parametrize("rows", [0, 1, 7, 200])
+@pytest.mark.parametrize("sql", ORDERS)
+def test_orders_of_few_rows(sql: str, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sorted as GPUs sort few words."""
+    called = []
+
+    def few(words: Any) -> Any:
+        called.append(words.size)
+        return sort_room.sorted_few(words)
+
+    for module in (order, counted_order, grouping):
+        monkeypatch.setattr(module, "sorted_words", few)
+    r = np.random.default_rng(rows)
+    numbers = [None if n % 9 == 0 else int(n) for n in r.integers(-5, 30, rows)]
+    texts = [None if n % 5 == 0 else f"text {n % 13}" * (n % 3 + 1) for n in range(rows)]
+    table = pa.table(
+        {"a": pa.array(numbers, pa.int64()), "s": pa.array(texts, pa.string()), "f": r.integers(0, 40, rows) / 8}
+    )
+    assert_same(sql, {"few": table}, targets=("python", "cpu"))
+    assert called or rows < 2 or "median" in sql or "DISTINCT" in sql or "GROUP BY s" in sql

@@ -23,7 +23,7 @@ from gquery.kernels.builtin.gathers import gather
 from gquery.kernels.builtin.order import Integers, KeyBits, OrderKey, Part, Text, bound_of
 from gquery.kernels.builtin.order_bits import places_of, with_places
 from gquery.kernels.builtin.scans import check_rows, counted_compact, pad
-from gquery.kernels.builtin.sort_room import room_to_sort
+from gquery.kernels.builtin.sort_room import sorted_words
 from gquery.kernels.builtin.text_keys import text_words
 from gquery.kernels.readback import Count, read_most
 from gquery.runtime.tuples import NamedTuple
@@ -41,8 +41,7 @@ def counted_order(keys: Sequence[OrderKey], count: Count, rows: Array | None = N
         pad(words[0], count)
     place_bits, at = _place_bits(n), None
     for word in reversed(words):
-        placed = with_places(word if at is None else gather(word, at), place_bits)
-        room_to_sort(placed).sort()
+        placed = sorted_words(with_places(word if at is None else gather(word, at), place_bits))
         moved = places_of(placed, place_bits)
         at = moved if at is None else gather(at, moved)
     if at is None:  # all rows are equal

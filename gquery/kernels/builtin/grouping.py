@@ -20,7 +20,7 @@ from gquery.kernels.builtin.gathers import gather
 from gquery.kernels.builtin.order_bits import places_of
 from gquery.kernels.builtin.prefix_sums import running_sums
 from gquery.kernels.builtin.scans import bits_of, check_rows, compact, count_others, counted_rows_of_bits, pad
-from gquery.kernels.builtin.sort_room import room_to_sort
+from gquery.kernels.builtin.sort_room import room_to_sort, sorted_words
 from gquery.kernels.readback import Count, read_count, read_scalar
 from gquery.kernels.targets.morsels import run_parts
 
@@ -161,7 +161,7 @@ def rows_in_order(slots: Array) -> tuple[Array, Array, Count]:
     pairs = xp.empty(places.size, np.uint64)
     launch(_ROW_PAIRS, places.size, pairs, places, slots, pairs)
     pad(pairs, count)
-    room_to_sort(pairs).sort()
+    pairs = sorted_words(pairs)
     rows, places = xp.zeros(places.size, np.uint32), xp.zeros(places.size, np.uint32)
     launch(_HALVES, places.size, rows, pairs, rows, places, number=count.number)
     return rows, places, count

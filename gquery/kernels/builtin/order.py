@@ -43,7 +43,7 @@ from gquery.kernels.builtin.order_bits import (
 )
 from gquery.kernels.builtin.prefix_sums import running_sums
 from gquery.kernels.builtin.scans import check_rows, compact
-from gquery.kernels.builtin.sort_room import room_to_sort
+from gquery.kernels.builtin.sort_room import room_to_sort, sorted_words
 from gquery.kernels.builtin.text_keys import bytes_of_rows, text_words
 from gquery.kernels.readback import read_scalar
 from gquery.runtime.records import dataclass
@@ -322,8 +322,7 @@ def _sorted_at_once(
         buckets = sorted_buckets(pieces, place_bits, bits, workers)
         words = buckets.words
     else:
-        words = placed_words(pieces, place_bits, workers)
-        room_to_sort(words).sort()
+        words = sorted_words(placed_words(pieces, place_bits, workers))
     order = places_of(words, place_bits, workers)
     if key_bits.ended and not with_starts:
         return order, None, None
@@ -394,5 +393,5 @@ def _round(
     words = with_places(values, place_bits)
     if runs is not None and run_bits:
         or_shifted(words, runs, INT64_BITS - run_bits)
-    room_to_sort(words).sort()
+    words = sorted_words(words)
     return [(words, place_bits)], places_of(words, place_bits)

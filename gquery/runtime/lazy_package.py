@@ -1,4 +1,4 @@
-"""A package whose modules are imported one by one: what its own ``__init__`` does is done when somebody asks it for a name.
+"""A package of which some modules are imported, and not what its own ``__init__`` does: that runs when somebody wants more.
 
 A package imports what most of its users want. Who wants two of its modules gets all the others with them, as Python runs a
 package's ``__init__`` before any module in it.
@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
-from importlib.machinery import SourceFileLoader
+from importlib.abc import Loader
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from importlib.util import find_spec, module_from_spec
 from types import ModuleType
 from typing import Any
@@ -21,39 +22,120 @@ _PATIENCE = 10.0  # seconds, a hundred times what an ``__init__`` takes
 _lock = threading.RLock()
 _around: dict[str, Callable[[], AbstractContextManager[object]]] = {}
 _running: set[str] = set()
+_importing: dict[str, int] = {}  # by package, the thread that imports its parts
 
 
 class _Lazy(ModuleType):
-    """A package in `sys.modules` whose ``__init__`` has not run. From then on it is what Python would have made."""
+    """A package in `sys.modules` whose ``__init__`` has not run. From then on it is what Python would have made. Python would put
+    each module of it that is imported in there; a name that the ``__init__`` may bind otherwise is nobody's until then."""
 
     def __getattr__(self, name: str) -> Any:
         if not _complete(self):
             raise AttributeError(f"partially initialized module {self.__name__!r} has no attribute {name!r}")
         return getattr(self, name)
 
+    def __setattr__(self, name: str, value: object) -> None:
+        is_own = isinstance(value, ModuleType) and value.__name__ == f"{self.__name__}.{name}"
+        if not is_own or self.__name__ in _running:
+            super().__setattr__(name, value)
+
     def __dir__(self) -> list[str]:
         _complete(self)
         return [*vars(self)]
 
 
-def import_in_parts(name: str, around: Callable[[], AbstractContextManager[object]]) -> None:
-    """Import a package without what its ``__init__`` does, which runs within ``around`` when somebody asks for a name that no
-    module of it that was imported has put there. One that somebody has imported, or that is not a plain file, is imported as
-    Python does."""
-    if name in sys.modules:
-        return
-    spec = find_spec(name)
+class _Bound(ModuleType):
+    """A package that Python is about to put a module into where the ``__init__`` has bound the name to something else."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if value is sys.modules.get(f"{self.__name__}.{name}"):
+            super().__setattr__("__class__", ModuleType)
+        else:
+            super().__setattr__(name, value)
+
+
+@contextmanager
+def imported_in_parts(name: str, around: Callable[[], AbstractContextManager[object]]) -> Iterator[None]:
+    """Modules of a package that this thread imports within the block come without the package's ``__init__``. That runs within
+    ``around`` when somebody asks for a name of the package that is not there, or imports another module of it. A package that
+    somebody has imported, or that is not a plain file, is imported as Python does."""
+    spec = None if name in sys.modules else find_spec(name)
     if spec is None or type(spec.loader) is not SourceFileLoader or spec.submodule_search_locations is None:
         with around():
             import_module(name)
+        yield
         return
     package: Any = module_from_spec(spec)
     package.__class__ = _Lazy
     _around[name] = around
+    _importing[name] = threading.get_ident()
+    if _FINDER not in sys.meta_path:
+        sys.meta_path.insert(0, _FINDER)
     sys.modules[name] = package
-    above, _, last = name.rpartition(".")
+    above, _, own = name.rpartition(".")
     if above:
-        setattr(sys.modules[above], last, package)  # as Python does
+        setattr(sys.modules[above], own, package)  # as Python does
+    try:
+        yield
+    finally:
+        del _importing[name]
+
+
+class _Finder:
+    """Has a package completed before another module of it is imported, which may want what the package has by then."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        above = name.rpartition(".")[0]
+        package = sys.modules.get(above)
+        if type(package) is not _Lazy or above in _running or _importing.get(above) == threading.get_ident():
+            return None
+        found = PathFinder.find_spec(name, path, target)
+        if found is not None and found.loader is not None:
+            found.loader = _Behind(package, found.loader)
+        return found
+
+
+class _Behind(Loader):
+    """Loads a module once the package is complete, which is done here, as Python looks for modules under a lock. It may have come
+    with the package: that one is given, as it is."""
+
+    def __init__(self, package: ModuleType, loader: Any) -> None:
+        self.package, self.loader = package, loader
+        self.found: ModuleType | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.loader, name)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        _complete(self.package)
+        self.found = sys.modules.get(spec.name)
+        if self.found is None:
+            made: ModuleType | None = self.loader.create_module(spec)
+            return made
+        self.spec = self.found.__spec__
+        if getattr(self.package, spec.name.rpartition(".")[2]) is not self.found:
+            package: Any = self.package
+            package.__class__ = _Bound
+        return self.found
+
+    def exec_module(self, module: ModuleType) -> None:
+        if self.found is not None:
+            module.__spec__ = self.spec
+            return
+        assert module.__spec__ is not None
+        module.__spec__.loader = module.__loader__ = self.loader
+        self.loader.exec_module(module)
+
+
+_FINDER: Any = _Finder()
+
+
+def _modules_of(name: str) -> dict[str, ModuleType]:
+    """Those of a package that are imported, by their own names."""
+    found = [(m.removeprefix(f"{name}."), module) for m, module in list(sys.modules.items()) if m.startswith(f"{name}.")]
+    return {own: module for own, module in found if "." not in own}
 
 
 def _complete(package: ModuleType) -> bool:
@@ -70,12 +152,19 @@ def _complete(package: ModuleType) -> bool:
         if name in _running:
             return False
         _running.add(name)
+        modules = _modules_of(name)
+        vars(package).update(modules)
         try:
             with _around[name]():
                 made.__spec__.loader.exec_module(package)
         finally:
             _running.remove(name)
         made.__class__ = ModuleType
+        for own, module in modules.items():  # ``import *`` may have bound the name to another module, which Python undoes
+            if isinstance(getattr(package, own, None), ModuleType):
+                setattr(package, own, module)
+        if not any(type(sys.modules.get(each)) is _Lazy for each in _around):
+            sys.meta_path.remove(_FINDER)
         return True
     finally:
         _lock.release()

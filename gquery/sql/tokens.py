@@ -8,17 +8,17 @@ that most texts are made of is easily told: a word is a keyword or a name, a sym
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping
 from functools import cache
 
-from sqlglot import tokenizer_core
 from sqlglot.tokenizer_core import Token, TokenType
 
 from gquery.runtime.tuples import NamedTuple
 from gquery.sql.lexer import END, NUMBER, QUOTED, STRING, SYMBOL, WORD, Lexed
 from gquery.sql.sqlglot_keywords import TAKEN
 
-_IS_COMPILED = not tokenizer_core.__file__.endswith(".py")
+_IS_COMPILED = not str(sys.modules["sqlglot.tokenizer_core"].__file__).endswith(".py")
 _SPECIAL = re.compile(r"--|/\*|[^\n\t -~]|\\")  # comments, escapes, letters and spaces beyond ASCII
 _ODD = frozenset("@#{}")  # that mean more than one thing to sqlglot
 _PLAIN_NUMBER = re.compile(r"\d+(?:\.\d+)?")

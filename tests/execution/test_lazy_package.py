@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import threading
+import time
 from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType
@@ -13,7 +15,7 @@ from typing import Any
 import pytest
 
 from gquery.runtime import lazy_package
-from gquery.runtime.lazy_package import import_in_parts
+from gquery.runtime.lazy_package import imported_in_parts
 
 NAME = "package_in_parts"
 INIT = """
@@ -44,19 +46,30 @@ def write(folder: Path, seconds: float = 0, more: str = "") -> None:
 
 
 def imported() -> Any:
-    import_in_parts(NAME, nullcontext)
+    with imported_in_parts(NAME, nullcontext):
+        __import__(f"{NAME}.wanted")
     return sys.modules[NAME]
 
 
 def test_its_init_runs_when_a_name_is_asked_for(folder: Path) -> None:
     package = imported()
     wanted = __import__(f"{NAME}.wanted", fromlist=["VALUE"])
-    assert package.wanted is wanted and wanted.VALUE == 7 and f"{NAME}.other" not in sys.modules
-    assert package.twice(4) == 8 and package.RUNS == 1 and package.VALUE == 7
+    assert wanted.VALUE == 7 and f"{NAME}.other" not in sys.modules
+    assert package.wanted is wanted and package.twice(4) == 8 and package.RUNS == 1 and package.VALUE == 7
     assert type(package) is ModuleType and package.__file__ == str(folder / "__init__.py")
     with pytest.raises(AttributeError, match="nothing"):
         _ = package.nothing
     assert package.RUNS == 1
+
+
+def test_another_module_of_it_comes_behind_its_init(folder: Path) -> None:
+    """And is what the package has of it: `other` is no other one than the ``__init__`` imported, `third` is there then."""
+    write(folder, more="third = len")
+    (folder / "third.py").write_text("TWO = 2\nMADE = object()\n")
+    package = imported()
+    third = __import__(f"{NAME}.third", fromlist=["TWO"])
+    assert package.RUNS == 1 and package.other.third is third and third.__spec__.name == f"{NAME}.third"
+    assert package.third is len and type(package) is ModuleType  # as Python has it, which imports what is there no second time
 
 
 @pytest.mark.parametrize("how", ["from package_in_parts import twice", "from package_in_parts import *", "dir()"])
@@ -96,18 +109,17 @@ def test_others_wait_while_it_runs(folder: Path) -> None:
 
 
 def test_who_imports_what_it_waits_for_does_not_wait_for_ever(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One thread imports a module, which asks the package for another; a second runs the package, which wants that module."""
+    """One thread runs the package, which is about to import a module; another begins to import that, and waits for the first."""
     monkeypatch.setattr(lazy_package, "_PATIENCE", 0.3)
-    (folder / "other.py").write_text(
-        f"import time\ntime.sleep(0.3)\nfrom {NAME} import third\ndef twice(x):\n    return third.TWO * x\n"
-    )
+    write(folder, seconds=0.3)
     package, done = imported(), list[int]()
     threads = [
-        threading.Thread(target=lambda: done.append(__import__(f"{NAME}.other", fromlist=["twice"]).twice(1))),
         threading.Thread(target=lambda: done.append(package.twice(2))),
+        threading.Thread(target=lambda: done.append(__import__(f"{NAME}.other", fromlist=["twice"]).twice(1))),
     ]
     for t in threads:
         t.start()
+        time.sleep(0.1)
     for t in threads:
         t.join(20)
     assert sorted(done) == [2, 4]
@@ -136,3 +148,43 @@ def test_sqlglot_s_modules_are_imported_in_any_order() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout == "['SELECT 1', 'SELECT 1']\n" and done.stderr == ""
+
+
+SHOWN = """
+import json, sqlglot, sqlglot.expressions
+def told(m): return {k: repr(v).split(" at 0x")[0] for k, v in vars(m).items() if not k.startswith("__")}
+print(json.dumps([told(sqlglot), told(sqlglot.expressions)]))
+"""
+BEFORE = "import gquery; gquery.connect('python').sql('SELECT 1 AS x').fetchall()\n"
+
+
+def shown(code: str) -> list[dict[str, str]]:
+    """What the names of sqlglot's packages stand for."""
+    done = subprocess.run([sys.executable, "-c", code + SHOWN], capture_output=True, text=True, check=True)
+    found: list[dict[str, str]] = json.loads(done.stdout)
+    return found
+
+
+def test_sqlglot_has_the_names_that_it_has_without_us() -> None:
+    plain = shown("")
+    for first in (
+        "import sqlglot; sqlglot.Dialect; sqlglot.exp.Properties",
+        "import sqlglot.diff, sqlglot; assert callable(sqlglot.diff); sqlglot.exp.Properties",
+        "from sqlglot import exp; assert callable(exp.array); from sqlglot import parse_one",
+        "import sqlglot.expressions.math; sqlglot.expressions.math.Abs; sqlglot.Dialect",
+        "gquery.sql('SELECT [1]').fetchall()",
+    ):
+        assert shown(f"{BEFORE}{first}\n") == plain, first
+    assert shown(f"import sqlglot\n{BEFORE}") == plain
+
+
+@pytest.mark.parametrize(
+    "module", ["diff", "schema", "generator", "parser", "tokens", "dialects.dialect", "optimizer", "lineage", "expressions.math"]
+)
+def test_any_module_of_sqlglot_can_be_imported_first(module: str) -> None:
+    code = (
+        f"{BEFORE}from importlib import import_module; import sys; made = import_module('sqlglot.{module}')\n"
+        f"import sqlglot; print(made is sys.modules['sqlglot.{module}'], sqlglot.transpile('SELECT 1', read='duckdb'))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "True ['SELECT 1']\n"

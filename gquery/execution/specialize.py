@@ -18,7 +18,7 @@ from gquery.operators.selection import compacted
 from gquery.operators.specialize import built_by_one, specialize_build, specialize_for_tables, speculate_unique
 from gquery.operators.table_windows import windowed
 from gquery.operators.thread_states import StateForm, form_of, share_state, with_form
-from gquery.planner.physical import Group, Pipeline
+from gquery.planner.physical import Build, Group, Pipeline
 from gquery.runtime.records import replace
 
 
@@ -62,8 +62,7 @@ def _groups(sink: Group, facts: Facts) -> int:
 def _for_target(pipeline: Pipeline, facts: Facts) -> Pipeline:
     """The pipeline as the target of compiled pipelines runs it."""
     able = facts.able
-    threads = facts.context.settings.worker_count
-    if able.runs_morsels and threads == 1:
+    if able.runs_morsels and isinstance(pipeline.sink, Build) and facts.context.settings.worker_count == 1:
         pipeline = built_by_one(pipeline)
     if able.runs_morsels and isinstance(pipeline.sink, Group):
         pipeline = _shared(pipeline, facts) if facts.form is None else with_form(pipeline, facts.form)

@@ -18,7 +18,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from operator import is_
+from typing import Any, TypeVar, cast
 
 from gquery.errors import DataError, NotSupportedError, ProgrammingError
 from gquery.expression.exact import exact
@@ -250,13 +251,22 @@ def is_recorded(literal: object) -> bool:
     return isinstance(literal, SlotLiteral) and bool(literal.slots.recorders)
 
 
+_YES = exact(True)
+
+
 def decided(test: Callable[..., T], literals: tuple[Literal, ...], *given: Any) -> T:
     """What ``test`` says of the literals' values and ``given``: a bool, a number, text or a tuple of such."""
     assert getattr(test, "__closure__", None) is None
+    slots = next((x.slots for x in literals if isinstance(x, SlotLiteral)), None)
+    if slots is None or not slots.recorders:
+        return test(*map(shown, literals), *given)
+    key = (test, given, *map(_key, literals))
+    guard = slots.recorders[-1].guards.get(key)
+    if guard is not None and guard.outcome == _YES and all(map(is_, map(shown, literals), map(shown, guard.literals))):
+        slots.note(key, guard)  # it was asked before: each estimate asks again
+        return cast("T", True)
     outcome = test(*map(shown, literals), *given)
-    slots = [x for x in literals if isinstance(x, SlotLiteral)]
-    if slots and slots[0].slots.recorders:
-        slots[0].slots.note((test, given, *map(_key, literals)), Guard(test, literals, given, exact(outcome)))
+    slots.note(key, Guard(test, literals, given, exact(outcome)))
     return outcome
 
 

@@ -100,11 +100,9 @@ class Code:
         self.known: dict[int, ValueProperties] = {} if described is None else described
         self._providers: dict[int, Callable[[], Value]] = {}
         self._memo: dict[Expr, Value] = {}
-        # by open block: what it bound, and what stood there before
-        self._bound: list[list[tuple[Expr, Value | None]]] = [[]]
+        self._bound: list[list[tuple[Expr, Value | None]]] = [[]]  # by open block: what it bound, and what stood there before
         self._flags: dict[tuple[Any, ...], ir.Expression] = {}
-        # by open block, the keys of ``_flags`` that are forgotten with it
-        self._made: list[list[tuple[Any, ...]]] = [[]]
+        self._made: list[list[tuple[Any, ...]]] = [[]]  # by open block, the keys of ``_flags`` that are forgotten with it
         self._heads: list[tuple[ir.Head, list[ir.Statement]]] = []  # of open blocks, and the statements before each
         # at least so many are printed for blocks that are closed, how deep they were, and how many constants there are
         self._lines = self._deepest = self._constants = self._variables = 0
@@ -186,6 +184,12 @@ class Code:
                 for key in made:
                     del self._flags[key]
 
+    def do_either(self, test: ir.Expression, then: ir.Call, otherwise: ir.Call) -> None:
+        """Make one of two calls for what it does: an ``if`` with an ``else``."""
+        self._lines += 2 + 2  # of each a head and a line
+        self._deepest = max(self._deepest, len(self._heads) + 1)
+        self.body.append(ir.If(test, (ir.Store(then),), (ir.Store(otherwise),)))
+
     def after_rows(self, write: Callable[[], None]) -> None:
         """What ``write`` writes stands behind the loop; of a row's values none is known there."""
         before = self.body, self._heads, self._memo, self._bound, self._flags, self._made
@@ -248,11 +252,9 @@ class Code:
 
     def both(self, *oks: ir.Expression | None) -> ir.Expression | None:
         """The conjunction of validity variables, as a variable; None where none can be NULL."""
-        present = tuple([o for o in oks if o is not None])
+        present = tuple(dict.fromkeys([o for o in oks if o is not None]))
         if not present:
             return None
-        if len(present) > 1:
-            present = tuple(dict.fromkeys(present))
         if ir.FALSE in present:
             return ir.FALSE
         if len(present) == 1:
@@ -308,9 +310,8 @@ class Code:
             found = self._arrays[type_] = self.name("q", "table"), []
             self._parameters.append(Parameter(found[0].id, type_, True))
             self.selectivities[found[0].id] = 0.0
-        name, values = found
-        values.append(value)
-        return ir.Element(name, len(values) - 1)
+        found[1].append(value)
+        return ir.Element(found[0], len(found[1]) - 1)
 
     def status(self) -> ir.Name:
         """The pointer to the kernel's status words (uint32)."""
@@ -364,9 +365,8 @@ class Code:
         if provider is not None:
             return self.remember(column, provider())
         what = self.known[column.id]  # described: it is there, under a name that nobody reads
-        return self.remember(
-            column, Value(ir.Name(f"x{column.id}"), ir.Name(f"n{column.id}") if what.nullable else None, what)
-        )
+        ok = ir.Name(f"n{column.id}") if what.nullable else None
+        return self.remember(column, Value(ir.Name(f"x{column.id}"), ok, what))
 
     # ---- the result ----
 

@@ -117,9 +117,14 @@ def _loaded(physical_type: PhysicalType, pointer: ir.Name, row: ir.Expression, c
             return code.call("i64", ir.Load(pointer, row))
 
 
+_STORES = {t: f"store_{t.value}" for t in PhysicalType} | {PhysicalType.I128: "store_i128", PhysicalType.VIEW: "store_view"}
+
+
 def store(code: Code, physical_type: PhysicalType, pointer: ir.Name, row: ir.Expression, var: ir.Expression) -> None:
     """Store a register at ``row`` in a physical type's layout."""
-    name = {PhysicalType.I128: "store_i128", PhysicalType.VIEW: "store_view"}.get(
-        physical_type, f"store_{physical_type.value}"
-    )
-    code.do(code.call(name, pointer, row, var))
+    code.do(store_call(code, physical_type, pointer, row, var))
+
+
+def store_call(code: Code, physical_type: PhysicalType, pointer: ir.Name, row: ir.Expression, var: ir.Expression) -> ir.Call:
+    """The call that does it."""
+    return code.call(_STORES[physical_type], pointer, row, var)

@@ -30,7 +30,7 @@ from gquery.kernels.code import Code
 from gquery.kernels.convert import convert
 from gquery.kernels.kernel import ElementType
 from gquery.kernels.readback import Count
-from gquery.kernels.stored import element_type, store
+from gquery.kernels.stored import element_type, store, store_call
 from gquery.kernels.values import Value
 from gquery.operators.base import Frame, Launch, SinkRun, SinkState, make_column, words_a_row
 from gquery.operators.pieces import TOO_MANY, close_gaps, pieces_of
@@ -217,11 +217,8 @@ def _store_value(k: int, stored: Stored, value: Value, position: ir.Name, code: 
             code.do(code.call("store_u8", validity, position, code.integer(1)))
         else:
             code.do(code.call("store_bool", validity, position, value.ok))
-            zero = code.zero(stored.properties.register)
-            with code.when(value.ok):
-                store(code, stored.physical_type, data, position, value.var)
-            with code.otherwise():
-                store(code, stored.physical_type, data, position, zero)
+            zero, where = code.zero(stored.properties.register), (code, stored.physical_type, data, position)
+            code.do_either(value.ok, store_call(*where, value.var), store_call(*where, zero))
             return
     store(code, stored.physical_type, data, position, value.var)
 

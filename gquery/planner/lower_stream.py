@@ -132,10 +132,13 @@ _OPERATIONS = (Call, In, Cast)
 
 def expr_weight(e: Expr, columns: dict[int, ValueProperties]) -> float:
     """What an expression costs the interpreter a row, in steps."""
-    costs = tuning.interpreter_costs
-    weight = costs.expression
-    weight += costs.operation * len([x for x in walk(e) if isinstance(x, _OPERATIONS)])
-    return weight + text_weight((e,), columns)
+    costs, operations, texts = tuning.interpreter_costs, 0, 0
+    for x in walk(e):
+        if isinstance(x, _OPERATIONS):
+            operations += 1
+        elif isinstance(x, Column) and (known := columns.get(x.id)) is not None:
+            texts += known.register is Register.STR
+    return costs.expression + costs.operation * operations + costs.text * texts
 
 
 def text_weight(exprs: Iterable[Expr], columns: dict[int, ValueProperties]) -> float:

@@ -15,6 +15,7 @@ from time import perf_counter
 from gquery.errors import InternalError
 from gquery.expression.expr import Call
 from gquery.expression.frozen import frozen_open
+from gquery.planner.logical.cardinality import Estimator
 from gquery.planner.logical.nodes import Aggregate, JoinKind, Limit, Plan, Query, UnionAll, Values, Window
 from gquery.planner.logical.shared import each, kinds, uses, without_uses
 from gquery.planner.logical.tree import walk
@@ -41,7 +42,29 @@ from gquery.planner.rules.unnest_subqueries import unnest_subqueries
 from gquery.runtime.interrupt import check as check_interrupt
 from gquery.runtime.records import dataclass, replace
 
-Rewrite = Callable[[Query, Evaluate | None], Query | None]
+
+class Tools:
+    """What rules work with: ``evaluate`` computes constant expressions, the estimator remembers what it found until a rule
+    changes the query."""
+
+    __slots__ = ("_estimator", "evaluate")
+
+    def __init__(self, evaluate: Evaluate | None) -> None:
+        self.evaluate = evaluate
+        self._estimator: Estimator | None = None
+
+    @property
+    def estimator(self) -> Estimator:
+        if self._estimator is None:
+            self._estimator = Estimator()
+        return self._estimator
+
+    def forget(self) -> None:
+        """The query is another one now."""
+        self._estimator = None
+
+
+Rewrite = Callable[[Query, Tools], Query | None]
 
 
 @dataclass(frozen=True)
@@ -58,7 +81,7 @@ class Rule:
 
 
 def _on_plan(rule: Callable[[Plan], Plan | None]) -> Rewrite:
-    def rewrite(query: Query, _: Evaluate | None) -> Query | None:
+    def rewrite(query: Query, _: Tools) -> Query | None:
         plan = rule(query.plan)
         return None if plan is None else replace(query, plan=plan)
 
@@ -67,13 +90,28 @@ def _on_plan(rule: Callable[[Plan], Plan | None]) -> Rewrite:
 
 def _rare(name: str) -> Callable[[Plan], Plan | None]:
     """The function of a rule, and of its module, that few plans need: imported with the first that does."""
+    found = _found(name)
+    return lambda plan: found()(plan)
 
+
+def _estimated(name: str) -> Rewrite:
+    """The same of a rule that asks how many rows there are."""
+    found = _found(name)
+
+    def rewrite(query: Query, tools: Tools) -> Query | None:
+        plan = found()(query.plan, tools.estimator)
+        return None if plan is None else replace(query, plan=plan)
+
+    return rewrite
+
+
+def _found(name: str) -> Callable[[], Callable[..., Plan | None]]:
     @cache
-    def found() -> Callable[[Plan], Plan | None]:
-        rule: Callable[[Plan], Plan | None] = getattr(import_module(f"gquery.planner.rules.{name}"), name)
+    def found() -> Callable[..., Plan | None]:
+        rule: Callable[..., Plan | None] = getattr(import_module(f"gquery.planner.rules.{name}"), name)
         return rule
 
-    return lambda plan: found()(plan)
+    return found
 
 
 def _linear_sums(plan: Plan) -> Plan | None:
@@ -86,30 +124,30 @@ def _linear_sums(plan: Plan) -> Plan | None:
     return None
 
 
-def _inline_shared(query: Query, _: Evaluate | None) -> Query | None:
+def _inline_shared(query: Query, _: Tools) -> Query | None:
     from gquery.planner.rules.inline_shared import inline_shared  # as above
 
     return inline_shared(query)
 
 
-def _filter_shared(query: Query, evaluate: Evaluate | None) -> Query | None:
+def _filter_shared(query: Query, tools: Tools) -> Query | None:
     from gquery.planner.rules.filter_shared import filter_shared
 
-    return filter_shared(query, evaluate)
+    return filter_shared(query, tools.evaluate)
 
 
-def _simplify(query: Query, evaluate: Evaluate | None) -> Query | None:
-    plan = simplify(query.plan, evaluate)
+def _simplify(query: Query, tools: Tools) -> Query | None:
+    plan = simplify(query.plan, tools.evaluate)
     return None if plan is None else replace(query, plan=plan)
 
 
 RULES: tuple[Rule, ...] = (
     # before all others: what random() gives is its row's
-    Rule("draw_random", draw_random, required=True, whole=True),
+    Rule("draw_random", lambda query, tools: draw_random(query, tools.evaluate), required=True, whole=True),
     # what a recursion does in each round is a query of its own
     Rule(
         "recursive_steps",
-        lambda query, evaluate: recursive_steps(query, lambda q: optimize(q, evaluate)),
+        lambda query, tools: recursive_steps(query, lambda q: optimize(q, tools.evaluate)),
         required=True,
     ),
     # before all others, which know no grouping sets
@@ -147,9 +185,9 @@ RULES: tuple[Rule, ...] = (
     Rule("eliminate_distinct_aggregates", _on_plan(eliminate_distinct_aggregates), required=True),
     Rule("expand_aggregates", _on_plan(expand_aggregates), required=True),
     Rule("reduce_group_keys", _on_plan(reduce_group_keys)),
-    Rule("eager_aggregation", _on_plan(_rare("eager_aggregation")), only=(JoinKind.LEFT,)),
-    Rule("semi_join_reduction", _on_plan(_rare("semi_join_reduction")), only=(JoinKind.INNER, JoinKind.SEMI)),
-    Rule("join_order", _on_plan(_rare("join_order")), only=(*JoinKind,)),
+    Rule("eager_aggregation", _estimated("eager_aggregation"), only=(JoinKind.LEFT,)),
+    Rule("semi_join_reduction", _estimated("semi_join_reduction"), only=(JoinKind.INNER, JoinKind.SEMI)),
+    Rule("join_order", _estimated("join_order"), only=(*JoinKind,)),
     Rule("exists_by_extremes", _on_plan(_rare("exists_by_extremes")), only=(JoinKind.SEMI, JoinKind.ANTI)),
     Rule("limit_into_sort", _on_plan(_rare("limit_into_sort")), only=(Limit,)),
     Rule("limit_windows", _on_plan(_rare("limit_windows")), only=(Window,)),
@@ -183,16 +221,18 @@ def steps(
     """The query after each rule, in order."""
     check = is_verifying() if check is None else check
     out: list[RuleStep] = []
+    tools = Tools(evaluate)
     has_uses = bool(uses(query.plan))
     for rule in RULES:
         if rule.name in disabled and not rule.required:
             continue
         check_interrupt()
         start = perf_counter()
-        new = _rewritten(rule, query, evaluate, has_uses)
+        new = _rewritten(rule, query, tools, has_uses)
         out.append(RuleStep(rule.name, perf_counter() - start, new or query, new is not None))
         if new is not None:
             query = new
+            tools.forget()
             has_uses = (has_uses or rule.makes_uses) and bool(uses(query.plan))  # others make none, but the last
             if not has_uses:
                 without_uses(query.plan)
@@ -203,15 +243,13 @@ def steps(
     return out
 
 
-def _rewritten(rule: Rule, query: Query, evaluate: Evaluate | None, has_uses: bool) -> Query | None:
+def _rewritten(rule: Rule, query: Query, tools: Tools, has_uses: bool) -> Query | None:
     """The query as a rule leaves it, its definitions too; None where it found nothing to do."""
     if (rule.for_uses and not has_uses) or (rule.only and kinds(query.plan).isdisjoint(rule.only)):
         return None
     if rule.whole or not has_uses:
-        return rule.rewrite(query, evaluate)
-    return each(
-        query, lambda q: None if rule.only and kinds(q.plan).isdisjoint(rule.only) else rule.rewrite(q, evaluate)
-    )
+        return rule.rewrite(query, tools)
+    return each(query, lambda q: None if rule.only and kinds(q.plan).isdisjoint(rule.only) else rule.rewrite(q, tools))
 
 
 def optimize(query: Query, evaluate: Evaluate | None = None, disabled: frozenset[str] = frozenset()) -> Query:

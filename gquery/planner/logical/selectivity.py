@@ -59,16 +59,18 @@ def factor(constant: DType, column: DType) -> float:
 
 def selectivity_of(ends: Sequence[tuple[Literal, RangeEnd]]) -> float:
     """The share of rows that pass all comparisons of one column."""
-    constants, given = tuple(c for c, _ in ends), tuple(e for _, e in ends)
+    constants, given = tuple([c for c, _ in ends]), tuple([e for _, e in ends])
     kept = _kept(given, [shown(c) for c in constants])
     decided(_keeps_about_as_many, constants, given, kept)
     return kept
 
 
 def _kept(ends: tuple[RangeEnd, ...], constants: Sequence[float]) -> float:
-    intervals = [end.interval(c) for end, c in zip(ends, constants, strict=True)]
-    width = min(high for _, high in intervals) - max(low for low, _ in intervals)
-    return max(width, tuning.cardinality.least_range)
+    low, high = 0.0, 1.0
+    for end, constant in zip(ends, constants, strict=True):
+        begins, behind = end.interval(constant)
+        low, high = max(low, begins), min(high, behind)
+    return max(high - low, tuning.cardinality.least_range)
 
 
 def _keeps_about_as_many(*given: float | tuple[RangeEnd, ...]) -> bool:

@@ -163,6 +163,7 @@ class _Search:
         self.estimator = Estimator()
         self.shapes = Shapes()
         self.common: set[int] = set()  # the rows that several candidates give
+        self.above: set[int] = set()  # the plans that such candidates are, or stand in, by identity
         self.places: dict[int, _Place] = {}  # by identity of the plan
         self.found: dict[int, list[_Place]] = {}  # by number of the rows
         self.shared: set[int] = set()
@@ -183,8 +184,11 @@ class _Search:
         if not same and not self.common:  # most of those that read a table twice
             return self.old
         for plan, outputs in roots:
-            self._find(plan, frozenset(c.id for c in outputs), False)
+            if self._note_above(plan):
+                self._find(plan, frozenset(c.id for c in outputs), False)
         self._decide([plan for plan, _ in roots])
+        if not same and not self.shared:
+            return self.old
         changed = dict(same)
         for d in self.order:
             if d.number not in same and (plan := self._replaced(d.plan, False)) is not d.plan:
@@ -211,6 +215,16 @@ class _Search:
         counted = Counter([shape.rows for n in candidates if (shape := self._shape(n)) is not None])
         return {rows for rows, count in counted.items() if count > 1}
 
+    def _note_above(self, plan: Plan) -> bool:
+        """Whether a plan has such candidates; which others below it have some."""
+        shape = self._shape(plan) if _is_candidate(plan) else None
+        found = shape is not None and shape.rows in self.common
+        for s in plan.sources:
+            found = self._note_above(s) or found
+        if found:
+            self.above.add(id(plan))
+        return found
+
     def _shape(self, plan: Plan) -> Shape | None:
         """The shape of a plan that may have the rows of another one; None for others."""
         return self.shapes.of(plan) if self.outlines.of(plan) in self.repeated else None
@@ -223,8 +237,12 @@ class _Search:
         if place is not None:
             self.places[id(plan)] = place
             self.found.setdefault(place.rows, []).append(place)
+        if self.above.isdisjoint(map(id, plan.sources)):
+            return
         below = _needed_below(plan, needed)
         for n, s in enumerate(plan.sources):
+            if id(s) not in self.above:
+                continue
             written = n == 1 and isinstance(plan, Join) and _is_written(plan, needed)
             self._find(s, below, written or (is_written and isinstance(plan, Project)))
 
@@ -247,7 +265,7 @@ class _Search:
         """Which candidates are shared: those that are computed several times still when the others are computed once."""
         worth = {n for n, of in self.found.items() if len(of) > 1 and all(p.is_written or p.is_small for p in of)}
         self.shared = worth
-        for _ in range(tuning.rewrites.sharing_rounds):
+        for _ in range(tuning.rewrites.sharing_rounds if worth else 0):
             counted: Counter[int] = Counter()
             for plan in roots:
                 self._count(plan, worth, counted, False)

@@ -44,9 +44,8 @@ _TESTS = ("eq", "ne", "lt", "le", "gt", "ge", "is_distinct_from", "is_not_distin
 _KINDS = frozenset((JoinKind.LEFT,))
 
 
-def eager_aggregation(plan: Plan) -> Plan | None:
+def eager_aggregation(plan: Plan, estimator: Estimator) -> Plan | None:
     """Aggregates over LEFT joins, made below the join where each group is one left row."""
-    estimator = Estimator()
     new = transform_kinds(plan, _KINDS, lambda n: _move(n, estimator) if isinstance(n, Aggregate) and n.keys else n)
     return None if new is plan else new
 

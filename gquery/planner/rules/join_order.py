@@ -52,9 +52,9 @@ from gquery.planner.rules.semi_join_reduction import reduced_build_side
 from gquery.runtime.records import dataclass
 
 
-def join_order(plan: Plan) -> Plan | None:
+def join_order(plan: Plan, estimator: Estimator) -> Plan | None:
     """Every group of inner joins in the order that is estimated to be cheapest."""
-    new = _reorder(plan, Estimator())
+    new = _reorder(plan, estimator)
     return None if new is plan else new
 
 

@@ -53,9 +53,9 @@ from gquery.planner.rules.sink_semi_join import sunk
 _COMPUTED = frozenset((Aggregate, UnionAll, Window))
 
 
-def semi_join_reduction(plan: Plan) -> Plan | None:
+def semi_join_reduction(plan: Plan, estimator: Estimator) -> Plan | None:
     """Aggregates that are joined with a selective relation read only that relation's groups."""
-    new = _walk(plan, Estimator())
+    new = _walk(plan, estimator)
     return None if new is plan else new
 
 

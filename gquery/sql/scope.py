@@ -25,9 +25,13 @@ _OWN = marked("")  # begins names of columns that a statement adds for itself
 
 
 @lru_cache(maxsize=256)
-def _lowered(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Names in lower case: those of a table are asked for by each query over it."""
-    return tuple([n.lower() for n in names])
+def _places(names: tuple[str, ...]) -> dict[str, tuple[int, ...]]:
+    """By name in lower case where it stands: the names of a table are asked for by each query over it."""
+    found: dict[str, tuple[int, ...]] = {}
+    for n, name in enumerate(names):
+        low = name.lower()
+        found[low] = (*found.get(low, ()), n)
+    return found
 
 
 @frozen_open
@@ -47,15 +51,13 @@ class ScopeRelation:
         return pairs[: len(pairs) - self.hidden]
 
     @cached_property
-    def by_name(self) -> dict[str, tuple[Column, ...]]:
-        """The columns of each name in lower case."""
-        names = _lowered(self.names)
-        found: dict[str, tuple[Column, ...]] = dict(zip(names, zip(self.columns, strict=True), strict=True))
-        if len(found) < len(names):
-            found = dict.fromkeys(names, ())
-            for name, column in zip(names, self.columns, strict=True):
-                found[name] += (column,)
-        return found
+    def places(self) -> dict[str, tuple[int, ...]]:
+        """Where the columns of each name in lower case stand."""
+        return _places(self.names)
+
+    def named(self, low: str) -> list[Column]:
+        """The columns of a name in lower case."""
+        return [self.columns[n] for n in self.places.get(low, ())]
 
     def nullable(self) -> ScopeRelation:
         """The relation on the side of an outer join that NULLs may fill."""
@@ -141,17 +143,17 @@ class Scope:
         found: list[Column] = []
         if table is None and not schema:  # most
             for r in self.relations:
-                if (columns := r.by_name.get(low)) is not None:
-                    found += columns
+                if (places := r.places.get(low)) is not None:
+                    found += [r.columns[n] for n in places]
             return found
         alias = None if table is None else table.lower()
         for r in self.relations:
-            if (alias is None or r.alias.lower() == alias) and (more := r.by_name.get(low)) is not None:
-                found += more if not schema or r.schema == schema else ()
+            if (alias is None or r.alias.lower() == alias) and (not schema or r.schema == schema):
+                found += r.named(low)
         return found
 
     def _ambiguous(self, name: str) -> BindError:
-        found = [r for r in self.relations if name.lower() in r.by_name]
+        found = [r for r in self.relations if r.named(name.lower())]
         several = len({r.alias.lower() for r in found}) < len(found)
         where = [f"{r.schema + '.' if several and r.schema else ''}{r.alias}.{name}" for r in found]
         return BindError(f"column {name!r} is ambiguous: it may be {' or '.join(where)}")
@@ -204,7 +206,7 @@ class Scope:
             if any(m.name.lower() == low and not isinstance(m.expr, Column) for m in scope.merged):
                 return name  # of a FULL JOIN: it is no column of either side
             for r in scope.relations:
-                if low in r.by_name:
+                if r.named(low):
                     return next(n for n in r.names if n.lower() == low)
         return name
 

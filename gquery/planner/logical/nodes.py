@@ -7,7 +7,9 @@ Behaviour stands elsewhere: the recursion in `planner.logical.tree`, rewriting i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
+from operator import attrgetter
 from typing import ClassVar
 
 from gquery.columns.table import TableSource
@@ -349,6 +351,22 @@ class Query:
     names: tuple[str, ...]
     asked: tuple[Query, ...] = ()
     drawn: tuple[Drawn, ...] = ()
+
+
+_id_of = attrgetter("id")
+
+
+def output_ids(plan: Plan, ids: Callable[[Plan], frozenset[int]]) -> frozenset[int]:
+    """Ids of a node's columns. ``ids`` gives those of its sources, which most nodes pass on: dozens, before they are pruned."""
+    match plan:
+        case Filter(source=source) | Sort(source=source) | Limit(source=source):
+            return ids(source)
+        case Join(left=left, right=right, kind=JoinKind.INNER):
+            return ids(left) | ids(right)
+        case Join(left=left, kind=JoinKind.SEMI | JoinKind.ANTI):
+            return ids(left)
+        case _:
+            return frozenset(map(_id_of, plan.columns))
 
 
 def sources(plan: Plan) -> tuple[Plan, ...]:

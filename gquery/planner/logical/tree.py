@@ -8,7 +8,6 @@ what is known of a subplan (free columns, unique keys) stays valid in the cache 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from operator import attrgetter
 from typing import TypeVar, assert_never
 
 from gquery.expression.expr import (
@@ -42,6 +41,7 @@ from gquery.planner.logical.nodes import (
     Values,
     Window,
     WorkingTable,
+    output_ids,
 )
 from gquery.runtime.records import replace
 
@@ -241,7 +241,6 @@ def own_subqueries(plan: Plan) -> tuple[Subquery, ...]:
 # ---- columns ---------------------------------------------------------------------------------------------------------
 
 _NO_COLUMNS: frozenset[int] = frozenset()
-_id_of = attrgetter("id")
 
 
 def used_columns(e: Expr) -> frozenset[int]:
@@ -258,7 +257,7 @@ def used_columns(e: Expr) -> frozenset[int]:
 
 def column_ids(plan: Plan) -> frozenset[int]:
     """Ids of the plan's output columns."""
-    return cached(plan, "_column_ids", lambda: frozenset(map(_id_of, plan.columns)))
+    return cached(plan, "_column_ids", lambda: output_ids(plan, column_ids))
 
 
 def free_columns(plan: Plan) -> frozenset[int]:

@@ -59,7 +59,33 @@ class OutOfRangeError(DataError):
 
 
 class ConversionError(DataError):
-    """A CAST found a value that it cannot convert."""
+    """A CAST found a value that it cannot convert. ``constant``: the text, where it stands in the statement."""
+
+    constant: str | None = None
+
+
+def of_constant(text: str, message: str) -> ConversionError:
+    """The error of a constant of the statement."""
+    error = ConversionError(message)
+    error.constant = text
+    return error
+
+
+class PointingAt:
+    """Within it the error of a constant points at the first place in the statement where that stands."""
+
+    def __init__(self, sql: str | None) -> None:
+        self._sql = sql
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if not isinstance(error, ConversionError) or error.constant is None or self._sql is None:
+            return
+        place = self._sql.find("'" + error.constant.replace("'", "''") + "'")
+        if place >= 0:
+            raise ConversionError(f"{error}\n{point_at(self._sql, place)}") from None
 
 
 class CardinalityError(DataError):

@@ -23,11 +23,7 @@ from gquery.api.readers import Files, found_files
 from gquery.api.startup import ClusterWorkers, Devices, Target, choose_devices, connected, limited, load_engine, wake
 from gquery.api.templates import Question, Template, Templates
 from gquery.api.transactions import Transactions
-from gquery.errors import (
-    InterfaceError,
-    ProgrammingError,
-    unicode_text,
-)
+from gquery.errors import InterfaceError, PointingAt, ProgrammingError, unicode_text
 from gquery.kernels.targets.capabilities import capabilities
 from gquery.runtime import collector
 from gquery.runtime.arguments import checked
@@ -142,7 +138,7 @@ class Connection(Transactions, Frames, Files, Explains, Exceptions):
         if isinstance(found, PreparedPlan):
             self._plans.keep(query, params, self.settings, found)
             return Relation(self, found, query, params)
-        with ExitStack() as planning:
+        with PointingAt(query), ExitStack() as planning:
             planning.enter_context(collector.paused())  # trees are gone when it ends, and plans stay
             return self._run_statements(query, params, question, found, planning)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gquery.api.dataframe.verbs import Verbs
-from gquery.errors import InterfaceError
+from gquery.errors import InterfaceError, PointingAt
 from gquery.expression.types import DType
 from gquery.planner.preview import preview_rows
 from gquery.result.output import Outputs
@@ -123,10 +123,11 @@ class Relation(Outputs, PythonRows, Verbs):
         if self._result is None:
             prepared = self._prepared
             assert prepared is not None
-            self._result = self._connection.run_recorded(prepared)
-            if self._result is None:
-                self._prepared = self._connection.current_plan(prepared, self._text, self._params)
-                self._result = self._connection.run_plan(self._prepared)
+            with PointingAt(self._text):
+                self._result = self._connection.run_recorded(prepared)
+                if self._result is None:
+                    self._prepared = self._connection.current_plan(prepared, self._text, self._params)
+                    self._result = self._connection.run_plan(self._prepared)
         return self._result
 
     execute = table

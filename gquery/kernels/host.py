@@ -170,7 +170,7 @@ class _Evaluation:
                 failures: list[Failure] = []
                 made = vectorised(x, self.arrays, failures)
                 for f in failures:
-                    self._note(np.broadcast_to(f.rows, self.rows), (f.error, f.message))
+                    self._note(np.broadcast_to(f.rows, self.rows), (f.kind, f.message))
                 self.add(column, array_of(made, self.rows))
         return left[0]
 

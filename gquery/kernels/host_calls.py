@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ import pyarrow as pa
 
 from gquery.columns.arrow import arrow_type, carried_type
 from gquery.columns.opaque import Pending
-from gquery.errors import ConversionError, DatabaseError
+from gquery.errors import ConversionError, DatabaseError, of_constant
 from gquery.expression.expr import (
     And,
     Call,
@@ -103,8 +104,13 @@ class Failure:
     """Rows in which a call raises, and what."""
 
     rows: Any
-    error: type[DatabaseError]
+    error: Callable[[str], DatabaseError]
     message: str
+
+    @property
+    def kind(self) -> type[DatabaseError]:
+        """The error's class."""
+        return self.error if isinstance(self.error, type) else ConversionError
 
 
 def vectorised(e: Expr, columns: Mapping[int, pa.Array], failures: list[Failure]) -> Any:
@@ -140,7 +146,8 @@ def _cast(e: Cast, arg: Any, failures: list[Failure]) -> Any:
         if not e.try_ and made.null_count > array.null_count:
             failed = flags(made.is_null()) & flags(array.is_valid())
             text = array[int(np.flatnonzero(failed)[0])].as_py()
-            failures.append(Failure(failed, ConversionError, f"could not convert string {text!r} to {e.dtype}"))
+            error = ConversionError if isinstance(arg, pa.Array) else partial(of_constant, text)
+            failures.append(Failure(failed, error, f"could not convert string {text!r} to {e.dtype}"))
     return made if isinstance(arg, pa.Array) else made[0]
 
 
@@ -161,7 +168,12 @@ def _called(e: Call, args: list[Any], failures: list[Failure]) -> Any:
             if isinstance(a, pa.Array):
                 failed &= flags(a.is_valid())
         if failed.any():
-            failures.append(Failure(failed, *function.fails))
+            error, message = function.fails
+            text = args[0][0].as_py() if is_constant else None
+            if isinstance(text, str) and issubclass(error, ConversionError):
+                failures.append(Failure(failed, partial(of_constant, text), message))
+            else:
+                failures.append(Failure(failed, error, message))
     assert len(made) == size_of(*args), e.function
     if e.dtype.is_nested:
         made = as_type(made, type_)

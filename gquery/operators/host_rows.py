@@ -300,7 +300,7 @@ class _Run:
                 made = self._taken(call, low, high)
             else:
                 made = vectorised(call.expr, arrays, failures)
-            for failure in failures:
+            for failure in failures if low < high else ():  # of constants over no row
                 raise failure.error(failure.message)
             call.made.put(number, low, array_of(made, high - low))
 

@@ -293,7 +293,7 @@ def test_errors_are_told_of_the_text() -> None:
     served, _ = pair("python", t=TABLE)
     served.sql("SELECT i FROM t WHERE t > DATE '1995-01-01'").fetchall()
     with pytest.raises(gquery.ConversionError, match=r"'1995-13-01'[^^]*\^"):
-        served.sql("SELECT i FROM t WHERE t > DATE '1995-13-01'")
+        served.sql("SELECT i FROM t WHERE t > DATE '1995-13-01'").fetchall()
     with pytest.raises(gquery.BindError, match="LINE 1"):
         served.sql("SELECT i FROM t WHERE nothing > 5")
 

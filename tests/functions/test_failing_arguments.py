@@ -1,6 +1,7 @@
-"""Arguments that may fail, of calls that the host makes, in branches: no row that does not go there computes them.
+"""What may fail is computed for rows alone that go there: arguments of calls that the host makes, in branches, and constants.
 
-Kernels compute them in a round of their own, before the branch is known to be taken: CAST(CAST(a AS UTINYINT) AS VARCHAR).
+Kernels compute arguments in a round of their own, before a branch is known to be taken: CAST(CAST(a AS UTINYINT) AS VARCHAR). A
+constant that is no value of its type is an error where a row asks for it, and not while planning.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import random
 import duckdb
 import pytest
 
+import gquery
 from tests.support.harness import assert_same, expect
 
 TABLE = duckdb.sql("""
@@ -64,3 +66,68 @@ def test_in_branches(form: str) -> None:
         if not _answers(f"SELECT {k} FROM t") and _answers(f"SELECT {k} FROM t WHERE {c}") and _answers(sql):
             assert_same(sql, TABLES, targets=("python",))
             asked += 1
+
+
+CONSTANTS = """
+SELECT CASE WHEN i > 100 THEN CAST('abc' AS INTEGER) END FROM t
+SELECT i FROM t WHERE i > 100 AND CAST('abc' AS INTEGER) = 1
+SELECT i FROM t WHERE i >= 0 OR CAST('abc' AS INTEGER) = 1
+SELECT CAST('abc' AS INTEGER), TIMESTAMPTZ 'x', TIME 'x', 'x'::BOOLEAN, 'x'::DECIMAL(5,2) * i, '1e400'::DOUBLE FROM e
+SELECT CAST(c AS INTEGER) FROM (SELECT 'abc' AS c FROM t WHERE i > 100)
+SELECT coalesce(i, CAST('abc' AS INTEGER)), i + CASE WHEN i > 100 THEN '1x' ELSE '1' END FROM t
+SELECT max(CAST('abc' AS INTEGER)), count(CAST('x' AS DATE)), list(DATE 'x') FROM t WHERE i > 100
+SELECT CAST('abc' AS INTEGER) FROM t LIMIT 0
+SELECT (SELECT CAST('abc' AS INTEGER) WHERE false)
+SELECT CASE WHEN true THEN 1 ELSE CAST('abc' AS INTEGER) END
+SELECT list_transform([1], lambda x: CASE WHEN x > 5 THEN CAST('abc' AS INTEGER) ELSE x END)
+SELECT i FROM t WHERE i IN (1, CASE WHEN i > 100 THEN CAST('abc' AS INTEGER) END)
+SELECT CASE WHEN i > 100 THEN DATE '2020-13-01' END, CASE WHEN i > 100 THEN 'x'::INTERVAL END FROM t
+SELECT * FROM e WHERE d > 'abc' OR i = 'x'
+SELECT i, CAST('x' AS INTEGER) AS k, count(*) FROM e GROUP BY ALL ORDER BY CAST('x' AS INTEGER)
+SELECT i FROM e UNION ALL SELECT CAST('x' AS INTEGER) FROM e
+SELECT i FROM t WHERE i = (SELECT CAST('x' AS INTEGER) FROM e) OR i IN (SELECT CAST('x' AS INTEGER) FROM e)
+SELECT extract(year FROM DATE 'x'), DATE 'x' - d, strftime(DATE 'x', '%Y'), substring(s, CAST('x' AS INTEGER)) FROM e
+SELECT max(CAST('x' AS INTEGER)) OVER (ORDER BY DATE 'x') FROM e
+SELECT CAST('abc' AS INTEGER)
+SELECT i FROM t WHERE d > 'abc'
+SELECT i FROM t WHERE i IN ('1', 'x')
+SELECT CASE WHEN i > 2 THEN 'x'::DATE END FROM t
+SELECT sum(i) OVER (ORDER BY i ROWS CAST('x' AS INTEGER) PRECEDING) FROM t
+SELECT count(CAST('x' AS INTEGER)) FROM t
+SELECT i FROM t ORDER BY CAST('x' AS INTEGER)
+SELECT i FROM t LIMIT CAST('x' AS INTEGER)
+"""
+
+
+@pytest.mark.parametrize("sql", CONSTANTS.strip().splitlines())
+def test_constants(sql: str) -> None:
+    """As in DuckDB: an error where a row has it, one of gquery's own."""
+    tables = TABLES | {"e": TABLE.slice(0, 0)}
+    try:
+        expect(sql, tables)
+    except duckdb.Error:
+        db = gquery.connect(device="python")
+        for name, table in tables.items():
+            db.register(name, table)
+        with pytest.raises(gquery.Error) as raised:
+            db.sql(sql).fetchall()
+        assert not isinstance(raised.value, gquery.InternalError)
+    else:
+        assert_same(sql, tables, targets=("python",))
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT 1,\n  CAST('a''c' AS INTEGER)", "SELECT i FROM t WHERE d > 'a''c'", "INSERT INTO t VALUES ('a''c', NULL)",
+        "CREATE TABLE u AS SELECT 'a''c'::DATE", "SELECT TIMESTAMPTZ 'a''c'",
+    ],
+)  # fmt: skip
+def test_place_of_constants(sql: str) -> None:
+    """The error points at the constant."""
+    db = gquery.connect(device="python")
+    db.sql("CREATE TABLE t AS SELECT 1 AS i, DATE '2020-01-01' AS d")
+    with pytest.raises(gquery.ConversionError) as raised:
+        db.sql(sql).fetchall()
+    *_, line, caret = str(raised.value).splitlines()
+    assert line[caret.index("^") :].startswith("'a''c'")

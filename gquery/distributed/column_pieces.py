@@ -12,6 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from gquery import tuning
 from gquery.columns.dictionary_union import Codes, union_in_phases
 from gquery.columns.opaque import Opaque, gathered
 from gquery.columns.table import ColumnData, ColumnStatistics, Dictionary
@@ -23,6 +24,7 @@ from gquery.errors import InternalError
 from gquery.expression.facts import ROW_ID_BITS
 from gquery.expression.types import INT128, Bounds, PhysicalType, physical_type_for
 from gquery.kernels.builtin import gathers
+from gquery.kernels.builtin.elements import copy_together
 from gquery.kernels.readback import read_scalar
 from gquery.operators.base import words_a_row
 from gquery.planner.physical import Stored
@@ -32,18 +34,54 @@ _CONTEXT = "putting the rows of all devices together"
 _FLOATS = (PhysicalType.F32, PhysicalType.F64)
 
 
-def one_column(pieces: Sequence[ColumnData], planned: Stored | None, device: Device) -> ColumnData:
-    """See `movable.concatenated`. The current device is ``device``."""
+class Copies:
+    """Copies of pieces to their places on a GPU, which short ones come to together, by one kernel: at the end of all."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._pairs: list[tuple[Array, Array]] = []
+
+    def put(self, to: Array, array: Array, at: Device) -> None:
+        """Copy what lies ``at`` a device to ``to``, as long; nobody reads it before the end."""
+        from gquery.operators.combined_arrays import reads_there  # of ranks alone
+
+        is_short = 0 < array.nbytes <= tuning.transfers.together_bytes and array.flags.c_contiguous
+        if is_short and reads_there(self._device, at):
+            self._pairs.append((array, to))
+        else:
+            copy_into(to, self._device, array, at)
+
+    def end(self) -> None:
+        """Copy what is left."""
+        if self._pairs:
+            copy_together(self._pairs, self._device)
+            self._pairs = []
+
+
+def one_column(
+    pieces: Sequence[ColumnData], planned: Stored | None, device: Device, copies: Copies | None = None
+) -> ColumnData:
+    """See `movable.concatenated`. The current device is ``device``. With ``copies`` the column is there when these end."""
+    copied_last = copies or Copies(device)
+    made = _one_column(pieces, planned, device, copied_last)
+    if copies is None:
+        copied_last.end()
+    return made
+
+
+def _one_column(
+    pieces: Sequence[ColumnData], planned: Stored | None, device: Device, copies: Copies
+) -> ColumnData:
     filled = [p for p in pieces if p.length] or list(pieces[:1])
     dictionary, filled = _with_one_dictionary(filled, planned, device)
     rows = sum(p.length for p in filled)
     nullable = planned.properties.nullable if planned else any(p.validity is not None for p in filled)
-    validity = _validity(filled, rows, device) if nullable else None
+    validity = _validity(filled, rows, device, copies) if nullable else None
     physical_type = _physical_type(filled, planned)
     if physical_type.is_string:
-        physical_type, data, characters = _text(filled, physical_type, device)
+        physical_type, data, characters = _text(filled, physical_type, device, copies)
     else:
-        data, characters = _numbers(filled, physical_type, rows, device), None
+        data, characters = _numbers(filled, physical_type, rows, device, copies), None
     dtype = planned.properties.dtype if planned else filled[0].dtype
     known = statistics_together(filled, None if planned is None else planned.properties.bounds)
     return ColumnData(dtype, physical_type, rows, data, validity, characters, dictionary, known)
@@ -176,30 +214,32 @@ def _on(buffer: Buffer, device: Device) -> Array:
     return copied(buffer.on(at), at, device, _CONTEXT)
 
 
-def _put(buffer: Buffer, to: Array, device: Device) -> None:
+def _put(buffer: Buffer, to: Array, device: Device, copies: Copies) -> None:
     at = device if buffer.is_on(device) else buffer.devices[0]
-    copy_into(to, device, buffer.on(at), at)
+    copies.put(to, buffer.on(at), at)
 
 
-def _validity(pieces: Sequence[ColumnData], rows: int, device: Device) -> Buffer:
+def _validity(pieces: Sequence[ColumnData], rows: int, device: Device, copies: Copies) -> Buffer:
     made, at = room_for(rows, np.dtype(np.uint8), device, _CONTEXT), 0
     for piece in pieces:
         part = made[at : at + piece.length]
         if piece.validity is None:
             part.fill(1)
         else:
-            _put(piece.validity, part, device)
+            _put(piece.validity, part, device, copies)
         at += piece.length
     return Buffer(made, device)
 
 
-def _numbers(pieces: Sequence[ColumnData], physical_type: PhysicalType, rows: int, device: Device) -> Buffer:
+def _numbers(
+    pieces: Sequence[ColumnData], physical_type: PhysicalType, rows: int, device: Device, copies: Copies
+) -> Buffer:
     words = words_a_row(physical_type)
     made, at = room_for(words * rows, np.dtype(physical_type.numpy), device, _CONTEXT), 0
     for piece in pieces:
         part = made[words * at : words * (at + piece.length)]
         if piece.physical_type is physical_type:
-            _put(piece.data, part, device)
+            _put(piece.data, part, device, copies)
         elif physical_type is PhysicalType.I128:
             part[::2] = _on(piece.data, device)
             part[1::2] = part[::2] >> 63  # the sign
@@ -210,7 +250,7 @@ def _numbers(pieces: Sequence[ColumnData], physical_type: PhysicalType, rows: in
 
 
 def _text(
-    pieces: Sequence[ColumnData], physical_type: PhysicalType, device: Device
+    pieces: Sequence[ColumnData], physical_type: PhysicalType, device: Device, copies: Copies
 ) -> tuple[PhysicalType, Buffer, Buffer]:
     """The texts of pieces, with offsets of 32 bits only where they are wanted and enough."""
     parts = [_own_text(p, device) for p in pieces]
@@ -227,7 +267,7 @@ def _text(
         part = offsets[row + 1 : row + 1 + ends.size]
         part[...] = ends
         part += offsets.dtype.type(byte)
-        copy_into(characters[byte : byte + own.size], device, own, at)
+        copies.put(characters[byte : byte + own.size], own, at)
         row, byte = row + int(ends.size), byte + int(own.size)
     return physical_type, Buffer(offsets, device), Buffer(characters, device)
 

@@ -15,7 +15,7 @@ from gquery.columns.table import ColumnData
 from gquery.device.buffer import Buffer
 from gquery.device.copies import copied
 from gquery.device.device import Device
-from gquery.distributed.column_pieces import one_column, recoded, text_parts
+from gquery.distributed.column_pieces import Copies, one_column, recoded, text_parts
 from gquery.errors import InternalError
 from gquery.expression.types import Bounds, PhysicalType
 from gquery.kernels.builtin import gathers
@@ -62,12 +62,14 @@ def together(frames: Sequence[Frame], stored: Sequence[Stored], device: Device) 
         )
     values: dict[int, ColumnData] = {}
     columns: dict[int, ColumnData] = {}
+    copies = Copies(device)
     with device.activate():
         for i in ids:
             pieces = [f.columns[i] for f in frames]
             if any(i in f.rank_values for f in frames):
                 pieces, values[i] = _ranked_together(pieces, [f.rank_values[i] for f in frames], device)
-            columns[i] = one_column(pieces, planned.get(i), device)
+            columns[i] = one_column(pieces, planned.get(i), device, copies)
+        copies.end()
     return Frame(columns, sum(f.rows for f in frames), values)
 
 

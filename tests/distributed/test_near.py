@@ -18,12 +18,14 @@ from gquery.columns.table import ColumnData
 from gquery.device.address_space import owner_of
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device, cpu_device
-from gquery.distributed.movable import moved
+from gquery.distributed import column_pieces
+from gquery.distributed.movable import concatenated, moved
 from gquery.execution import exchange, hashed_rows
 from gquery.execution import near as module
 from gquery.execution.exchange import brought_near
 from gquery.execution.near import near
 from gquery.kernels.builtin.elements import copy_together
+from gquery.operators import combined_arrays
 from gquery.operators.base import Frame
 from gquery.operators.merge_groups import PartGroups
 from tests.support.harness import assert_same
@@ -159,3 +161,38 @@ def test_queries_of_ranks(sql: str, few: bool, monkeypatch: pytest.MonkeyPatch, 
         monkeypatch.setattr(where, "brought_near", taken)
     assert_same(sql, TABLES, targets=("cpu",), ranks=(1, 3))
     assert few or any(copied)
+
+
+@pytest.mark.parametrize("most", [64, 1 << 20])
+@pytest.mark.parametrize("sql", QUERIES)
+def test_pieces_that_are_copied_together(sql: str, most: int, monkeypatch: pytest.MonkeyPatch, tune: Tune) -> None:
+    """Columns of all ranks become one by one kernel for all short pieces: numbers, flags, characters."""
+    copied = []
+
+    def noted(pairs: Sequence[Any], device: Device) -> None:
+        copied.append(len(pairs))
+        copy_together(pairs, device)
+
+    tune(tuning.transfers, together_bytes=most)
+    monkeypatch.setattr(combined_arrays, "reads_there", everywhere)
+    monkeypatch.setattr(column_pieces, "copy_together", noted)
+    assert_same(sql, TABLES, targets=("cpu",), ranks=(1, 3))
+    assert most == 64 or "sum(n), max(f)" in sql or max(copied, default=0) > 1
+
+
+def test_pieces_of_several_types_with_and_without_nulls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(combined_arrays, "reads_there", everywhere)
+    rows = [
+        pa.table({"n": pa.array([1, None, 3]), "s": ["a", "", "ccc"], "f": [1.5, 2.5, -0.0]}),
+        pa.table({"n": pa.array([10**12]), "s": pa.array([None], pa.string()), "f": [7.0]}),
+        pa.table({"n": pa.array([], pa.int64()), "s": pa.array([], pa.string()), "f": pa.array([], pa.float64())}),
+        pa.table({"n": pa.array([-5, 6]), "s": ["longer", "text"], "f": [float("nan"), 0.0]}),
+    ]
+    frames = [
+        moved(Frame(dict(enumerate(import_table(t).columns)), t.num_rows), Device("cpu", 80 + k)) for k, t in enumerate(rows)
+    ]
+    found = concatenated(frames, (), HERE)
+    assert found.rows == 6
+    for i, name in enumerate(rows[0].column_names):
+        want = [v for t in rows for v in t.column(name).to_pylist()]
+        assert str(export_column(moved(found, cpu_device()).columns[i]).to_pylist()) == str(want)

@@ -6,13 +6,14 @@ package's ``__init__`` before any module in it.
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
 from importlib.abc import Loader
-from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec, PathFinder, SourceFileLoader
 from importlib.util import find_spec, module_from_spec
 from types import ModuleType
 from typing import Any
@@ -58,9 +59,9 @@ class _Bound(ModuleType):
 def imported_in_parts(name: str, around: Callable[[], AbstractContextManager[object]]) -> Iterator[None]:
     """Modules of a package that this thread imports within the block come without the package's ``__init__``. That runs within
     ``around`` when somebody asks for a name of the package that is not there, or imports another module of it. A package that
-    somebody has imported, or that is not a plain file, is imported as Python does."""
+    somebody has imported, or any of whose modules is compiled, is imported as Python does."""
     spec = None if name in sys.modules else find_spec(name)
-    if spec is None or type(spec.loader) is not SourceFileLoader or spec.submodule_search_locations is None:
+    if spec is None or not _is_of_sources(spec):
         with around():
             import_module(name)
         yield
@@ -79,6 +80,13 @@ def imported_in_parts(name: str, around: Callable[[], AbstractContextManager[obj
         yield
     finally:
         del _importing[name]
+
+
+def _is_of_sources(spec: ModuleSpec) -> bool:
+    """Whether a package is Python alone: compiled modules go by names of each other that no import tells."""
+    if type(spec.loader) is not SourceFileLoader or not spec.submodule_search_locations:
+        return False
+    return not any(n.endswith(tuple(EXTENSION_SUFFIXES)) for path in spec.submodule_search_locations for n in os.listdir(path))
 
 
 class _Finder:
@@ -151,6 +159,9 @@ def _complete(package: ModuleType) -> bool:
         name = package.__name__
         if name in _running:
             return False
+        above = sys.modules.get(name.rpartition(".")[0])
+        if type(above) is _Lazy and _complete(above) and type(package) is not _Lazy:
+            return True  # the package that it is in comes first, as in Python, and wants all of this one
         _running.add(name)
         modules = _modules_of(name)
         vars(package).update(modules)

@@ -27,6 +27,7 @@ class Tally:
     invalid: list[str] = field(default_factory=list)
     refused: Counter[str] = field(default_factory=Counter)  # what gquery has not
     answered: Counter[str] = field(default_factory=Counter)  # what DuckDB does not take, by what it says
+    failed: Counter[str] = field(default_factory=Counter)  # what DuckDB answers and may fail, by what gquery says
 
     def add(self, other: Tally) -> None:
         """Take in what another has counted."""
@@ -36,7 +37,7 @@ class Tally:
         self.invalid += other.invalid
 
     def _counters(self) -> tuple[Counter[str], ...]:
-        return self.outcomes, self.constructs, self.rules, self.engines, self.refused, self.answered
+        return self.outcomes, self.constructs, self.rules, self.engines, self.refused, self.answered, self.failed
 
     def seed(self, seed: int, choice: Choice, tries: int) -> str:
         """Run a seed. What is wrong with it, and the smallest statement found in so many tries; nothing where all is well."""
@@ -60,7 +61,9 @@ class Tally:
         if verdict in ("invalid", "answered"):
             self.invalid.append(f"seed {seed} is {'no SQL' if verdict == 'invalid' else 'SQL here alone'}: {said[:200]}")
         if verdict == "answered":
-            self.answered[re.sub(r"'[^']*'|\"[^\"]*\"|\d+", "_", said.partition("\n")[0])[:160]] += 1
+            self.answered[_kind(said)] += 1
+        if verdict == "one fails" and said.startswith("we fail: "):
+            self.failed[_kind(said)] += 1
         if verdict != "different":
             return ""
         small = shrink(case, engine, tries) if tries else case
@@ -75,6 +78,7 @@ class Tally:
         lines += [f"{n:8} on {engine}" for engine, n in sorted(self.engines.items())]
         lines += ["", *self.invalid[:5], "", *self.faults, ""]
         lines += [f"{n:8} answered where DuckDB says: {said}" for said, n in self.answered.most_common()]
+        lines += [f"{n:8} {said}, where DuckDB answers" for said, n in self.failed.most_common()]
         rare = [c for c in CONSTRUCTS if self.constructs[c] < 0.005 * total]
         lines.append(f"\n{len(rare)} of {len(CONSTRUCTS)} constructs in fewer than one query in 200")
         few = [f"{c} {self.constructs[c]}" for c in CONSTRUCTS if self.constructs[c] < 500]
@@ -85,6 +89,11 @@ class Tally:
             f"{len(CONSTRUCTS)}{': ' if few else ''}{', '.join(few[:40])}"
         )
         return lines
+
+
+def _kind(said: str) -> str:
+    """A message without its names, texts and numbers."""
+    return re.sub(r"'[^']*'|\"[^\"]*\"|\d+", "_", said.partition("\n")[0])[:160]
 
 
 def _shown(engine: Engine) -> str:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
+
+_lock = threading.Lock()
 
 
 @contextmanager
@@ -24,10 +27,14 @@ def postponed(module: str, function: str) -> Iterator[None]:
         stand_in.__path__ = spec.submodule_search_locations
 
     def call(*args: Any, **named: Any) -> Any:
+        stand_in.leave()  # else another thread that calls it now would find itself
         return getattr(import_module(module), function)(*args, **named)
 
     setattr(stand_in, function, call)
     sys.modules[module] = stand_in
+    above, _, own = module.rpartition(".")
+    if above and not hasattr(sys.modules[above], own):
+        setattr(sys.modules[above], own, stand_in)  # as Python does, for who imports the package and names the module
     try:
         yield
     finally:
@@ -38,8 +45,12 @@ class _StandIn(ModuleType):
     """What stands in `sys.modules` meanwhile, where only Python's own import asks for names with underscores around them."""
 
     def leave(self) -> None:
-        if sys.modules.get(self.__name__) is self:
-            del sys.modules[self.__name__]
+        above, _, own = self.__name__.rpartition(".")
+        with _lock:
+            if sys.modules.get(self.__name__) is self:
+                del sys.modules[self.__name__]
+            if above and vars(sys.modules[above]).get(own) is self:
+                delattr(sys.modules[above], own)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

@@ -44,6 +44,34 @@ def test_another_name_is_its_own(late: str) -> None:
         assert imported(late, "twice") is twice
 
 
+def test_another_thread_that_calls_it_meanwhile(late: str) -> None:
+    """It finds the module, not what stands for it."""
+    with postponed(late, "twice"):
+        other = sys.modules[late]
+        assert other.twice(4) == 8 and sys.modules[late] is not other
+        assert sys.modules[late].OTHER == 7
+    assert other.twice(5) == 10
+
+
+def test_a_module_of_a_package_is_named_through_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "late_package").mkdir()
+    (tmp_path / "late_package" / "__init__.py").touch()
+    (tmp_path / "late_package" / "part.py").write_text("OTHER = 7\ndef twice(x):\n    return 2 * x\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("late_package", "late_package.part"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    package = __import__("late_package")
+    with postponed("late_package.part", "twice"):
+        __import__("late_package.part")
+        held = package.part
+        assert held.twice(2) == 4 and package.part.OTHER == 7 and package.part is sys.modules["late_package.part"]
+    assert package.part is sys.modules["late_package.part"] and held.OTHER == 7
+    del sys.modules["late_package.part"], package.part
+    with postponed("late_package.part", "twice"):
+        pass
+    assert not hasattr(package, "part") and "late_package.part" not in sys.modules
+
+
 def test_pyarrow_pickles_and_looks_for_ports() -> None:
     code = (
         "import sys, gquery; gquery.connect('python').sql('SELECT 1').fetchall();"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
@@ -19,10 +20,12 @@ from types import ModuleType
 from typing import Any
 
 _PATIENCE = 10.0  # seconds, a hundred times what an ``__init__`` takes
+_STEP = 0.02  # seconds, after which who waits looks whether the name is there by now
+_SHORT = 1.0  # seconds that an import waits, which holds the lock of a module that the ``__init__`` may be about to import
 
 _lock = threading.RLock()
 _around: dict[str, Callable[[], AbstractContextManager[object]]] = {}
-_running: set[str] = set()
+_running: dict[str, int] = {}  # by package, the thread that runs its ``__init__``
 _importing: dict[str, int] = {}  # by package, the thread that imports its parts
 
 
@@ -31,7 +34,7 @@ class _Lazy(ModuleType):
     each module of it that is imported in there; a name that the ``__init__`` may bind otherwise is nobody's until then."""
 
     def __getattr__(self, name: str) -> Any:
-        if not _complete(self):
+        if not _complete(self, name):
             raise AttributeError(f"partially initialized module {self.__name__!r} has no attribute {name!r}")
         return getattr(self, name)
 
@@ -97,7 +100,7 @@ class _Finder:
     ) -> ModuleSpec | None:
         above = name.rpartition(".")[0]
         package = sys.modules.get(above)
-        if type(package) is not _Lazy or above in _running or _importing.get(above) == threading.get_ident():
+        if type(package) is not _Lazy or threading.get_ident() in (_running.get(above), _importing.get(above)):
             return None
         found = PathFinder.find_spec(name, path, target)
         if found is not None and found.loader is not None:
@@ -117,7 +120,7 @@ class _Behind(Loader):
         return getattr(self.loader, name)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        _complete(self.package)
+        _complete(self.package, patience=_SHORT)
         self.found = sys.modules.get(spec.name)
         if self.found is None:
             made: ModuleType | None = self.loader.create_module(spec)
@@ -146,12 +149,17 @@ def _modules_of(name: str) -> dict[str, ModuleType]:
     return {own: module for own, module in found if "." not in own}
 
 
-def _complete(package: ModuleType) -> bool:
-    """Run the package's ``__init__``, once, while other threads wait. False in the midst of that: to the thread that runs it, as
-    modules of the package ask for others that come later, and to one that has waited in vain, as it imports a module that the
-    ``__init__`` waits for: both are told as by Python that the name is not there, and import it as a module."""
-    if not _lock.acquire(timeout=_PATIENCE):
-        return False
+def _complete(package: ModuleType, wanted: str | None = None, patience: float = _PATIENCE) -> bool:
+    """Run the package's ``__init__``, once, while other threads wait, until there is the name that is ``wanted``. False in the
+    midst of that: to the thread that runs it, as modules of the package ask for others that come later, and to one that has
+    waited in vain: both are told as by Python that the name is not there. One thread may import a module, which wants a name of
+    the package, while another runs the ``__init__``, which wants that module: what is bound before is there, as in Python."""
+    until = time.monotonic() + patience
+    while not _lock.acquire(timeout=_STEP):
+        if wanted in vars(package):
+            return True
+        if time.monotonic() > until:
+            return False
     try:
         if type(package) is not _Lazy:
             return True
@@ -162,14 +170,17 @@ def _complete(package: ModuleType) -> bool:
         above = sys.modules.get(name.rpartition(".")[0])
         if type(above) is _Lazy and _complete(above) and type(package) is not _Lazy:
             return True  # the package that it is in comes first, as in Python, and wants all of this one
-        _running.add(name)
+        _running[name] = threading.get_ident()
         modules = _modules_of(name)
         vars(package).update(modules)
         try:
+            for module in modules.values():
+                if type(module) is _Lazy:  # which is whole when the ``__init__`` begins to import what rests on it
+                    _complete(module)
             with _around[name]():
                 made.__spec__.loader.exec_module(package)
         finally:
-            _running.remove(name)
+            del _running[name]
         made.__class__ = ModuleType
         for own, module in modules.items():  # ``import *`` may have bound the name to another module, which Python undoes
             if isinstance(getattr(package, own, None), ModuleType):

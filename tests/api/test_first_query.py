@@ -25,14 +25,12 @@ MOST = 494
 """Modules of gquery. A module that only some queries need is imported in the function that needs it: each takes 0.2 ms."""
 UNUSED = (
     "pyarrow.compute", "pyarrow.parquet", "pyarrow.dataset", "pandas", "numba", "cupy", "importlib.metadata", "email",
-    "sqlglot.parser", "sqlglot.generator", "sqlglot.generators", "sqlglot.dialects", "sqlglot.diff",
-    "sqlglot.schema", "gquery.cluster", "gquery.shell", "gquery.profile", "gquery.api.ibis",
+    "sqlglot.generators", "sqlglot.dialects.duckdb", "gquery.cluster", "gquery.shell", "gquery.profile", "gquery.api.ibis",
     "gquery.io.parquet", "gquery.io.text", "gquery.kernels.targets.cuda", "gquery.execution.ranked", "gquery.execution.replay",
     "gquery.operators.window", "gquery.sql.binding.pivot",
     "gquery.operators.join_table", "gquery.operators.group", "gquery.planner.lower_join", "gquery.planner.lower_rows",
     "gquery.planner.rules.join_order", "gquery.sql.dialect", "gquery.sql.grammar.statements", "gquery.sql.macros",
-    "sqlglot.parsers", "sqlglot.tokens", "sqlglot.expressions.properties", "sqlglot.expressions.constraints",
-    "sqlglot.expressions.builders", "sqlglot.expressions.dml", "gquery.sql.closed", "gquery.sql.supported",
+    "sqlglot.parsers.duckdb", "gquery.sql.closed", "gquery.sql.supported",
     "gquery.sql.vocabulary", "gquery.functions.strings", "gquery.functions.dates", "gquery.functions.lists",
     "gquery.functions.zones", "gquery.kernels.host_calls", "gquery.distributed.transport", "gquery.execution.less_memory",
     "json", "subprocess",

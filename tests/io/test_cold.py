@@ -30,10 +30,9 @@ rows = gquery.connect("cpu").sql(sys.argv[1]).fetchall()
 print(len(rows), rows[0], [m for m in sys.argv[2].split() if m in sys.modules])
 """
 UNUSED = (
-    "pandas", "pyarrow.compute", "pyarrow.parquet", "numpy.ma", "cloudpickle", "socket",
-    "sqlglot.parser", "sqlglot.generator", "sqlglot.dialects.dialect", "sqlglot.diff", "sqlglot.optimizer", "gquery.sql.dialect",
-    "sqlglot.tokens", "sqlglot.expressions.properties", "gquery.sql.closed", "gquery.functions.dates", "glob",
-    "gquery.sql.binding.catalog", "gquery.functions.strings", "gquery.functions.lists", "gquery.distributed.transport",
+    "pandas", "pyarrow.compute", "pyarrow.parquet", "numpy.ma", "cloudpickle", "socket", "glob", "sqlglot.dialects.duckdb",
+    "sqlglot.parsers.duckdb", "gquery.sql.dialect", "gquery.sql.closed", "gquery.sql.binding.catalog", "gquery.functions.dates",
+    "gquery.functions.strings", "gquery.functions.lists", "gquery.distributed.transport",
 )  # fmt: skip
 MOST = 496
 

@@ -11,6 +11,7 @@ from gquery.device.array import Array
 from gquery.expression.types import PhysicalType
 from gquery.expression.windows import WindowCall
 from gquery.kernels.builtin.elements import are_positive
+from gquery.operators.base import with_flags
 from gquery.operators.window.aggregates import difference
 from gquery.operators.window.combine import combined
 from gquery.operators.window.distinct import counted_once
@@ -33,11 +34,11 @@ def reduction_column(stored: Stored, call: WindowCall, op: Op, work: Work) -> Co
         found = combined(values, op, call.frame, ranges, work)
         if stored.physical_type is not PhysicalType.I128:
             return result_column(stored, found, counts, "double" if op == "mul" else "integer", work)
-        return column_of(stored, found, are_positive(counts), work)
+        return with_flags(column_of(stored, found, None, work), are_positive(counts), device)
     pairs = work.ordered.take(column.data.on(device), 2).reshape(-1, 2)
     words = [_masked(device.xp.ascontiguousarray(pairs[:, n]), present, op, work) for n in (0, 1)]
     both = device.xp.stack([combined(word, op, call.frame, ranges, work) for word in words], axis=1)
-    return column_of(stored, both, are_positive(counts), work)
+    return with_flags(column_of(stored, both, None, work), are_positive(counts), device)
 
 
 def _masked(word: Array, present: Array | None, op: Op, work: Work) -> Array:

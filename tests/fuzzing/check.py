@@ -34,6 +34,7 @@ KINDS: tuple[Kind, ...] = (  # so many that no engine's turn (`tests.fuzzing.eng
 )  # fmt: skip
 Verdict = Literal["same", "both fail", "one fails", "invalid", "answered", "different"]
 _MAY_BE_NULL = re.compile(r"nullif\(|CASE|TRY_CAST")  # of constants, which are the NULL that loses its type
+_IS_NULL = re.compile(r"nullif\((\S+), \1\)|TRY_CAST\('")
 _WIDEST = re.compile(r"\bed38\b")  # no type has its digits and more of a fraction: it fails beside what has more
 DATA_ERRORS = (duckdb.ConversionException, duckdb.OutOfRangeException, duckdb.InvalidInputException)
 
@@ -152,7 +153,8 @@ def run(case: Case, engine: Engine) -> Outcome:
     got = [str(t) for t in result.types]
     for n, (g, w) in enumerate(zip(got, types)):  # as documented: a constant that is NULL loses its type there
         lost = w in ("INTEGER", "BIGINT") and g.startswith(("DECIMAL", "VARCHAR", "BLOB")) and _MAY_BE_NULL.search(sql)
-        if lost and all(row[n] is None for row in ours + want):
+        beside = g.startswith("DECIMAL") and w.startswith("DECIMAL") and _IS_NULL.search(sql)  # others, in CASE and its kin
+        if beside or (lost and all(row[n] is None for row in ours + want)):
             types[n] = g
     wide = _wide(got, types)
     if len(got) != len(types) or any(g != w.replace("HUGEINT", "BIGINT") for g, w, d in zip(got, types, wide) if not d):

@@ -509,7 +509,9 @@ class Grammar:
             case 7 if tape.chance(25):
                 return f"either({sub()}, b := {sub()})" if tape.chance(70) else f"either({sub()})"
             case 7:
-                return f"coalesce({sub()}, {sub()})"
+                first = sub()
+                self.skips = self.skips or not any(n.sql in first for n in names)  # what stands behind a constant is left out
+                return f"coalesce({first}, {sub()})"
             case 8:
                 return f"nullif({sub()}, {self.literal(kind)})"
             case 9:

@@ -149,10 +149,25 @@ def replayed_beside(
     """The result by a recording, on one GPU or on those of all ranks. While that runs, ``is_current`` says whether the program
     may run over the tables as they are; None where it may not, and where nothing is recorded."""
     recorded = feedback.replay.recorded
-    devices = context.ranks or (context.device,)
-    if recorded is None or recorded.program is not program or not all(_is_free(context, d) for d in devices):
+    if recorded is None or recorded.program is not program or not _is_free(context, context.device):
         return None
-    arenas = [arena_of(d.ordinal) for d in devices]
+    if context.ranks:
+        return _replayed_beside_by_ranks(recorded, context, is_current)
+    arena = arena_of(context.device.ordinal)
+    with arena.held() as is_held:
+        if not is_held:
+            return None
+        with context.device.activate():
+            return recorded.play(context.device, arena, is_current)
+
+
+def _replayed_beside_by_ranks(
+    recorded: Recorded, context: ExecutionContext, is_current: Callable[[], bool]
+) -> Table | None:
+    """The same on the GPUs of all ranks."""
+    if not all(_is_free(context, d) for d in context.ranks):
+        return None
+    arenas = [arena_of(d.ordinal) for d in context.ranks]
     with ExitStack() as locks:
         if not all(locks.enter_context(arena.held()) for arena in arenas):
             return None

@@ -39,6 +39,7 @@ _INTEGERS: dict[Kind, Any] = {
     Kind.UTINYINT: pa.uint8(), Kind.USMALLINT: pa.uint16(), Kind.UINTEGER: pa.uint32(), Kind.UBIGINT: pa.uint64(),
 }  # fmt: skip
 _MICROS = pa.timestamp("us")
+_INFINITE = 2**63 - 1  # the microseconds of no finite moment, with either sign
 _TRUE, _FALSE = strings(["true", "t", "yes", "y", "1"]), strings(["false", "f", "no", "n", "0"])
 _SPACES = r"[ \t\n\v\f\r]*"
 _PLAIN_INTEGER = r"\A-?[0-9]{1,18}\z"
@@ -345,8 +346,10 @@ def _moments(texts: pa.Array) -> pa.Array:
         digits = pc.if_else(pc.equal(part, scalar_text("")), null(pa.string()), part)
         seconds += integers(digits.cast(pa.int64()), rows) * unit
     is_minus = flags(pc.equal(pc.struct_field(parts, "sign"), scalar_text("-")))
-    micros = np.where(is_minus, seconds, -seconds) * 1_000_000 + integers(local.view(pa.int64()), rows)
-    return from_numpy(micros, flags(local.is_valid())).view(_MICROS)
+    given, ahead = integers(local.view(pa.int64()), rows), np.where(is_minus, seconds, -seconds) * 1_000_000
+    micros = given + ahead
+    fits = np.where(ahead < 0, micros < given, micros >= given) & ((ahead == 0) | (np.abs(micros) < _INFINITE))
+    return from_numpy(micros, flags(local.is_valid()) & fits).view(_MICROS)
 
 
 def _times(texts: pa.Array) -> pa.Array:

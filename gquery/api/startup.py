@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 from gquery import tuning
@@ -45,7 +46,7 @@ def import_pyarrow() -> None:
     """Import PyArrow without `cloudpickle` and `socket`, 4 ms, which it asks for when extension types are pickled and ports are
     looked for."""
     with postponed("cloudpickle", "dumps"), postponed("socket", "getfqdn"):
-        import pyarrow  # noqa: F401  (loaded ahead)
+        import_module("pyarrow")
 
 
 def choose(name: str, settings: Settings) -> tuple[Target, Device]:

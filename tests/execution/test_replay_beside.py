@@ -10,7 +10,8 @@ import os
 import sys
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -226,8 +227,10 @@ def test_an_interrupt_while_it_is_waited_for(kind: type[BaseException], played: 
     assert played.run() == RECORDED
 
 
-def test_a_gpu_that_runs_another_recording(played: Played) -> None:
-    arena, taken, done = arenas._arenas[0], threading.Event(), threading.Event()
+@contextmanager
+def held(arena: Arena) -> Iterator[None]:
+    """Have another thread hold an arena meanwhile."""
+    taken, done = threading.Event(), threading.Event()
 
     def hold() -> None:
         with arena.lock:
@@ -237,9 +240,16 @@ def test_a_gpu_that_runs_another_recording(played: Played) -> None:
     other = threading.Thread(target=hold)
     other.start()
     taken.wait(60)
-    assert played.run() == ROWS and played.gpu.events == []
-    done.set()
-    other.join()
+    try:
+        yield
+    finally:
+        done.set()
+        other.join()
+
+
+def test_a_gpu_that_runs_another_recording(played: Played) -> None:
+    with held(arenas._arenas[0]):
+        assert played.run() == ROWS and played.gpu.events == []
     assert played.run() == RECORDED
 
 
@@ -249,20 +259,9 @@ def test_several_gpus_that_are_replayed(played: Played, monkeypatch: pytest.Monk
     monkeypatch.setitem(arenas._arenas, 1, second)
     usual, played.connection._ranks = played.connection._ranks, (played.device, PlayedDevice("cuda", 1))
     assert played.run() == RECORDED and played.gpu.events == ["launch", "wait"]
-    taken, done = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        with second.lock:
-            taken.set()
-            done.wait(60)
-
-    other = threading.Thread(target=hold)
-    other.start()
-    taken.wait(60)
     played.connection.device = played.device
-    assert played.connection.run_recorded(played.prepared) is None and played.gpu.events == ["launch", "wait"]
-    done.set()
-    other.join()
+    with held(second):
+        assert played.connection.run_recorded(played.prepared) is None and played.gpu.events == ["launch", "wait"]
     played.gpu.works = lambda: played.write(5)
     assert played.connection.run_recorded(played.prepared) is None
     assert played.gpu.events == ["launch", "wait"] * 2, "a change while they work"

@@ -86,6 +86,10 @@ class Files(Session):
             from gquery.io.whole_files import whole_files
 
             return whole_files(paths, kind, self.settings.narrow)
+        if kind is not None and kind.startswith("parquet_"):  # so are footers
+            from gquery.io.parquet_metadata import parquet_metadata
+
+            return parquet_metadata(paths, kind, self.settings.narrow)
         is_one = isinstance(paths, (str, os.PathLike))
         several = paths if isinstance(paths, Sequence) and not is_one else [paths]
         if wrong := [p for p in several if not isinstance(p, (str, os.PathLike))]:

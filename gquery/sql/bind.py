@@ -12,8 +12,9 @@ from typing import Any
 from sqlglot import exp
 
 from gquery.errors import BindError, CatalogError, NotSupportedError, ParseError
-from gquery.planner.logical.nodes import Query
+from gquery.planner.logical.nodes import Limit, Query
 from gquery.runtime.nesting import with_room
+from gquery.runtime.records import replace as replaced
 from gquery.sql.binding.forms import formed, result_of, set_option
 from gquery.sql.binding.query import QueryScopes
 from gquery.sql.catalog import Catalog
@@ -107,6 +108,9 @@ def _create(binder: QueryScopes, parsed: Parsed, tree: exp.Create) -> Statement:
             BindError(f"{len(columns)} column names for a query of {len(query.names)} columns"), parsed.sql, tree
         )
     names = columns + query.names[len(columns) :]
+    said = tree.find(exp.WithDataProperty)
+    if said is not None and said.args["no"]:
+        query = replaced(query, plan=Limit(query.plan, 0))
     if tree.kind == "VIEW":
         return CreateView(name, _query_text(parsed), columns, replace, exists)
     return CreateTable(name, with_names(query, unique_names(names)), replace, exists)

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from gquery.functions import is_aggregate
 from gquery.functions.known import AGGREGATES
-from gquery.sql.grammar.tokens import JSON, marked
+from gquery.sql.grammar.tokens import ABS, JSON, marked
 
 Call = tuple[str, list[exp.Expr]]
 # functions that are written without parentheses, where no column has the name
@@ -40,14 +40,14 @@ def _extract(node: exp.Expr) -> Call:
 
 
 def _named(node: exp.Expr) -> Call:
-    """A call by name, or of an arrow of JSON."""
+    """A call by name, of an arrow of JSON, or of the operator @."""
     name, args = node.name.lower(), list(node.expressions)
     if name == _ARROW:
         return "json_extract" if len(args) == 2 else "json_extract_string", args[:2]
-    return name, args
+    return ("abs", args) if name == _ABS else (name, args)
 
 
-_ARROW = marked(JSON)
+_ARROW, _ABS = marked(JSON), marked(ABS)
 _FORMS: dict[type[exp.Expr], Callable[[exp.Expr], Call]] = {
     exp.Anonymous: _named,
     exp.Trim: _trim,

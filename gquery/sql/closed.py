@@ -110,6 +110,7 @@ _READ: dict[type[exp.Expr], frozenset[str]] = {
     exp.Create: frozenset(("this", "kind", "expression", "replace", "exists", "properties")),
     exp.Properties: _LIST,
     exp.TemporaryProperty: frozenset(),  # all tables are of the connection alone
+    exp.WithDataProperty: frozenset(("no",)),
     exp.Schema: frozenset(("this", "expressions")),
     exp.Drop: frozenset(("this", "tables", "kind", "exists", "cascade", "restrict")),  # nothing depends on a table
     exp.Set: _LIST,

@@ -10,7 +10,7 @@ from sqlglot.errors import ErrorLevel
 
 from gquery.expression.keywords import KEYWORDS
 from gquery.sql.definitions import MACRO
-from gquery.sql.grammar.tokens import ARRAY, JSON, marked
+from gquery.sql.grammar.tokens import ABS, ARRAY, JSON, marked
 from gquery.sql.methods import is_method
 from gquery.sql.window_names import keys_name, window_name
 
@@ -150,6 +150,8 @@ def _call(node: exp.Expr) -> str | None:
     match node:
         case exp.Anonymous(this=this, expressions=[left, right, *text]) if this == marked(JSON):
             return f"({column_name(left)} {'->>' if text else '->'} {column_name(right)})"
+        case exp.Anonymous(this=this, expressions=[value]) if this == marked(ABS):
+            return f"@({column_name(value)})"
         case exp.Window():
             return window_name(node, column_name)
         case exp.IgnoreNulls():

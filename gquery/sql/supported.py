@@ -14,7 +14,6 @@ from gquery.sql.parse import position
 _NODES: dict[type[exp.Expr], str] = {
     exp.Unnest: "UNNEST",
     exp.Pragma: "PRAGMA",
-    exp.Abs: "the operator @; abs(x) is",
     exp.Attach: "ATTACH",
 }
 # what `_reason` has a case for

@@ -121,7 +121,7 @@ SURFACE: dict[str, tuple[Construct, ...]] = {
         Construct("Lists as keys", "SELECT [s] AS k, count(*) FROM t GROUP BY k ORDER BY k"),
         Construct("Casts", "SELECT [a]::DOUBLE[], [1, 2]::VARCHAR FROM t"),
         Construct("Lambda functions",
-                  "SELECT list_transform([1, a], lambda x: x + a), list_filter([1, 2], lambda x: x > 1) FROM t"),
+                  "SELECT list_transform([1, a], lambda x: x + a), list_filter([1, 2], (x, i) -> i > 1) FROM t"),
         Construct("List comprehensions", "SELECT [x + a FOR x IN [1, 2, a] IF x > 1] FROM t"),
         Construct("IN of a list", "SELECT a IN [1, a], s NOT IN string_split('a,b', ',') FROM t"),
         Construct("ANY and ALL of a list", "SELECT a FROM t WHERE a = ANY([a, 1]) OR a > ALL(range(a))"),

@@ -152,3 +152,9 @@ select +i8, count(*), sum(+n) from t group by +i8 order by +i8, +1
 
 -- cpu
 select id, (u64 // i64 // i8)::varchar, (-(u64 // i64) // 2)::varchar, (18446744073709551616 // i32)::varchar from t where i64 <> 0 and i8 <> 0 and i32 <> 0
+
+-- cpu
+select id, @i64, @ -i8, @i8 - 3, 2 * @f64, @(i32 + 1) % 5 = 2, - @i16 from t where i64 > -9223372036854775808 and i8 > -128
+
+-- cpu
+select @(i8 % 3) as k, count(*), sum(@ -i16) from t where i8 > -128 group by @(i8 % 3) having @(k) >= 0 order by k

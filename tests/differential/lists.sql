@@ -286,3 +286,6 @@ select k, (select max(y.k) from l y where [x.s, y.s] < ['b', y.s]), exists (sele
 select x.k, y.k, z.k from l x left join l y on [x.k, y.k] = [y.k, x.k] left join l z on [y.k, z.k] = [x.k, 1] and decode(encode(z.s)) <> x.s where y.k > 0
 
 SELECT x, x = ANY([e FOR e IN xs]), x > ALL([e FOR e IN xs IF e < x]), x < SOME([e * x FOR e IN xs]), x <> ALL([[e] FOR e IN xs][1]) FROM (VALUES (1, [1, 2]), (5, []), (2, NULL), (NULL, [1]), (3, [NULL])) v(x, xs)
+
+-- cpu
+select k, list_transform([k, x, null], (e, i) -> e + i), list_filter([1, 2, k], (e) -> e > 1) from l

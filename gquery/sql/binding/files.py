@@ -22,7 +22,10 @@ READERS = {
     "read_ipc": "ipc", "read_arrow": "ipc", "read_feather": "ipc",
 }  # fmt: skip
 ENDS = (".parquet", ".pq", ".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".arrow", ".arrows", ".feather", ".ipc", ".gz")
-WHOLE = {"glob": "glob", "read_text": "text", "read_blob": "blob"}  # whose rows are files
+WHOLE = {  # whose rows tell of files
+    "glob": "glob", "read_text": "text", "read_blob": "blob", "parquet_metadata": "parquet_metadata",
+    "parquet_file_metadata": "parquet_file_metadata", "parquet_kv_metadata": "parquet_kv_metadata",
+}  # fmt: skip
 _OPTION = (exp.EQ, exp.PropertyEQ, exp.Kwarg)
 Bind = Callable[[exp.Expr], Expr]
 

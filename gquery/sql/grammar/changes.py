@@ -186,16 +186,10 @@ class ChangeReader(MergeReader):
         elif self.is_column_name() and self.word != "set":
             alias = self._column_name(is_read=False)
         self._blank("set")
-        names = []
+        names: list[str] = []
         is_marked = False
         while True:
-            names.append(self._column_name(is_read=False))
-            self._blank("=")
-            if self.word == "default":
-                self.say(marked(DEFAULT))
-                is_marked = True
-            else:
-                self.expression()
+            is_marked |= self._assigned_row(names) if self.word == "(" else self._assigned(names)
             if not self.take(","):
                 break
         self.say_before("from", *said(name), *(("as", AS_NAME + alias) if alias != last(name) else ()))
@@ -205,6 +199,40 @@ class ChangeReader(MergeReader):
         if self.take("where"):
             self.expression()
         self.reading.form = Form("update", name, alias, tuple(names), (("others", others), ("marked", is_marked)))
+
+    def _assigned(self, names: list[str]) -> bool:
+        """``a = value``, whose name is added. Whether the value is DEFAULT."""
+        names.append(self._column_name(is_read=False))
+        self._blank("=")
+        return self._new_value()
+
+    def _assigned_row(self, names: list[str]) -> bool:
+        """``(a, b) = (value, value)``, the same for several columns."""
+        self.blank()
+        many = [self._column_name(is_read=False)]
+        while self.word == ",":
+            self.blank()
+            many.append(self._column_name(is_read=False))
+        names += many
+        self._blank(")")
+        self._blank("=")
+        if self.word == "row":
+            self.blank()
+        self._blank("(")
+        is_marked = self._new_value()
+        for _ in many[1:]:
+            self.expect(",", "a value for each column")
+            is_marked |= self._new_value()
+        self._blank(")")
+        return is_marked
+
+    def _new_value(self) -> bool:
+        """What UPDATE sets a column to. Whether that is DEFAULT."""
+        if self.word == "default":
+            self.say(marked(DEFAULT))
+            return True
+        self.expression()
+        return False
 
     def _merge(self) -> None:
         self.say("select", marked("merge"))

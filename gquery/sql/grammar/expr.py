@@ -10,7 +10,7 @@ from sqlglot import exp
 from gquery.expression.keywords import CONSTANTS
 from gquery.sql.grammar import nodes
 from gquery.sql.grammar.nodes import ADD, AND, ARROW, COMPARE, INFIX, IS, LIKE, MINUS, NOT, OR, OTHER
-from gquery.sql.grammar.tokens import JSON, LISTED, marked
+from gquery.sql.grammar.tokens import ABS, JSON, LISTED, marked
 from gquery.sql.grammar.values import ValueReader
 from gquery.sql.lexer import PARAMETER, QUOTED, WORD
 
@@ -55,11 +55,17 @@ class ExpressionReader(ValueReader):
             if self.words[sign] == "+":
                 made = None
                 self.reading.pluses[self.starts[sign]] = self.ends[self.at - 1]
-        elif self.word in ("~", "@"):
+        elif self.word == "~":
             self.next()
             self.expression(OTHER + 1)
             made = None
             self.end(start)
+        elif self.word == "@":  # a parameter or a call to sqlglot, as what is behind it is a name or not
+            self.say(marked(ABS), "(")
+            self.expression(OTHER + 1)
+            made = None
+            self.end(start)
+            self.say_before(")")
         elif star and (found := self._star_of_table())[0]:
             return found[1]
         else:

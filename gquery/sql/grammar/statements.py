@@ -81,6 +81,9 @@ class StatementReader(DefinitionReader):
             self.expect(")")
         self.expect("as")
         self.query()
+        if is_table and self.take("with"):
+            self.take("no")
+            self.expect("data")
 
     def _drop(self) -> None:
         self.next()

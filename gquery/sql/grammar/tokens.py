@@ -17,6 +17,7 @@ from gquery.sql.grammar.nodes import Made, identifier, is_worth
 from gquery.sql.lexer import END, QUOTED, STRING, WORD, Lexed
 
 _MARK = "\x1e"
+ABS = "abs"  # marked, a call for ``@x``
 ARRAY = "array"  # marked, a call of the query that ARRAY makes a list of
 JSON = "json"  # marked, a call for ``->``, or with a third argument for ``->>``
 AS_NAME = "\x1d"  # before a name that is put in, which may be that of a keyword

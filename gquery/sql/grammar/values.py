@@ -339,12 +339,25 @@ class ValueReader(FormReader):
             self.name(leaf=True)
             self.next()
             is_plain = False
+        elif takes_lambda and self.word == "(" and self._are_parameters():
+            self.next()
+            self.names()
+            self.expect(")")
+            self.expect("->")
+            is_plain = False
         if self.peek(1) in (":=", "=>") or (named and self.peek(1) == "="):
             self.label()
             self.next()
             is_plain = False
         made = self.listed()
         return made if is_plain else None
+
+    def _are_parameters(self) -> bool:
+        """Whether the parenthesis here holds the parameters of a lambda function: ``(x, i) -> x + i``."""
+        at = self.at + 1
+        while at < self.behind and self.kinds[at] in (WORD, QUOTED) and self.words[at + 1] == ",":
+            at += 2
+        return self.words[at + 1 : at + 3] == [")", "->"]
 
     def listed(self) -> exp.Expr | None:
         """An expression among others, or ``*COLUMNS(...)``, which stands for several."""

@@ -73,10 +73,10 @@ class Maker:
 
     def sparse(self, numbers: Any) -> Any:
         """Other numbers for numbers: different ones for different ones, over the whole range of int64."""
-        return mix(self.xp, numbers.view(np.uint64) + np.uint64(0x5851F42D4C957F2D)).view(np.int64)
+        return mix(numbers.view(np.uint64) + np.uint64(0x5851F42D4C957F2D)).view(np.int64)
 
     def _mixed(self, rows: int, seed: int, first: int = 0) -> Any:
-        return mix(self.xp, self.xp.arange(first, first + rows, dtype=np.uint64) + np.uint64(seed << 40))
+        return mix(self.xp.arange(first, first + rows, dtype=np.uint64) + np.uint64(seed << 40))
 
     # ---- columns that are no arrays ----------------------------------------------------------------------------------
 
@@ -142,7 +142,7 @@ def _column(dtype: DType, array: Any, bounds: Bounds) -> ColumnData:
     return ColumnData(dtype, physical_type_for(bounds), rows, Buffer(array), statistics=stats)
 
 
-def mix(xp: Any, numbers: Any) -> Any:
+def mix(numbers: Any) -> Any:
     """The finalizer of SplitMix64, a bijection of uint64."""
     z = numbers.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -176,7 +176,7 @@ def exact_sum(array: Any) -> int:
 def fingerprint(xp: Any, key: Any, value: Any) -> int:
     """A sum over rows, modulo 2**64, that is linear in the values: equal over rows and over their sums by key, and by luck
     alone where any key has a wrong sum."""
-    return int((mix(xp, key.view(np.uint64)) * value.view(np.uint64)).sum(dtype=np.uint64))
+    return int((mix(key.view(np.uint64)) * value.view(np.uint64)).sum(dtype=np.uint64))
 
 
 def occurrences(xp: Any, matrix: Any, words: tuple[str, ...]) -> int:

@@ -160,7 +160,7 @@ def _rolled_up(make: Maker, tables: Tables, answer: Answer) -> Checks:
 
 def _both(xp: Any, a: Any, b: Any) -> Any:
     """One number for two; that two pairs get the same is improbable."""
-    return (mix(xp, a.view(np.uint64)) * np.uint64(3) + mix(xp, b.view(np.uint64))).view(np.int64)
+    return (mix(a.view(np.uint64)) * np.uint64(3) + mix(b.view(np.uint64))).view(np.int64)
 
 
 def _least(skipped: int, make: Maker, tables: Tables, answer: Answer) -> Checks:

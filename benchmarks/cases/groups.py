@@ -98,7 +98,7 @@ def _sums_of_two(make: Maker, tables: Tables, answer: Answer) -> Checks:
 
 def _combined(xp: Any, a: Any, b: Any) -> Any:
     """One number for two; that two pairs get the same is improbable."""
-    return (mix(xp, a.view(np.uint64)) * np.uint64(3) + mix(xp, b.view(np.uint64))).view(np.int64)
+    return (mix(a.view(np.uint64)) * np.uint64(3) + mix(b.view(np.uint64))).view(np.int64)
 
 
 def _compare(make: Maker, k: Any, v: Any, key: Any, total: Any) -> Checks:

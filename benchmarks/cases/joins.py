@@ -81,7 +81,7 @@ def _repeated(rows: int, n: int, make: Maker) -> Tables:
 
 def _payload(make: Maker, number: Any) -> Any:
     """What a build row carries, made from its number."""
-    return (mix(make.xp, number.view(np.uint64)) % np.uint64(1_000_003)).astype(np.int64)
+    return (mix(number.view(np.uint64)) % np.uint64(1_000_003)).astype(np.int64)
 
 
 def _same(number: Any) -> Any:

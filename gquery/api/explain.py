@@ -48,7 +48,7 @@ class Explains(Session):
         return self._explain(bind(query, self._catalog, params), level, format, query, params)
 
     def _explain(
-        self, statement: Statement, level: str, kind: str = "text", text: str = "", params: Parameters = None
+        self, statement: Statement, level: str, kind: str, text: str, params: Parameters
     ) -> str:
         from gquery.sql.parse import without_explain
         from gquery.sql.statement import AppendRows, ChangeTable, CreateTable, Execute, Explain, SelectStatement
@@ -71,7 +71,7 @@ class Explains(Session):
         return self.explain_plan(prepared, level, kind, text)
 
     @boundary
-    def explain_plan(self, prepared: PreparedPlan, level: str, kind: str = "text", text: str = "") -> str:
+    def explain_plan(self, prepared: PreparedPlan, level: str, kind: str, text: str) -> str:
         """A plan as text; see `explain`. ``text`` is the SQL that a page shows."""
         from gquery.profile.explain import explain
 

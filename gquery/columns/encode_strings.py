@@ -121,11 +121,6 @@ def without_views(array: Any) -> Any:
 # ---- dictionaries ------------------------------------------------------------------------------------------------
 
 
-def import_dictionary(array: pa.ChunkedArray) -> ColumnData | None:
-    """A dictionary column under a sorted dictionary; None where it is larger than any may be."""
-    return run_phases([_dictionary_in_phases(array.chunks, tuning.encoding.largest_dictionary)], 1)[0]
-
-
 def _dictionary_in_phases(chunks: Sequence[pa.DictionaryArray], limit: int) -> Phases[ColumnData | None]:
     """The column of chunks with a dictionary each, under one that is sorted; None where that is larger than the limit."""
     if not chunks:

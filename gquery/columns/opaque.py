@@ -111,9 +111,8 @@ class Opaque:
 
         if not len(self.values):
             return pa.chunked_array([pa.nulls(len(numbers), self.type)])
-        if (
-            self.stands_for is not None and (run := _neighbours(numbers)) is not None
-        ):  # a run's own values are never written to
+        # a run's own values are never written to
+        if self.stands_for is not None and (run := _neighbours(numbers)) is not None:
             return self.values.slice(run, len(numbers))
         try:
             taken = self.values.take(numbers)

@@ -94,7 +94,7 @@ class LimitedMemory(ABC):
         return copy
 
     def in_new_file(
-        self, shape: int | tuple[int, ...], dtype: DTypeLike, context: str = "", is_copied: bool = False
+        self, shape: int | tuple[int, ...], dtype: DTypeLike, context: str, is_copied: bool = False
     ) -> Array:
         """An array of zeros in a file. OutOfMemoryError where files have no room. See `empty_copied`."""
         assert self.spill is not None

@@ -75,7 +75,7 @@ class Account:
         return False
 
 
-def shortage(wanted: str, used: int, free: int, limit: int | None, spilled: str = "") -> str:
+def shortage(wanted: str, used: int, free: int, limit: int | None, spilled: str) -> str:
     """The words of an OutOfMemoryError: ``wanted`` on which device, in what, what there is, and what helps."""
     of = f" of a memory_limit of {format_bytes(limit)}" if limit is not None else ""
     remedy = "raise memory_limit" if limit is not None else "close other programs that use its memory"

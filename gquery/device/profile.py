@@ -24,7 +24,6 @@ class DeviceProfile:
     name: str
     processors: int  # multiprocessors of a GPU; cores of the machine
     cache_bytes: int  # of the cache that all processors share: the L2 of a GPU, the last level of a CPU
-    sector_bytes: int  # that one access of memory moves at least
     shared_bytes: int = 0  # of shared memory that a block has without asking
     most_shared_bytes: int = 0  # of shared memory that a block can ask for
     processor_shared_bytes: int = 0  # of shared memory of a multiprocessor
@@ -38,7 +37,6 @@ H200 = DeviceProfile(
     name="NVIDIA H200",
     processors=132,
     cache_bytes=60 << 20,
-    sector_bytes=32,
     shared_bytes=48 << 10,
     most_shared_bytes=227 << 10,
     processor_shared_bytes=228 << 10,

@@ -11,7 +11,6 @@ from gquery.expression.types import INTEGER, DType, Kind
 from gquery.runtime.records import replace
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-MapTypes = tuple[DType, DType]
 
 
 def quoted(name: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -90,12 +89,12 @@ def _float_text(values: pa.Array) -> pa.Array:
         return text
     (places,) = np.nonzero(others)
     return pc.coalesce(
-        scattered(_moved_point(text.take(from_numpy(places)), size[places]), places, rows),
+        scattered(_moved_point(text.take(from_numpy(places))), places, rows),
         text,
     )
 
 
-def _moved_point(text: pa.Array, size: Any) -> pa.Array:
+def _moved_point(text: pa.Array) -> pa.Array:
     """Numbers of 10 to 16 whole digits without their exponent, and small ones with one of two digits."""
     sign = pc.if_else(pc.starts_with(text, "-"), scalar_text("-"), scalar_text(""))
     power = pc.struct_field(pc.extract_regex(text, r"e(?P<power>[+-][0-9]+)$"), 0)

@@ -234,10 +234,10 @@ for _name, _names, _example in (
     _declare_part(_name, _names, _example)
 
 
-def _constant_text(e: Expr, what: str) -> str:
+def _date_part_text(e: Expr) -> str:
     if isinstance(e, Literal) and e.dtype == VARCHAR and e.value is not None:
         return str(e.value)
-    raise NotSupportedError(f"{what} that is not a constant string")
+    raise NotSupportedError("a date part that is not a constant string")
 
 
 _SAME_UNIT = {"dayofweek": "day", "isodow": "day", "dayofyear": "day", "julian": "day", "yearweek": "week",
@@ -246,7 +246,7 @@ _SAME_UNIT = {"dayofweek": "day", "isodow": "day", "dayofyear": "day", "julian":
 
 def constant_unit(part: Expr) -> str:
     """The unit of time that a constant names; one that tells where in another a date lies is that one."""
-    text = _constant_text(part, "a date part")
+    text = _date_part_text(part)
     unit = _SAME_UNIT.get(text.lower()) or part_name(text)
     if unit in _FUNCTIONS and unit != "isoyear":
         raise NotSupportedError(f"not supported: {unit!r} as a unit of time")
@@ -255,7 +255,7 @@ def constant_unit(part: Expr) -> str:
 
 def constant_part(part: Expr) -> str:
     """The part of a date that a constant names."""
-    return part_name(_constant_text(part, "a date part"))
+    return part_name(_date_part_text(part))
 
 
 @resolver(

@@ -62,7 +62,6 @@ def list_overload(
     rule: Rule,
     signature: str = "",
     *,
-    strict: bool = True,
     nullable: bool = False,
     example: tuple[str, str] | None = None,
 ) -> Callable[[F], F]:
@@ -70,7 +69,7 @@ def list_overload(
 
     def declare_function(f: F) -> F:
         name, doc = f"_list_{names.split()[0].lstrip('_')}", f.__doc__ or ""
-        declare(ScalarFunction(name, host=f, strict=strict, nullable=nullable, doc=doc))
+        declare(ScalarFunction(name, host=f, nullable=nullable, doc=doc))
         if example is not None:
             EXAMPLES.append((names.split()[0], *example))
         resolve = _resolver(name, rule)

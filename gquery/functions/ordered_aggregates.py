@@ -164,7 +164,7 @@ def at_extreme(extreme: str, takes_null: bool) -> Callable[[Parts, Expr, Expr], 
     return result
 
 
-def several_at(extreme: str, takes_null: bool = False) -> Callable[[Parts, Expr, Expr, Expr], Expr]:
+def several_at(extreme: str, takes_null: bool) -> Callable[[Parts, Expr, Expr, Expr], Expr]:
     """The values of x in the n rows where y is least or greatest: a function of both as lists, of the same rows in one order."""
 
     def result(p: Parts, x: Expr, y: Expr, n: Expr) -> Expr:

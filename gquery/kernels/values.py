@@ -64,14 +64,9 @@ class ValueProperties(_Remembering):
                 return physical_type_for(self.bounds)
 
 
-def value_properties(
-    dtype: DType,
-    bounds: Bounds | None = None,
-    nullable: bool = True,
-    dictionary: Dictionary | Opaque | None = None,
-) -> ValueProperties:
+def value_properties(dtype: DType, bounds: Bounds | None = None, nullable: bool = True) -> ValueProperties:
     """A `ValueProperties` whose bounds are those of the type where nothing narrower is known."""
-    return ValueProperties(dtype, bounds if bounds is not None else type_bounds(dtype), nullable, dictionary)
+    return ValueProperties(dtype, bounds if bounds is not None else type_bounds(dtype), nullable)
 
 
 def opaque_properties(dtype: DType, values: Opaque, nullable: bool) -> ValueProperties:

@@ -133,7 +133,7 @@ def _sort_candidates(
     """The same of the rows that have a flag, on a GPU: how many they are varies with the order of a frame's rows, so no run
     counts on it."""
     assert work.limit is not None
-    rows, count = scans.counted_compact(flags, varies=True)
+    rows, count = scans.counted_compact(flags)
     if device.stays:
         sorted_rows = counted_order.counted_order(keys, count, rows)
         if sorted_rows is None:  # of keys of too many bits: in a recording that counts on the number after all

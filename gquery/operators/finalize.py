@@ -163,7 +163,7 @@ def _values(
             views = xp.stack((words[address], words[length]), axis=1)
             return _or_zero(views, None if valid is None else valid[:, None], xp).reshape(-1)
         case ExactSum((word,), bits=0):
-            return _fit_i64(words[word], plan, xp)
+            return _fit_i64(words[word], plan)
         case ExactSum(numbers, bits):
             return _fit_wide(wide_arrays.multiword_to_i128([words[n] for n in numbers], bits), plan, xp)
         case _:
@@ -190,7 +190,7 @@ def _overflow(plan: AggregatePlan) -> str:
     return f"Overflow in {plan.call.function}: the result does not fit {plan.result.dtype}. Cast its argument to a wider type."
 
 
-def _fit_i64(values: Array, plan: AggregatePlan, xp: ModuleType) -> Array:
+def _fit_i64(values: Array, plan: AggregatePlan) -> Array:
     limit = type_bounds(plan.result.dtype)
     if limit is not None and plan.result.bounds is not None and not INT64.within(limit) and values.size:
         if int(values.min()) < limit.low or int(values.max()) > limit.high:

@@ -156,7 +156,7 @@ class _Text:
     the column, whose memory is asked for by how long the first texts were: pages that are not written cost nothing. Where
     more comes, it goes to a further piece, and the pieces become one at the end."""
 
-    def __init__(self, stored: Stored, chunks: int, rows: int, device: Device, label: str, room: _Room) -> None:
+    def __init__(self, stored: Stored, rows: int, device: Device, label: str, room: _Room) -> None:
         self.stored, self.rows, self.device, self.label, self.room = stored, rows, device, label, room
         self.offsets = device.empty(rows + 1, np.int64, label)
         self.offsets[0] = 0
@@ -250,7 +250,7 @@ class _Run:
         self.frame, self.room = frame, _Room(device, label)
         used = {i for _, e in work.made for i in used_columns(e)}
         self.read = {i: frame.columns[i] for i in used}
-        self.chunks = _chunks(list(self.read.values()), frame.rows, workers)
+        self.chunks = _chunks(list(self.read.values()), frame.rows)
         self.calls: list[_Call] = []
         self.ids = [s.column.id for s, _ in work.made]
         for stored, e in work.made:
@@ -258,7 +258,7 @@ class _Run:
             if stored.properties.dtype.is_nested:
                 made = _Listed(stored, len(self.chunks), frame.rows, device)
             elif stored.properties.dtype.is_string:
-                made = _Text(stored, len(self.chunks), frame.rows, device, label, self.room)
+                made = _Text(stored, frame.rows, device, label, self.room)
             else:
                 made = _Fixed(stored, frame.rows, device, label)
             reads = used_columns(e)
@@ -335,7 +335,7 @@ def column_of(stored: Stored, values: pa.Array, device: Device, label: str) -> C
     if stored.properties.dtype.is_nested:
         made = _Listed(stored, 1, len(values), device)
     elif stored.properties.dtype.is_string:
-        made = _Text(stored, 1, len(values), device, label, room)
+        made = _Text(stored, len(values), device, label, room)
     else:
         made, type_ = _Fixed(stored, len(values), device, label), arrow_type(stored.properties.dtype)
         values = values if values.type == type_ else values.cast(type_)
@@ -354,8 +354,8 @@ def array_of_column(column: ColumnData) -> pa.Array:
     return made.combine_chunks() if isinstance(made, pa.ChunkedArray) else made
 
 
-def _chunks(columns: Sequence[ColumnData], rows: int, workers: int) -> list[tuple[int, int]]:
-    """Ranges of rows that threads take: not too many bytes of text, and some for each."""
+def _chunks(columns: Sequence[ColumnData], rows: int) -> list[tuple[int, int]]:
+    """Ranges of rows that threads take, each of not too many bytes of text."""
     widest = max((c.characters.nbytes for c in columns if c.characters is not None), default=0)
     step = max(1, min(tuning.host_functions.chunk_rows, rows * tuning.host_functions.chunk_bytes // max(widest, 1)))
     return [(low, min(low + step, rows)) for low in range(0, rows, step)] or [(0, 0)]

@@ -294,8 +294,8 @@ class MaterializeRun(SinkRun[MaterializeState]):
         mode: Mode,
         launch: Launch,
         label: str,
-        selectivity: float = 1.0,
-        number: Array | None = None,
+        selectivity: float,
+        number: Array | None,
     ) -> None:
         """``number`` is that of the frame that the launch is over (see `Frame`)."""
         super().__init__(launch, label)

@@ -163,7 +163,7 @@ class MergedGroups:
     texts: tuple[ColumnData | None, ...]
 
 
-def merge_groups(sink: Group, parts: Sequence[PartGroups], device: Device, in_order: bool = True) -> MergedGroups:
+def merge_groups(sink: Group, parts: Sequence[PartGroups], device: Device, in_order: bool) -> MergedGroups:
     """The groups of all ranks, on ``device``: ``in_order``, or in any."""
     if has_few(sink, parts, device):
         from gquery.kernels.builtin.combining import merge_few  # of ranks alone

@@ -84,8 +84,8 @@ def order_frame(
     partition: Sequence[Column],
     keys: Sequence[SortKey],
     device: Device,
-    workers: int = 1,
-    sort: Sequence[SortKey] = (),
+    workers: int,
+    sort: Sequence[SortKey],
 ) -> OrderedFrame:
     """The rows of a frame by partition, and within each by the keys; rows with equal keys stay in the frame's order. With
     ``sort`` they are sorted by these keys, which begin so, and rows with equal keys stay in that order."""
@@ -175,7 +175,7 @@ def _groups_by_tiles(flags: Array, count: int, device: Device, workers: int) -> 
     return Groups(numbers, starts)
 
 
-def groups_of(flags: Array | None, count: int, device: Device, workers: int = 1) -> Groups:
+def groups_of(flags: Array | None, count: int, device: Device, workers: int) -> Groups:
     """Groups of positions that begin where a flag (uint8) is 1, as the first one is; None: all positions are one group."""
     xp = device.xp
     if flags is None or count == 0:

@@ -32,7 +32,6 @@ from gquery.operators.group_state import GroupState
 from gquery.operators.materialize import POSITION
 from gquery.operators.partitioned_groups import contribution_words, written
 from gquery.operators.pieces import close_gaps
-from gquery.planner.physical import Group
 from gquery.runtime.interrupt import check, current
 from gquery.runtime.records import dataclass, replace
 
@@ -75,7 +74,7 @@ class _Given:
         return (self.contributions if is_contributions else self.output).part(part)
 
 
-def contributions_of(sink: Group, state: GroupState, ends: Sequence[Array], parts: int) -> Contributions:
+def contributions_of(state: GroupState, ends: Sequence[Array], parts: int) -> Contributions:
     """What threads wrote into a state, whose ``part_ends`` are theirs."""
     assert state.chunks_taken is not None and state.chunk_parts is not None
     taken, chunk = int(state.chunks_taken[0]), 1 << CHUNK_BITS

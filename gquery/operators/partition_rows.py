@@ -209,7 +209,7 @@ def _move_on_gpu(frame: Frame, labels: Array, parts: int, device: Device, label:
             columns[i] = _text_column(column, take_strings(column, rows, device), validities.get(i), device)
         else:
             columns[i] = _column(column, numbers[i], validities.get(i), device)
-    return columns, row_partition.starts_of_parts(starts, frame.rows, device)
+    return columns, row_partition.starts_of_parts(starts, frame.rows)
 
 
 class _Moving:

@@ -58,7 +58,7 @@ class PartitionedRun(GroupRun):
         """The frame of the groups, part by part."""
         (state,), sink, device, workers = self.states, self.sink, self.device, self.launch.workers
         ends = [s.part_ends for s in self._of_workers if s.part_ends is not None]
-        contributions = contributions_of(sink, state, ends, self.parts)
+        contributions = contributions_of(state, ends, self.parts)
         count, columns = self.parts_output.columns_of(contributions, device, workers, self.label)
         named = [(c, what) for c, _, what in sink.keys] + [(c, plan.result) for c, plan in sink.aggregates]
         return Frame(self._columns(named, columns, count.bound, device, workers), count.bound)

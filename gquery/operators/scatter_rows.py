@@ -61,7 +61,7 @@ def label_rows_of(frame: Frame, by: HashPartitioning, device: Device, label: str
         return LabelledRows(frame, labels, None, (0,) * (by.all_parts + 1))
     with device.activate():
         starts = row_partition.count_on_gpu(labels, by.all_parts, device, label)
-        return LabelledRows(frame, labels, starts, tuple(row_partition.starts_of_parts(starts, frame.rows, device)))
+        return LabelledRows(frame, labels, starts, tuple(row_partition.starts_of_parts(starts, frame.rows)))
 
 
 def scatter(rows: LabelledRows, spaces: Sequence[Spaces], offsets: Sequence[int], device: Device) -> None:

@@ -84,7 +84,7 @@ def specialize_for_tables(
     return pipeline
 
 
-def specialize_build(pipeline: Pipeline, rows: int, has_room: bool, merges: bool = False) -> Pipeline:
+def specialize_build(pipeline: Pipeline, rows: int, has_room: bool, merges: bool) -> Pipeline:
     """A build over ``rows`` rows, now that their number is known. An array with many slots and few rows is a hash table
     instead: what probes it finds it in the cache; not one that is merged with those of other ranks. One that is to be partitioned
     first is not if there is no room."""

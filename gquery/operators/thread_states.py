@@ -38,10 +38,9 @@ def with_form(pipeline: Pipeline, form: StateForm) -> Pipeline:
     return replace(pipeline, sink=replace(pipeline.sink, concurrent=form.concurrent, partitioned=form.partitioned))
 
 
-def share_state(pipeline: Pipeline, threads: int, device: Device, groups: int, merges: bool = False) -> Pipeline:
+def share_state(pipeline: Pipeline, threads: int, device: Device, groups: int, merges: bool) -> Pipeline:
     """The pipeline with one state for all threads, where states of their own would cost more than they save.
-    ``groups``: how many there probably are. ``merges``: the states of
-    several ranks become one."""
+    ``groups``: how many there probably are. ``merges``: the states of several ranks become one."""
     sink = pipeline.sink
     if not isinstance(sink, Group) or threads == 1 or pipeline.rows <= tuning.threads.morsel_rows:
         return pipeline

@@ -86,7 +86,7 @@ class LateQuery:
     fetch: LateFetch
 
 
-def late_query(query: Query, on_host: bool = False) -> LateQuery | None:
+def late_query(query: Query, on_host: bool) -> LateQuery | None:
     """The query with a late fetch, where it is a top-k over one table whose other columns are not loaded, or, where they lie
     ``on_host``, are many values in all."""
     above = _above_scan(query.plan)

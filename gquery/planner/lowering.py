@@ -243,7 +243,7 @@ class Lowering(ABC):
         return self.stage(SliceRows(source.stage, source.columns, source.origins, None, 0), "rename")
 
     def rank_encoded(
-        self, stream: Stream, number: int, ranked: Sequence[Column], extremes: bool = False, alone: bool = False
+        self, stream: Stream, number: int, ranked: Sequence[Column], extremes: bool, alone: bool
     ) -> tuple[int, dict[int, Column]]:
         """A frame with a column of ranks beside some columns, and these by column; see `RankEncode`."""
         stored = {s.column.id: s for s in stored_of(stream)}

@@ -63,7 +63,7 @@ _OPERATORS = {
 MOST_TEXT = 10_000  # characters of an expression
 
 
-def explain_query(query: Query, rows: Callable[[Plan], float] | None = None) -> str:
+def explain_query(query: Query, rows: Callable[[Plan], float] | None) -> str:
     """The result's columns, then the plan."""
     printer = Printer(query.plan)
     outputs = ", ".join(

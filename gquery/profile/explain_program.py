@@ -94,7 +94,7 @@ def explain_program(
 
 
 def specialized(
-    program: Program, context: ExecutionContext, feedback: RunFeedback | None = None
+    program: Program, context: ExecutionContext, feedback: RunFeedback | None
 ) -> dict[int, Specialized]:
     """The pipelines of a program as they run next, by stage."""
     found = forecast(program, context, feedback, asks_kernels=True)

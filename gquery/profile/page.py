@@ -21,7 +21,7 @@ def as_page(tree: Explained) -> str:
     """The page."""
     title = "EXPLAIN ANALYZE" if tree.analyzed else "EXPLAIN"
     slowest = max((s.seconds or 0.0 for s in tree.stages), default=0.0)
-    stages = "\n".join(_stage(s, tree, slowest) for s in tree.stages)
+    stages = "\n".join(_stage(s, slowest) for s in tree.stages)
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
         f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style></head><body>\n'
@@ -117,7 +117,7 @@ def _short(text: str, length: int) -> str:
 # ---- stages ----------------------------------------------------------------------------------------------------------
 
 
-def _stage(stage: StageNode, tree: Explained, slowest: float) -> str:
+def _stage(stage: StageNode, slowest: float) -> str:
     time = ""
     if stage.seconds is not None and slowest > 0:
         time = _bar("time", stage.seconds / slowest, seconds_text(stage.seconds))

@@ -297,7 +297,7 @@ class Catalog(Definitions):
 
     # ---- schemas -----------------------------------------------------------------------------------------------------
 
-    def drop_schema(self, name: str, if_exists: bool = False, cascade: bool = False) -> None:
+    def drop_schema(self, name: str, if_exists: bool, cascade: bool) -> None:
         """Removes a schema, with ``cascade`` all that is in it. CatalogError where there is none, unless ``if_exists``, where
         there is something in it, and for that which is always there."""
         if if_exists and not self.schemas.has(last(name)):

@@ -154,7 +154,7 @@ class Definitions:
             return False
         return True
 
-    def create_schema(self, name: str, if_not_exists: bool = False) -> None:
+    def create_schema(self, name: str, if_not_exists: bool) -> None:
         """Makes a schema; see `Schemas.create`."""
         self.schemas.create(name, if_not_exists)
         self._count_up()

@@ -51,8 +51,8 @@ class ChangeTable:
     """UPDATE or DELETE: a query of all rows that a table is to have in place of those of ``before``. With
     ``is_marked`` its last column is no column of the table: it says which rows are changed, or ``goes`` if it is true of one.
     Without a query the rows stay. ``constraints`` are the table's, ``new`` what it has behind it, if they are others;
-    ``changed`` the columns of which there are new values. With ``is_thinned`` (MERGE) the last column says what is done with
-    a row: 'UPDATE', 'INSERT' or 'DELETE', NULL where it stays as it is."""
+    ``changed`` the columns of which there are new values. MERGE's last column says what is done with a row: 'UPDATE', 'INSERT'
+    or 'DELETE', NULL where it stays as it is."""
 
     name: str
     before: TableSource
@@ -63,7 +63,6 @@ class ChangeTable:
     returning: Returning | None = None
     new: Constraints | None = None
     changed: tuple[str, ...] = ()
-    is_thinned: bool = False
 
 
 @dataclass(frozen=True)

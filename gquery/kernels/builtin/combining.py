@@ -174,10 +174,5 @@ def merge_few(
     return made[:groups], found
 
 
-def merges_few(ops: Sequence[str], words: Sequence[Sequence[Array]]) -> bool:
-    """Whether `merge_few` has these operations."""
-    return all((op, _kind(w[0])) in _WORDS for op, w in zip(ops, words, strict=True))
-
-
 def _kind(array: Array) -> str:
     return f"{array.dtype.kind}{array.dtype.itemsize}"

@@ -60,7 +60,7 @@ def counted_candidates(keys: Sequence[OrderKey], k: int, number: Array) -> tuple
     if values is None:
         return None
     pad(values, Count(n, number))
-    return counted_compact((values <= bound_of(values, k)) & (values != np.uint64(UINT64_MAX)), varies=True)
+    return counted_compact((values <= bound_of(values, k)) & (values != np.uint64(UINT64_MAX)))
 
 
 _BETWEEN = builtin_kernel(

@@ -185,7 +185,7 @@ _HIDING = {  # what lies under a NULL is 0, in one word a row or in two
 }
 
 
-def hide_nulls(values: Array, flags: Array, words: int = 1, workers: int = 1) -> None:
+def hide_nulls(values: Array, flags: Array, words: int, workers: int = 1) -> None:
     """Set what lies under a NULL, whose flag (uint8) is 0, to 0, in place; a value has so many ``words`` of the array."""
     count = values.size // words
     launch(_HIDING[values.dtype.itemsize, words], count, values, flags, values, workers=workers)

@@ -84,7 +84,7 @@ def move_on_gpu(labels: Array, starts: Array, parts: int, moves: Sequence[Move],
     _run(MOVE_ROWS, rows, words.TILE_WORDS + words.PART_WORDS * parts, device, job, starts)
 
 
-def starts_of_parts(starts: Array, rows: int, device: Device) -> list[int]:
+def starts_of_parts(starts: Array, rows: int) -> list[int]:
     """Where each part begins, and the end of the last."""
     begins = starts[:: _tiles(rows)]
     inner = [read_scalar(begins[p : p + 1]) for p in range(1, begins.size - 1)]

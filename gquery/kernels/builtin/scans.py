@@ -87,7 +87,7 @@ _PLACE = builtin_kernel(
 )
 
 
-def bits_up_to(bits: Array, most: int | None = None) -> tuple[Array, Count]:
+def bits_up_to(bits: Array, most: int) -> tuple[Array, Count]:
     """How many bits of a bitmap in words of 32 are set up to the end of each word (int64), and in all: ``most`` at most."""
     ends = bits_before(bits)
     return ends, _last_of(ends, most)
@@ -107,12 +107,12 @@ def flagged(flags: np.ndarray, none: int = 0) -> np.ndarray:
     return np.flatnonzero(flags if flags.dtype == np.bool_ and none == 0 else flags != none)
 
 
-def counted_compact(flags: Array, varies: bool = False) -> tuple[Array, Count]:
-    """The row numbers whose flag is not 0, ascending (uint32), and how many there are (``varies``: see `read_count`): in the
+def counted_compact(flags: Array) -> tuple[Array, Count]:
+    """The row numbers whose flag is not 0, ascending (uint32), and how many there are, which varies (see `read_count`): in the
     places that are left over stands 0."""
     check_rows(flags.size)
     if namespace(flags) is not np:
-        return counted_rows_of_bits(bits_of(flags), flags.size, varies=varies)
+        return counted_rows_of_bits(bits_of(flags), flags.size, varies=True)
     found = flagged(flags)
     count = read_count(np.array([found.size]), flags.size)
     rows = np.zeros(count.bound, np.uint32)

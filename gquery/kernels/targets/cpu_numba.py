@@ -122,7 +122,7 @@ def module_text(kernel: Kernel) -> str:
     lines = _packed_head(kernel, body) if is_packed else _head(kernel)
     lines += ir.printed(kernel.prologue, 1)
     lines += ["    for i in range(lo, hi):", *ir.printed_body(body, 2), *ir.printed(kernel.epilogue, 1)]
-    text = functions_text(kernel, "@device\n", "@part\n") + "\n".join(lines) + "\n"
+    text = functions_text(kernel, "@part\n") + "\n".join(lines) + "\n"
     imported = "".join(f"    {name},\n" for name in sorted(free_names(text)))
     return f"from gquery.kernels.targets.cpu_primitives import (\n{imported})\n\n\n{text}"
 

@@ -30,7 +30,7 @@ def module_text(kernel: Kernel) -> str:
     lines += [f"    row_step = {index}(thread_count())", f"    i = {index}(lo + thread_index())"]
     lines += printed(kernel.prologue, 1)
     unrolled, body = kernel.unrolled, kernel.body
-    functions = functions_text(kernel, "@device\n", "@device\n")
+    functions = functions_text(kernel, "@device\n")
     if unrolled is not None:
         # the last of a warp's rows decides, so that all its lanes take the same loop
         lines.append(f"    while (i | 31) + {unrolled.rows - 1} * row_step < hi:")

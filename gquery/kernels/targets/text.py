@@ -39,9 +39,9 @@ def free_names(text: str) -> set[str]:
     return loaded - bound
 
 
-def functions_text(kernel: Kernel, decorator: str, part: str) -> str:
+def functions_text(kernel: Kernel, part: str) -> str:
     """The scalar functions that a kernel calls and its parts, as text of its module."""
-    functions = "".join(f"{decorator}{function_text(name, f)}\n\n" for name, f in kernel.functions)
+    functions = "".join(f"@device\n{function_text(name, f)}\n\n" for name, f in kernel.functions)
     return functions + "".join(
         "\n".join((part + found.lines[0], *found.lines[1:], "", "", "")) for found in kernel.parts
     )

@@ -128,8 +128,8 @@ def count_below(tree: RankTree, limits: Array, ranges: Sequence[Ranges], work: W
 
 
 @cache
-def _selecting(ranges: int, backward: bool) -> PositionKernel:
-    """The kernel that finds, by row, the n-th least rank in its ranges, or the n-th greatest; -1 where there are fewer."""
+def _selecting(ranges: int) -> PositionKernel:
+    """The kernel that finds, by row, the n-th least rank in its ranges; -1 where there are fewer."""
     lines = ["left = sub_i64(i64(amounts[row_index(row)]), 1)", "count = i64(0)", "rank = i64(0)"]
     for n in range(ranges):
         lines += [
@@ -153,7 +153,6 @@ def _selecting(ranges: int, backward: bool) -> PositionKernel:
             f"    high{n}_ = add_i64(all_zeros, sub_i64(high{n}_, last{n}))",
         ]
     lines += [
-        *(["left = sub_i64(sub_i64(count, 1), left)"] * backward),
         "if lt_i64(left, 0) or ge_i64(left, count):",
         "    store_i64(made, row, -1)",
         "else:",
@@ -170,11 +169,10 @@ def _selecting(ranges: int, backward: bool) -> PositionKernel:
     return position_kernel(f"{_TREE} amounts:*i64 made:*i64 {ends}", *lines)
 
 
-def select_rank(tree: RankTree, amounts: Array, ranges: Sequence[Ranges], work: Work, backward: bool = False) -> Array:
-    """By row the n-th least rank in its ranges (``amounts``: int64, by row, from 1 on), or the n-th greatest; -1: there are
-    fewer."""
+def select_rank(tree: RankTree, amounts: Array, ranges: Sequence[Ranges], work: Work) -> Array:
+    """By row the n-th least rank in its ranges (``amounts``: int64, by row, from 1 on); -1: there are fewer."""
     made: Array = work.device.empty(work.ordered.count, np.int64)
     parts = (tree.bits, tree.words, tree.bitmaps, tree.before, tree.zeros)
     ends = [end for r in ranges for end in r]
-    _selecting(len(ranges), backward).run(work.ordered, work.workers, *parts, amounts, made, *ends)
+    _selecting(len(ranges)).run(work.ordered, work.workers, *parts, amounts, made, *ends)
     return made

@@ -41,7 +41,7 @@ from gquery.operators.window.values import value_column
 from gquery.planner.physical import Stored, WindowRows
 
 
-def run_window(work: WindowRows, frame: Frame, device: Device, workers: int = 1) -> Frame:
+def run_window(work: WindowRows, frame: Frame, device: Device, workers: int) -> Frame:
     """The frame with the values of the calls, its rows in their order, on ``device``; so many threads of a CPU work at it. Where
     the first rows of partitions are enough, few others are in it."""
     if work.first is not None and work.order:

@@ -178,7 +178,8 @@ class Estimator(ColumnEstimates):
         """An outer join makes the columns of its right side NULL where a left row has no match."""
         ids = column_ids(plan.left), column_ids(plan.right)
         pairs = [pair for e in conjuncts(plan.condition) if (pair := key_pair(e, *ids)) is not None]
-        matched = self.match_selectivity(pairs, self.rows(plan.left), self.rows(plan.right))
+        self.rows(plan.left)  # which notes what is known of its columns
+        matched = self.match_selectivity(pairs, self.rows(plan.right))
         for i in ids[1]:
             self.unmatched[i] = max(tuning.cardinality.least_unmatched, 1 - matched)
 
@@ -192,7 +193,7 @@ class Estimator(ColumnEstimates):
         if kind in (JoinKind.MARK, JoinKind.SINGLE, JoinKind.ASOF):
             return left_rows
         if kind in (JoinKind.SEMI, JoinKind.ANTI):
-            selectivity = self.match_selectivity(pairs, left_rows, right_rows)
+            selectivity = self.match_selectivity(pairs, right_rows)
             if kind is JoinKind.SEMI and len(pairs) == 1:
                 self.note_reduced(*pairs[0], selectivity)
             kept = selectivity if kind is JoinKind.SEMI else max(tuning.cardinality.least_unmatched, 1 - selectivity)
@@ -228,7 +229,7 @@ class Estimator(ColumnEstimates):
             (self.reduced(a, b), self.reduced(b, a)),
         )
 
-    def match_selectivity(self, pairs: list[tuple[Expr, Expr]], left_rows: float, right_rows: float) -> float:
+    def match_selectivity(self, pairs: list[tuple[Expr, Expr]], right_rows: float) -> float:
         """The share of left rows that find a match."""
         if not pairs:
             return tuning.cardinality.cross_match

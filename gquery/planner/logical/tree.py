@@ -193,13 +193,6 @@ def transform_up(plan: Plan, f: Callable[[Plan], Plan]) -> Plan:
     return f(with_sources(plan, tuple(new)) if is_new else plan)
 
 
-def transform_down(plan: Plan, f: Callable[[Plan], Plan]) -> Plan:
-    """``f`` applied to every node, parents first; it sees its parent's rewritten sources."""
-    plan = f(plan)
-    below = plan.sources
-    return with_sources(plan, tuple([transform_down(s, f) for s in below])) if below else plan
-
-
 def walk(plan: Plan) -> Iterator[Plan]:
     """The plan and every plan below it, parents first, without those inside subquery expressions."""
     stack = [plan]

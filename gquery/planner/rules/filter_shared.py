@@ -27,12 +27,11 @@ from gquery.planner.rules.push_down_filter import push_down_filter
 from gquery.planner.rules.simplify import simplify
 from gquery.runtime.records import replace
 
-Asked = dict[
-    int, list[Expr | None]
-]  # by definition: each use's filter over the definition's outputs, None for no filter
+Asked = dict[int, list[Expr | None]]
+"""By definition each use's filter over the definition's outputs, None for no filter."""
 
 
-def filter_shared(query: Query, evaluate: Evaluate | None = None) -> Query | None:
+def filter_shared(query: Query, evaluate: Evaluate | None) -> Query | None:
     """The query with the filters of all uses of a definition, one of which must hold, inside it."""
     order = definitions(query.plan)
     if not order:

@@ -128,7 +128,7 @@ def _reduced(
             if home is None or not _simple(home):
                 continue
             assert origin is not None
-            selectivity = estimator.match_selectivity([(origin, other)], rows, estimator.rows(home))
+            selectivity = estimator.match_selectivity([(origin, other)], estimator.rows(home))
             if selectivity < tuning.semi_joins.aggregate_selectivity and (best is None or selectivity < best[0]):
                 best = selectivity, home, key, other
     if best is None:
@@ -212,7 +212,7 @@ def reduced_build_side(left: Plan, join: Join, right: Plan, estimator: Estimator
         or rows < tuning.semi_joins.build_reading * _read_rows(left)
     ):
         return right
-    candidates = [(estimator.match_selectivity([(b, a)], rows, estimator.rows(left)), t, a, b) for t, a, b in plain]
+    candidates = [(estimator.match_selectivity([(b, a)], estimator.rows(left)), t, a, b) for t, a, b in plain]
     selectivity, term, mine, theirs = min(candidates, key=lambda s: s[0])
     if selectivity > tuning.semi_joins.build_selectivity:
         return right

@@ -48,7 +48,7 @@ _NEGATED = NEGATED | {"is_distinct_from": "is_not_distinct_from", "is_not_distin
 _FLIPPED = MIRRORED | {"is_distinct_from": "is_distinct_from", "is_not_distinct_from": "is_not_distinct_from"}
 
 
-def simplify(plan: Plan, evaluate: Evaluate | None = None) -> Plan | None:
+def simplify(plan: Plan, evaluate: Evaluate | None) -> Plan | None:
     """Every expression of the plan simplified; filters that keep all rows are dropped."""
 
     one, done = _one(evaluate), dict[int, Expr]()
@@ -61,7 +61,7 @@ def simplify(plan: Plan, evaluate: Evaluate | None = None) -> Plan | None:
     return None if new is plan else new
 
 
-def simplify_expr(e: Expr, evaluate: Evaluate | None = None) -> Expr:
+def simplify_expr(e: Expr) -> Expr:
     """
     >>> from gquery.expression.types import INTEGER
     >>> from gquery.expression.expr import new_column
@@ -69,7 +69,7 @@ def simplify_expr(e: Expr, evaluate: Evaluate | None = None) -> Expr:
     >>> simplify_expr(Not(Call("lt", (Literal(5, INTEGER), x), BOOLEAN, True))).function
     'le'
     """
-    return transform(e, _one(evaluate)) if e.children else e
+    return transform(e, _one(None)) if e.children else e
 
 
 def _one(evaluate: Evaluate | None) -> Callable[[Expr], Expr]:

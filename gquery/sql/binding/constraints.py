@@ -178,7 +178,7 @@ def check_rows(name: str, rows: TableSource, constraints: Constraints, catalog: 
 
 
 def check_keys(
-    name: str, rows: TableSource, constraints: Constraints, catalog: Catalog, existing: TableSource | None = None
+    name: str, rows: TableSource, constraints: Constraints, catalog: Catalog, existing: TableSource | None
 ) -> None:
     """IntegrityError where two rows, or a new one and one of those that are there, agree on a key."""
     places = {f.name.lower(): n for n, f in enumerate(rows.schema.fields)}

@@ -26,19 +26,12 @@ WHOLE = {  # whose rows tell of files
     "glob": "glob", "read_text": "text", "read_blob": "blob", "parquet_metadata": "parquet_metadata",
     "parquet_file_metadata": "parquet_file_metadata", "parquet_kv_metadata": "parquet_kv_metadata",
 }  # fmt: skip
-_OPTION = (exp.EQ, exp.PropertyEQ, exp.Kwarg)
 Bind = Callable[[exp.Expr], Expr]
 
 
 def reader_of(node: exp.Expr) -> str | None:
     """The format that a table function reads; None for a function that reads no files."""
     return READERS.get(node.name.lower()) if isinstance(node, exp.Anonymous) else None
-
-
-def is_option(node: exp.Expr) -> bool:
-    """Whether a node is the value of an option in a call of a reading function."""
-    option = node.parent
-    return isinstance(option, _OPTION) and isinstance(option.parent, exp.Expr) and reader_of(option.parent) is not None
 
 
 def reader_arguments(node: exp.Expr, bind: Bind) -> tuple[list[str], dict[str, Any]]:

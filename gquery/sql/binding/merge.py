@@ -51,7 +51,7 @@ class _Clause:
 def merged(form: Form, tree: exp.Expr, binder: QueryScopes, table: TableSource, own: Constraints) -> ChangeTable:
     """What a MERGE makes of a table."""
     query, names = _Merge(form, tree, binder, table, own).query(), tuple(table.schema.names)
-    return ChangeTable(form.name, table, query, own, True, changed=names, is_thinned=True)
+    return ChangeTable(form.name, table, query, own, True, changed=names)
 
 
 class _Merge:

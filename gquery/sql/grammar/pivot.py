@@ -118,9 +118,9 @@ class PivotReader(ExpressionReader):
         if self.word not in ("value", "values"):
             raise self.unexpected("VALUE")
         self.say(",", marked("value"), ",")
-        self._names_in_parentheses("value")
+        self._names_in_parentheses()
 
-    def _names_in_parentheses(self, mark: str) -> None:
+    def _names_in_parentheses(self) -> None:
         """``a, b`` or ``(a, b)``, which is one row in the tree."""
         if self.take("("):
             start = self.begin()
@@ -129,7 +129,7 @@ class PivotReader(ExpressionReader):
             self.expect(")")
             return
         self.name(leaf=True)
-        while self.word == "," and self._says_next(mark):
+        while self.word == "," and self._says_next("value"):
             self.name(leaf=True)
 
     def _says_next(self, mark: str) -> bool:
@@ -238,7 +238,7 @@ class PivotReader(ExpressionReader):
 
     def _unpivoted(self, form: str) -> None:
         self.say("select", marked(form), ",", marked("value"), ",")
-        self._names_in_parentheses("value")
+        self._names_in_parentheses()
         if self.word != "for":
             raise self.unexpected("FOR")
         self.say(",", marked("name"), ",")

@@ -105,7 +105,7 @@ def plain_array(array: pa.Array, type_: pa.DataType) -> pa.Array:
 
 
 def unrolled(array: Any) -> pa.Array:
-    """Run-end encoded values, one a row. (Arrow's own `run_end_decode` has neither texts in views nor dictionaries, before 26 no
+    """Run-end encoded values, one a row. (Arrow's own ``run_end_decode`` has neither texts in views nor dictionaries, before 26 no
     nested values.)"""
     first = array.find_physical_offset()
     count = array.find_physical_length()

@@ -53,7 +53,7 @@ def accumulate_array(
 
 
 def _verb(sink: Group) -> str:
-    """What accumulates into the state: on a CPU ``accumulator`` is for one thread, on a GPU for all."""
+    """How a word gets into the state: ``atomic`` where several threads have one, ``accumulate`` where it is a thread's own."""
     return "atomic" if sink.concurrent else "accumulate"
 
 

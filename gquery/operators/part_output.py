@@ -75,7 +75,7 @@ class _Given:
 
 
 def contributions_of(state: GroupState, ends: Sequence[Array], parts: int) -> Contributions:
-    """What threads wrote into a state, whose ``part_ends`` are theirs."""
+    """What threads wrote into a state; ``ends`` are the ``part_ends`` of each."""
     assert state.chunks_taken is not None and state.chunk_parts is not None
     taken, chunk = int(state.chunks_taken[0]), 1 << CHUNK_BITS
     owner = state.chunk_parts[:taken].astype(row_partition.label_type(parts))

@@ -3,7 +3,7 @@
 Plan properties and statistics decide which table, never names: a dense key addresses an array directly, a key that is
 proved unique needs no range of rows, a join that only asks for existence needs a bitmap. Where several keys together are
 too wide to address an array but one of them is narrow and selective, that one is addressed and the others are tested on
-each match. Where a condition bounds a column of the right side, its rows are sorted by that (`join_bounds`).
+each match. Where a condition bounds a column of the right side, its rows are sorted by that (`row_bounds`).
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ def _stopping(token: Token) -> Callable[[int, FrameType | None], None]:
 @contextmanager
 def holding() -> Iterator[None]:
     """Within it, Ctrl-C is noticed and raised as an InterruptError at its end: for what must not be left half done, such as the
-    import of a compiler. (Not where `_noticing` does not look: the signal is the caller's then.)"""
+    import of a compiler. (Not where `_One` sets no handler: the signal is the caller's then.)"""
     _thread.holding += 1
     try:
         yield

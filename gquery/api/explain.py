@@ -47,9 +47,7 @@ class Explains(Session):
 
         return self._explain(bind(query, self._catalog, params), level, format, query, params)
 
-    def _explain(
-        self, statement: Statement, level: str, kind: str, text: str, params: Parameters
-    ) -> str:
+    def _explain(self, statement: Statement, level: str, kind: str, text: str, params: Parameters) -> str:
         from gquery.sql.parse import without_explain
         from gquery.sql.statement import AppendRows, ChangeTable, CreateTable, Execute, Explain, SelectStatement
 

@@ -105,8 +105,8 @@ def plain_array(array: pa.Array, type_: pa.DataType) -> pa.Array:
 
 
 def unrolled(array: Any) -> pa.Array:
-    """Run-end encoded values, one a row. (Arrow's own ``run_end_decode`` has neither texts in views nor dictionaries, before 26 no
-    nested values.)"""
+    """Run-end encoded values, one a row. (Arrow's own ``run_end_decode`` has neither texts in views nor dictionaries, before 26
+    no nested values.)"""
     first = array.find_physical_offset()
     count = array.find_physical_length()
     ends = values_of(array.run_ends, numpy_name(array.run_ends.type))[first : first + count].astype(np.int64) - array.offset

@@ -45,7 +45,7 @@ H200 = DeviceProfile(
     processor_registers=65_536,
     copy_rate=63.0e9,  # PCIe 5.0 with 16 lanes
 )
-_ATTRIBUTES = {  # CUDA has none for the sector, which is the same on every GPU since 2014
+_ATTRIBUTES = {
     "processors": "MultiProcessorCount",
     "cache_bytes": "L2CacheSize",
     "shared_bytes": "MaxSharedMemoryPerBlock",
@@ -61,7 +61,6 @@ _BITS, _OLD_BITS, _OLD_TRANSFERS = (
     8 / 10,
     5.0,
 )  # bits of data a bit sent; up to PCIe 2.0, of 5 GT/s, and since
-_CPU_LINE_BYTES = 64
 _CPU_CACHES = "/sys/devices/system/cpu/cpu0/cache"
 _UNITS = {b"": 0, b"K": 10, b"M": 20}
 _CPU_CACHE_BYTES = 32 << 20  # where the system does not say
@@ -109,7 +108,7 @@ def _link_rate(link: Path) -> float:
 
 @cache
 def _cpu_profile() -> DeviceProfile:
-    return DeviceProfile("CPU", os.cpu_count() or 1, _last_level_cache(), _CPU_LINE_BYTES)
+    return DeviceProfile("CPU", os.cpu_count() or 1, _last_level_cache())
 
 
 def _last_level_cache() -> int:

@@ -11,7 +11,7 @@ values: the longest of them says which.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Protocol
 
@@ -164,22 +164,17 @@ def cut_tables(
     pairs = [(a, b) for a, b in _joined(program) if a.source != b.source and (a.source in large or b.source in large)]
     joined = [(a, b) for a, b in pairs if a in sorted_fields and b in sorted_fields]
     joined.sort(key=lambda pair: -min(sources[f.source].rows for f in pair))  # what saves most first
-    groups: dict[int, list[Field]] = {}
-    for pair in joined:
-        _unite(groups, pair)
     cuts: dict[int, TableCut] = {}
-    for group in {id(g): g for g in groups.values()}.values():
+    for group in _united(joined):
         cuts |= _cut_together(group, sources, places)
     if by_groups:
         for field in dict.fromkeys([f for pair in pairs for f in pair]):
             if field in sorted_fields and field.source not in cuts and field.source not in large:
                 cuts |= _cut_together([field], sources, places)
-    for number, source in [(n, every[n]) for n in sources if n in large]:
-        for field in sorted([f for f in sorted_fields if f.source == number], key=lambda f: f.field):
-            if number not in cuts:
-                cuts |= _cut_together([field], sources, places)
-        if number not in cuts:
-            cuts[number] = TableCut(places.starts(source))
+    for number in sources:
+        if number in large and number not in cuts:
+            own = sorted([f for f in sorted_fields if f.source == number], key=lambda f: f.field)
+            cuts[number] = _cut_alone(number, own, sources, places)
     return cuts
 
 
@@ -204,6 +199,14 @@ def is_about_even(*tables: Sequence[int]) -> bool:
     return max(rows) <= most
 
 
+def _united(pairs: Iterable[tuple[Field, Field]]) -> list[list[Field]]:
+    """Groups of fields that are cut together: one field of each table, the pairs that come first before others."""
+    groups: dict[int, list[Field]] = {}
+    for pair in pairs:
+        _unite(groups, pair)
+    return list({id(g): g for g in groups.values()}.values())
+
+
 def _unite(groups: dict[int, list[Field]], pair: Sequence[Field]) -> None:
     """Have two fields cut together, unless their tables are cut by other fields already."""
     a, b = pair
@@ -226,6 +229,14 @@ def _cut_together(fields: Sequence[Field], sources: Mapping[int, TableSource], p
         inner = places.rows_below(sources[number], field, bounds)
         cuts[number] = TableCut((0, *inner, sources[number].rows), field, keys)
     return cuts if is_about_even(*[c.starts for c in cuts.values()]) else {}
+
+
+def _cut_alone(number: int, fields: Iterable[Field], sources: Mapping[int, TableSource], places: Places) -> TableCut:
+    """The cut of a table by the first of its sorted fields whose values divide it evenly; where none does, by rows."""
+    for field in fields:
+        if found := _cut_together([field], sources, places):
+            return found[number]
+    return TableCut(places.starts(sources[number]))
 
 
 def _values(source: TableSource, field: int) -> Array:

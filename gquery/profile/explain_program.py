@@ -93,9 +93,7 @@ def explain_program(
     return "\n".join(lines) + "\n"
 
 
-def specialized(
-    program: Program, context: ExecutionContext, feedback: RunFeedback | None
-) -> dict[int, Specialized]:
+def specialized(program: Program, context: ExecutionContext, feedback: RunFeedback | None) -> dict[int, Specialized]:
     """The pipelines of a program as they run next, by stage."""
     found = forecast(program, context, feedback, asks_kernels=True)
     return {f.stage.number: f.runs for f in found}
@@ -120,31 +118,43 @@ def _columns(program: Program) -> Iterator[Column]:
     for stage in program.stages:
         work = stage.work
         if isinstance(work, Pipeline | HostRows):
-            match work.source:
-                case ReadTable(columns=columns):
-                    yield from (s.column for s in columns)
-                case ReadStage(columns=columns, numbered=numbered):
-                    yield from (s.column for s in columns)
-                    if numbered is not None:
-                        yield numbered.column
-                case ReadRange(column=column):
-                    yield column
-                case ReadOne():
-                    pass
+            yield from _read_columns(work.source)
         if isinstance(work, Pipeline):
             for step in work.steps:
-                match step:
-                    case Compute(exprs):
-                        yield from (c for c, _ in exprs)
-                    case Probe(table=table, mark=mark):
-                        yield from (s.column for s in table.columns)
-                        if mark is not None:
-                            yield mark
-                    case AggregateSegment(aggregates=aggregates):
-                        yield from (c for c, _ in aggregates)
-                    case FilterRows() | SegmentHeads() | SegmentRows():
-                        pass
+                yield from _made_columns(step)
         yield from (s.column for s in stage_columns(work))
+
+
+def _read_columns(source: Source) -> Iterator[Column]:
+    match source:
+        case ReadTable(columns=columns):
+            yield from (s.column for s in columns)
+        case ReadStage(columns=columns, numbered=numbered):
+            yield from (s.column for s in columns)
+            if numbered is not None:
+                yield numbered.column
+        case ReadRange(column=column):
+            yield column
+        case ReadOne():
+            pass
+        case _:
+            assert_never(source)
+
+
+def _made_columns(step: Step) -> Iterator[Column]:
+    match step:
+        case Compute(exprs):
+            yield from (c for c, _ in exprs)
+        case Probe(table=table, mark=mark):
+            yield from (s.column for s in table.columns)
+            if mark is not None:
+                yield mark
+        case AggregateSegment(aggregates=aggregates):
+            yield from (c for c, _ in aggregates)
+        case FilterRows() | SegmentHeads() | SegmentRows():
+            pass
+        case _:
+            assert_never(step)
 
 
 def _where(runs: Specialized) -> str:

@@ -6,7 +6,7 @@ logical plan; `match_steps` finds the node that each fused step came from, so th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, field
 from typing import Any
 
@@ -44,8 +44,10 @@ from gquery.planner.physical import (
     Program,
     ReadTable,
     Reduce,
+    Sink,
     SliceRows,
     SortRows,
+    Source,
     Stage,
     WindowRows,
 )
@@ -296,37 +298,42 @@ def match_steps(work: Pipeline | PipelineBreaker, plan: Plan) -> dict[int, Plan]
     """For the parts of a stage (source 0, steps, sink last), the node of the plan whose rows they give."""
     plans = (*(d.plan for d in definitions(plan)), plan)
     nodes = [n for p in plans for n in list(walk(p))[::-1]]  # sources come before what reads them
-    found: dict[int, Plan] = {}
-    if not isinstance(work, Pipeline):
-        if isinstance(work, WindowRows):
-            made = {s.column.id for s, _ in work.calls}
-            for node in nodes:
-                if isinstance(node, Window) and made <= {c.id for c, _ in node.calls}:
-                    found[0] = node
-        if isinstance(work, SortRows | SliceRows):
-            sorted_ = {s.column.id for s in work.columns}
-            for node in nodes:
-                if isinstance(node, Sort | Limit) and sorted_ and sorted_ <= _ids(node):
-                    found[0] = node
-        return found
-    if isinstance(work.source, ReadTable):
-        own = {s.column.id for s in work.source.columns}
-        for node in nodes:
-            if isinstance(node, Scan) and node.source is work.source.source and own & _ids(node):
-                found[0] = node
-    for n, step in enumerate(work.steps, 1):
-        node_ = _node_of(step, nodes)
-        if node_ is not None:
-            found[n] = node_
-    if isinstance(work.sink, Group | Reduce):
-        made = {c.id for c, _ in work.sink.aggregates}
-        if isinstance(work.sink, Group):
-            made |= {c.id for c, _, _ in work.sink.keys}
-        for node in nodes:
-            if isinstance(node, Aggregate) and made and made <= _ids(node):
-                found[len(work.steps) + 1] = node
-                break
-    return found
+    if isinstance(work, Pipeline):
+        found = (_source_node(work.source, nodes), *[_node_of(s, nodes) for s in work.steps], _sink_node(work.sink, nodes))
+    else:
+        found = (_breaker_node(work, nodes),)
+    return {part: node for part, node in enumerate(found) if node is not None}
+
+
+def _source_node(source: Source, nodes: Sequence[Plan]) -> Plan | None:
+    if not isinstance(source, ReadTable):
+        return None
+    own = {s.column.id for s in source.columns}
+    return _last(n for n in nodes if isinstance(n, Scan) and n.source is source.source and own & _ids(n))
+
+
+def _sink_node(sink: Sink, nodes: Sequence[Plan]) -> Plan | None:
+    if not isinstance(sink, Group | Reduce):
+        return None
+    made = {c.id for c, _ in sink.aggregates}
+    if isinstance(sink, Group):
+        made |= {c.id for c, _, _ in sink.keys}
+    return next((n for n in nodes if isinstance(n, Aggregate) and made and made <= _ids(n)), None)
+
+
+def _breaker_node(work: PipelineBreaker, nodes: Sequence[Plan]) -> Plan | None:
+    if isinstance(work, WindowRows):
+        made = {s.column.id for s, _ in work.calls}
+        return _last(n for n in nodes if isinstance(n, Window) and made <= {c.id for c, _ in n.calls})
+    if isinstance(work, SortRows | SliceRows):
+        given = {s.column.id for s in work.columns}
+        return _last(n for n in nodes if isinstance(n, Sort | Limit) and given and given <= _ids(n))
+    return None
+
+
+def _last(nodes: Iterable[Plan]) -> Plan | None:
+    """The one nearest the root."""
+    return next(iter(list(nodes)[::-1]), None)
 
 
 def _node_of(step: object, nodes: list[Plan]) -> Plan | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from gquery.api.dataframe.build import column, select
+from gquery.api.dataframe.build import column, columns_of, other_columns, select
 from gquery.api.dataframe.expression import col
 from gquery.errors import InterfaceError
 
@@ -34,13 +34,5 @@ def join_asof(
     join = exp.Join(this=exp.to_table("other"), method="ASOF", side=_SIDES[how], on=test)
     gone = {n.lower() for n in shared} | ({theirs.lower()} if own.lower() == theirs.lower() else set())
     names = left.bound_query().names
-    entries: list[exp.Expr] = [column(n, "self") for n in names]
-    taken = {n.lower() for n in names}
-    for n in right.bound_query().names:
-        if n.lower() not in gone:
-            name = n
-            while name.lower() in taken:
-                name += suffix or "_right"
-            taken.add(name.lower())
-            entries.append(col(n, of="other").alias(name).node)
-    return select(entries, joins=[join])
+    others = other_columns(right.bound_query().names, names, gone, suffix)
+    return select([*columns_of(names), *others], joins=[join])

@@ -5,7 +5,7 @@ What a method is given may be an expression or SQL text; a text keeps its place,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from sqlglot import exp
@@ -104,6 +104,31 @@ def columns_of(names: tuple[str, ...], table: str = "self") -> list[exp.Expr]:
 def column(name: str, table: str) -> exp.Expr:
     """One column of a relation."""
     return exp.Column(this=exp.to_identifier(name, quoted=True), table=exp.to_identifier(table, quoted=True))
+
+
+def conjunction(terms: Sequence[exp.Expr]) -> exp.Expr:
+    """All terms, of which there is one at least, with AND between them."""
+    result = terms[0]
+    for term in terms[1:]:
+        result = exp.And(this=result, expression=term)
+    return result
+
+
+def other_columns(names: Sequence[str], own: Sequence[str], gone: Collection[str], suffix: str) -> list[exp.Expr]:
+    """The columns of a join's other side as entries of a SELECT list, but for those that are ``gone``, by their names in lower
+    case. One whose name stands among a side's ``own`` gets the suffix."""
+    taken = {n.lower() for n in own}
+    entries: list[exp.Expr] = []
+    for n in names:
+        if n.lower() in gone:
+            continue
+        name = n
+        while name.lower() in taken:
+            name += suffix or "_right"
+        taken.add(name.lower())
+        entry = column(n, "other")
+        entries.append(entry if name == n else exp.Alias(this=entry, alias=exp.to_identifier(name, quoted=True)))
+    return entries
 
 
 def select(entries: list[exp.Expr], table: str = "self", **clauses: Any) -> exp.Select:

@@ -27,11 +27,6 @@ if TYPE_CHECKING:
 
 How = Literal["inner", "left", "right", "full", "outer", "semi", "anti", "cross", "asof"]
 Strategy = Literal["backward", "forward"]
-_SIDES = {
-    "inner": ("", ""), "left": ("LEFT", ""), "right": ("RIGHT", ""), "full": ("FULL", ""), "outer": ("FULL", ""),
-    "semi": ("", "SEMI"), "anti": ("", "ANTI"), "cross": ("", "CROSS"),
-    "asof": ("", ""),
-}  # fmt: skip
 
 
 @checked
@@ -52,14 +47,14 @@ class Verbs(Rows, Totals, ABC):
         from sqlglot import exp
 
         from gquery.api.dataframe.broadcast import broadcast, has_window
-        from gquery.api.dataframe.build import select
+        from gquery.api.dataframe.build import conjunction, select
         from gquery.api.dataframe.expression import col
 
         named = [col(self._known(name)) == value for name, value in equal.items()]
         given = broadcast([*self._given(predicates), *named])
         if not given:
             raise InterfaceError("filter takes a predicate")
-        test = _all([e.node.this if isinstance(e.node, exp.Alias) else e.node for e in given])
+        test = conjunction([e.node.this if isinstance(e.node, exp.Alias) else e.node for e in given])
         if has_window(test):
             return self._made(select([exp.Star()], qualify=exp.Qualify(this=test)), given)
         return self._made(select([exp.Star()], where=exp.Where(this=test)), given)
@@ -202,50 +197,17 @@ class Verbs(Rows, Totals, ABC):
         ``asof`` join), or a condition over the columns of both; ``left_on`` and ``right_on`` name columns that have to be equal
         and are all kept. A column of the right side whose name the left side has, too, gets the suffix.
         """
-        from sqlglot import exp
+        from gquery.api.dataframe.join import SIDES, join
 
-        from gquery.api.dataframe.build import column, columns_of, expressions, select
-        from gquery.api.dataframe.expression import col
-
-        if how not in _SIDES:
+        if how not in SIDES:
             raise InterfaceError(
-                f"there is no join {how!r}.{did_you_mean(str(how), _SIDES)} There are {', '.join(_SIDES)}"
+                f"there is no join {how!r}.{did_you_mean(str(how), SIDES)} There are {', '.join(SIDES)}"
             )
         if (left_on is None) != (right_on is None) or ((how == "cross") != (on is None and left_on is None)):
             raise InterfaceError("a join takes on, or left_on and right_on; a cross join takes neither")
-        left, right = self.bound_query().names, self._relation(other).bound_query().names
-        side, kind = _SIDES[how]
-        join = exp.Join(this=exp.to_table("other"), side=side, kind=kind, method="ASOF" if how == "asof" else None)
-        given: list[Expression] = []
-        shared: set[str] = set()
-        items = [on] if isinstance(on, str) else on
-        lowered = {n.lower() for n in left}
-        if isinstance(items, list | tuple) and all(isinstance(n, str) for n in items) and (
-            not isinstance(on, str) or on.lower() in lowered
-        ):  # fmt: skip
-            shared = {self._known(n).lower() for n in items}
-            join.set("using", [exp.to_identifier(n, quoted=True) for n in items])
-        elif on is not None:
-            given = expressions(on, ())
-            join.set("on", _all([e.node for e in given]))
-        elif left_on is not None and right_on is not None:
-            pairs = list(zip(_list(left_on), _list(right_on), strict=True))
-            join.set("on", _all([(col(a, of="self") == col(b, of="other")).node for a, b in pairs]))
-        entries: list[exp.Expr] = [exp.column(exp.to_identifier(n, quoted=True)) if n.lower() in shared else column(n, "self")
-                                   for n in left]  # fmt: skip
-        if kind not in ("SEMI", "ANTI"):
-            taken = set(lowered)
-            for n in right:
-                if n.lower() in shared:
-                    continue
-                name = n
-                while name.lower() in taken:
-                    name += suffix or "_right"
-                taken.add(name.lower())
-                entries.append(col(n, of="other").alias(name).node if name != n else column(n, "other"))
-        else:
-            entries = columns_of(left)
-        return self._made(select(entries, joins=[join]), given, other)
+        pairs = [] if left_on is None or right_on is None else list(zip(_list(left_on), _list(right_on), strict=True))
+        tree, given = join((self, self._relation(other)), on, pairs, how, suffix)
+        return self._made(tree, given, other)
 
     def join_asof(
         self,
@@ -327,15 +289,6 @@ class Verbs(Rows, Totals, ABC):
         for name, value in merged(e.names for e in given).items():
             names[name] = self._relation(value) if isinstance(value, Verbs) else value
         return self._connection.relation(bind_tree(tree, names, self._connection.catalog))
-
-
-def _all(terms: list[exp.Expr]) -> exp.Expr:
-    from sqlglot import exp
-
-    result = terms[0]
-    for term in terms[1:]:
-        result = exp.And(this=result, expression=term)
-    return result
 
 
 def _list(names: str | Sequence[str]) -> list[str]:

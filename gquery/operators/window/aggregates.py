@@ -2,7 +2,8 @@
 
 Exact sums are differences of prefix sums, in one word where all values together fit 64 bits, else in words of 32 bits, whose sums
 cannot overflow: whether a frame's sum fits its type is looked at once it is known. Sums of doubles are never differences: a
-value of 1e17, an infinity or a NaN would spoil every frame behind it. They are added up by `combine`, over scans of segments and trees.
+value of 1e17, an infinity or a NaN would spoil every frame behind it. They are added up by `combine`, over scans of segments
+and trees.
 """
 
 from __future__ import annotations

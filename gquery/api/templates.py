@@ -1,8 +1,8 @@
 """Templates: plans that serve all texts of one shape, with other constants, as long as their guards hold.
 
 A text that is planned is cut (`gquery.sql.cut`), and a recorder keeps the guards of its plan. Another text of the same shape
-gets the same program with its own constants. Kernels have guards of their own (`execution.feedback.SharedUnits`): they are
-written when a program runs, for the values that it has then.
+gets the same program with its own constants. Kernels have guards of their own (`execution.shared_units.SharedUnits`): they
+are written when a program runs, for the values that it has then.
 """
 
 from __future__ import annotations

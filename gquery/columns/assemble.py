@@ -156,9 +156,8 @@ class Fixed:
         self._order, self._sample = OrderOfParts(self._dtype.is_exact), SampleOfParts(starts[-1])
         is_integer = self._dtype.is_exact and self._dtype.kind is not Kind.BOOLEAN
         self._zones = ZonesOfParts(starts[-1]) if is_integer else None
-        self.is_long = (
-            starts[-1] >= tuning.encoding.compiled_rows
-        )  # whether enough values are decoded for compiled loops
+        # whether enough values are decoded for compiled loops
+        self.is_long = starts[-1] >= tuning.encoding.compiled_rows
         self._lock = threading.Lock()
         self._validity: Any = None
         self._nulls = 0

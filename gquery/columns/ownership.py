@@ -179,7 +179,7 @@ def check_digits(array: pa.Array, column: str, bounds: Bounds, is_narrow: bool) 
 
 
 def _check(array: pa.Array) -> None:
-    """`Array.validate` finds the same and takes as long as decoding does."""
+    """`pa.Array.validate` finds the same and takes as long as decoding does."""
     type_ = array.type
     if pa.types.is_dictionary(type_):
         _check(array.dictionary)

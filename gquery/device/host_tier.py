@@ -74,9 +74,8 @@ class PageLocked:
     def __init__(self, device: Device) -> None:
         self._device = device
         self._free: dict[int, list[Any]] = {}
-        self._returned: deque[tuple[int, Any]] = (
-            deque()
-        )  # without the lock: the collector may run while this thread has it
+        # without the lock: the collector may run while this thread has it
+        self._returned: deque[tuple[int, Any]] = deque()
         self._lock = threading.Lock()
 
     def empty(self, shape: int | tuple[int, ...], dtype: np.dtype[Any]) -> Array:

@@ -56,11 +56,8 @@ _ATTRIBUTES = {
     "processor_registers": "MaxRegistersPerMultiprocessor",
 }
 _PCI = Path("/sys/bus/pci/devices")
-_BITS, _OLD_BITS, _OLD_TRANSFERS = (
-    128 / 130,
-    8 / 10,
-    5.0,
-)  # bits of data a bit sent; up to PCIe 2.0, of 5 GT/s, and since
+# bits of data a bit sent; up to PCIe 2.0, of 5 GT/s, and since
+_BITS, _OLD_BITS, _OLD_TRANSFERS = (128 / 130, 8 / 10, 5.0)
 _CPU_CACHES = "/sys/devices/system/cpu/cpu0/cache"
 _UNITS = {b"": 0, b"K": 10, b"M": 20}
 _CPU_CACHE_BYTES = 32 << 20  # where the system does not say

@@ -1,7 +1,7 @@
 """Partitioning: how a source's rows are split, each part for one run of a pipeline.
 
-A partition is what a device holds. As long as one device runs a query, its partitions are row ranges of one array; the
-sinks combine their states as they combine those of workers.
+The partitions of a rank are row ranges of the arrays of its one device; the sinks combine their states as they combine those of
+workers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Placement: which device runs each partition of a pipeline.
 
-One device runs them all for now; build sides are frames of that device, so every partition shares them. Exchanges between
-devices come here as stages of their own.
+A rank has one device, which runs all of its partitions; build sides are frames of that device, so every partition shares them.
+Between ranks, exchanges move rows before a pipeline begins.
 """
 
 from __future__ import annotations

@@ -193,9 +193,8 @@ class _Placing:
             case ReadTable():
                 located = self.located_of(source)
                 return ("whole", NOWHERE) if located is None else ("part", located)
-            case ReadStage(stage, numbered=Stored(column=key)) if (
-                stage in self.sparse
-            ):  # slots are numbered alike on all ranks
+            # slots are numbered alike on all ranks
+            case ReadStage(stage, numbered=Stored(column=key)) if stage in self.sparse:
                 return "part", {key.id: self.sparse[stage]}
             case ReadStage(stage, columns, origins, numbered):
                 if source.by_hash is not None:

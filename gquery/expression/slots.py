@@ -29,13 +29,8 @@ from gquery.runtime.records import dataclass
 
 T = TypeVar("T")
 
-FAILURES = (
-    DataError,
-    ProgrammingError,
-    NotSupportedError,
-    ArithmeticError,
-    ValueError,
-)  # of computing a literal from others
+# of computing a literal from others
+FAILURES = (DataError, ProgrammingError, NotSupportedError, ArithmeticError, ValueError)
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,9 +48,8 @@ class Kind(_Constants):
     DOUBLE = "DOUBLE"
     DATE = "DATE"
     TIMESTAMP = "TIMESTAMP"
-    TIMESTAMPTZ = (
-        "TIMESTAMP WITH TIME ZONE"  # a moment; what asks for a local time takes that of UTC
-    )
+    # a moment; what asks for a local time takes that of UTC
+    TIMESTAMPTZ = "TIMESTAMP WITH TIME ZONE"
     TIME = "TIME"  # of day
     INTERVAL = "INTERVAL"
     VARCHAR = "VARCHAR"

@@ -268,9 +268,8 @@ def _int_divide(a: Expr, b: Expr) -> Expr | None:
 def _modulo(a: Expr, b: Expr) -> Expr | None:
     e = _arithmetic("modulo", a, b)
     if e is not None and e.dtype.kind is Kind.DOUBLE and not (a.dtype.is_float or b.dtype.is_float):
-        return Case(
-            ((call("eq", b, Literal(0, INTEGER)), Literal(None, DOUBLE)),), e
-        )  # of decimals that no decimal holds
+        # of decimals that no decimal holds
+        return Case(((call("eq", b, Literal(0, INTEGER)), Literal(None, DOUBLE)),), e)
     return None if e is None else _nonzero("modulo", e)
 
 

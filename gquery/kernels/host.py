@@ -290,9 +290,8 @@ def evaluate_over_dictionary(e: Expr, column: Column, dictionary: Dictionary) ->
     found = known.get(key)
     if found is None:
         found = known[key] = _over_dictionary(e, column, dictionary)
-        while (
-            len(known) > tuning.kernel_texts.remembered_results
-        ):  # it is described, then rendered, once a kernel and plan
+        # it is described, then rendered, once a kernel and plan
+        while len(known) > tuning.kernel_texts.remembered_results:
             known.popitem(last=False)
     return found
 

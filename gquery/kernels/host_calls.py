@@ -239,9 +239,8 @@ class _Splitter:
         if (made := self._made.get(e)) is not None:
             return made
         is_open = guard is not None or not may_fail(e)
-        is_closed = bool(guard) and may_fail(
-            e
-        )  # NULL where the branch does not go: what is made below must hand that on
+        # NULL where the branch does not go: what is made below must hand that on
+        is_closed = bool(guard) and may_fail(e)
         if (
             is_host_call(e)
             and is_open

@@ -164,8 +164,7 @@ def _windows(parts: list[bytes], unit: int) -> list[bytes]:
         of_each.append([part[s : s + size] for s in (*starts[:1], *more)])
     most, turns = tuning.text_scans.sampled_windows, zip_longest(*of_each)
     found = [w for turn in turns for w in turn if w is not None][:most]
-    if (
-        unit == _NARROW and len(found) > 1
-    ):  # as many for most patterns, so that a recorded run serves others (`is_like`)
+    # as many for most patterns, so that a recorded run serves others (`is_like`)
+    if unit == _NARROW and len(found) > 1:
         found = list(islice(cycle(found), most))
     return found

@@ -45,12 +45,10 @@ class Frame:
 
     columns: dict[int, ColumnData]
     rows: int
-    rank_values: dict[int, ColumnData] = field(
-        default_factory=dict
-    )  # RankEncode: for each code column the values it ranks
-    number: Array | None = (
-        None  # int64, one, on the GPU: how many rows there are, where ``rows`` is the most; see `Count`
-    )
+    # RankEncode: for each code column the values it ranks
+    rank_values: dict[int, ColumnData] = field(default_factory=dict)
+    # int64, one, on the GPU: how many rows there are, where ``rows`` is the most; see `Count`
+    number: Array | None = None
     known_order: KnownOrder | None = None
 
 
@@ -75,9 +73,8 @@ class JoinArrays:
     sorted_keys: Buffer | None = None  # int64, by place in ``order``: the value that the rows of a slot are sorted by
     key_starts: Buffer | None = None  # uint32: where the buckets of those begin, see `kernels.builtin.key_buckets`
     key_scale: Buffer | None = None  # int64: how a key's bucket is found
-    reach_tree: Buffer | None = (
-        None  # int64: a tree of greatest values over the places, see `kernels.primitives.ranges`
-    )
+    # int64: a tree of greatest values over the places, see `kernels.primitives.ranges`
+    reach_tree: Buffer | None = None
     reach_leaves: int | None = None  # where its leaves begin
 
     @property

@@ -24,9 +24,8 @@ class GroupState(SinkState):
     accumulators: tuple[Array, ...] = ()  # int64 or float64, a word a slot
     touched: Array | None = None  # uint8, not 0 for slots that have rows; None where an accumulator counts them
     bits: Array | None = None  # uint32, the same as a bit a slot
-    slots: Array | None = (
-        None  # uint32, row-id hash: the number plus 1 of a row that has the slot's key, 0 where it is empty
-    )
+    # uint32, row-id hash: the number plus 1 of a row that has the slot's key, 0 where it is empty
+    slots: Array | None = None
     slots_in_order: Array | None = None  # uint32, row-id hash: the slots that have rows, in the order of these
     groups: Count | None = None  # how many of them count; None: all
     cache_i64: Array | None = None  # the worker's own: `aggregation_cache`

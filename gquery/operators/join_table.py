@@ -39,12 +39,10 @@ class BuildState(SinkState):
     pairs: Array | None = None
     capacity: int | None = None
     mask: int | None = None
-    to_partition: Array | None = (
-        None  # int64, a word a row: its slot and what the slot holds, to be partitioned and entered
-    )
-    slot_of_row: Array | None = (
-        None  # uint32, for ranges: the slot of each row's key, NOT_IN where the row takes no part
-    )
+    # int64, a word a row: its slot and what the slot holds, to be partitioned and entered
+    to_partition: Array | None = None
+    # uint32, for ranges: the slot of each row's key, NOT_IN where the row takes no part
+    slot_of_row: Array | None = None
     entered: Array | None = None  # int64, one element: rows with a key that takes part
     twice: Array | None = None  # uint8, one element: not 0 where a key came twice
     filter: Array | None = None

@@ -176,9 +176,8 @@ def begin(mode: Mode, role: str, by_row: bool, code: Code) -> None:
                 code.pointer("i64", StatePart("starts"), "s"),
                 code.pointer("u32", StatePart("counts"), "s"),
             )
-            code.open_if(
-                code.call("gt_i64", code.call("i64", ir.Load(counts, ir.ROW)), zero)
-            )  # most rows write nothing
+            # most rows write nothing
+            code.open_if(code.call("gt_i64", code.call("i64", ir.Load(counts, ir.ROW)), zero))
             code.set(POSITION, code.call("place_of_row", starts, counts, ir.ROW))
         case _:
             starts = code.pointer("i64", StatePart("starts"), "s")

@@ -65,9 +65,8 @@ def compacted(pipeline: Pipeline, rows: int, joins: Mapping[int, JoinIndex]) -> 
             _selectivity(step, joins) <= limits.compacted_most_selectivity
             and _slots(steps[n:], pipeline.sink) >= limits.compacted_least_probes
         ):
-            while n < len(steps) and isinstance(
-                steps[n], FilterRows
-            ):  # filters that stand right behind cost nothing more
+            # filters that stand right behind cost nothing more
+            while n < len(steps) and isinstance(steps[n], FilterRows):
                 n += 1
             return replace(pipeline, selection_steps=n)
     return pipeline

@@ -59,9 +59,8 @@ def join(lowering: Lowering, plan: Join, wanted: frozenset[int]) -> Stream:
     bounds = row_bounds(lowering, sides)
     if bounds is not None:
         residual = [r for r in residual if r not in bounds.terms]
-    tested = frozenset(
-        i for r in residual for i in used_columns(r)
-    )  # with what the host has computed of the right side
+    # with what the host has computed of the right side
+    tested = frozenset(i for r in residual for i in used_columns(r))
     payload_wanted = (wanted & right_ids) | (tested & (right_ids | right.columns.keys()) - left.columns.keys())
     return _probe(lowering, replace(sides, residual=residual, payload=payload_wanted, bounds=bounds), wanted)
 

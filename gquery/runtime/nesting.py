@@ -102,8 +102,7 @@ def _raise_limit(threads: int) -> None:
             _limit = sys.getrecursionlimit()
             sys.setrecursionlimit(max(_limit, tuning.memory.nested_calls))
         _threads += threads
-        is_ours = sys.getrecursionlimit() == max(
-            _limit, tuning.memory.nested_calls
-        )  # else somebody has set it meanwhile
+        # else somebody has set it meanwhile
+        is_ours = sys.getrecursionlimit() == max(_limit, tuning.memory.nested_calls)
         if _threads == 0 and is_ours:
             sys.setrecursionlimit(_limit)

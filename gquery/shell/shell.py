@@ -1,6 +1,6 @@
 """The shell without its editor: runs statements and dot commands, writes results and errors, ends queries on Ctrl-C.
 
-The connection is made at the first use, or in the background while the prompt waits (`Shell.warm_up`): it imports the
+The connection is made at the first use, or in the background while the prompt waits (see `prompt`): it imports the
 engine, which takes longer than a person needs to see the prompt.
 """
 

@@ -244,6 +244,7 @@ _PIECES = (
 )
 _MATCHES = "str_has_parts(str_inside({string}(offsets, characters, {row}), first, final), parts, stop, between)"
 
+# a thread has words of the bitmap of its own
 _VERIFY = {
     type_: builtin_kernel(
         _TEXTS.format(element=element) + " rows:i64" + _PATTERN,
@@ -266,7 +267,7 @@ _VERIFY = {
         prologue=_PIECES,
     )
     for type_, element, string in _STRINGS
-}  # a thread has words of the bitmap of its own
+}
 
 _EACH_ROW = {
     type_: builtin_kernel(
@@ -320,10 +321,8 @@ def mark_matches(
     stride, longest, windows = rows // sampled, limits.sampled_bytes, pattern.windows
     launch(_SAMPLES[type_, pattern.unit], sampled, bits, *texts, stride, longest, keys, windows, counts)
     launch(_CHOOSE, 1, bits, keys, windows, counts, int(limits.most_frequent * sampled), chosen)
-    tiles, together = (
-        -(-(size + _WORD) // _TILE),
-        windows_at_once(pattern),
-    )  # the first character may lie anywhere in its word
+    # the first character may lie anywhere in its word
+    tiles, together = -(-(size + _WORD) // _TILE), windows_at_once(pattern)
     marks = device.zeros(together * tiles * _THREADS * _WORDS // BITMAP_BITS, "uint32", context)
     launch(MARKS[type_, pattern.unit, together], _THREADS * tiles, bits, *texts, rows, chosen, marks)
     found = marks if together == 1 else marks.view("int64")

@@ -12,9 +12,8 @@ from gquery.kernels.targets.intrinsics import F64, I1, I8, I64, I128, Definition
 INLINED = "alwaysinline nounwind"
 _PAIR = llvm.LiteralStructType([I64, I64])
 _TYPES = {"i64": I64, "u64": I64, "f64": F64, "bool": I1, "i128": I128, "str": _PAIR, "*": I8.as_pointer()}
-_MEETS_OTHERS = re.compile(
-    r"activemask|bar\.warp|barrier|match|shfl|vote"
-)  # what lanes of a warp, or a block, do together
+# what lanes of a warp, or a block, do together
+_MEETS_OTHERS = re.compile(r"activemask|bar\.warp|barrier|match|shfl|vote")
 
 
 def lower_intrinsic(definition: Definition) -> LoweredFunction:

@@ -21,9 +21,8 @@ from gquery.kernels.marks import MARKS, filters, marked_loop
 from gquery.kernels.prefetch import KEPT, looked_up_loop, lookup
 
 _BODY = "rows"
-_RESERVED = frozenset(
-    name.id for name in (ir.LOW, ir.HIGH, END, ABORT, LIMIT, MARKS, KEPT)
-)  # of the entries of any target
+# of the entries of any target
+_RESERVED = frozenset(name.id for name in (ir.LOW, ir.HIGH, END, ABORT, LIMIT, MARKS, KEPT))
 
 
 class Scope:
@@ -66,9 +65,8 @@ def cpu_module(kernel: Kernel, library: Library, head: Sequence[str]) -> str:
     address, an integer or a double's bits."""
     types = _parameter_types(kernel)
     body = (*kernel.prologue, *_processor_loop(kernel), *kernel.epilogue)
-    scope = Scope(
-        kernel, library, "noinline nounwind"
-    )  # inlined, parts would be the long function that they were cut from
+    # inlined, parts would be the long function that they were cut from
+    scope = Scope(kernel, library, "noinline nounwind")
     made = _rows(kernel, scope, [("lo", "u64"), ("hi", "u64"), (MARKS.id, "*u8"), (KEPT.id, "*i64")], body)
     lines = [f"define void @{ENTRY}(i64 %lo, i64 %hi, i64* %words) nounwind {{", "entry:"]
     room = kernel.marked_rows or 1

@@ -187,7 +187,7 @@ def str_inside(s: Str, start: Str, end: Str) -> Str:
 
 
 def str_has_parts(s: Str, parts: Pointer, stop: int, needles: Str) -> bool:
-    """Whether the parts of a pattern, ``stop`` words of the table that `kernels.like.part_table` makes, are in a string one
+    """Whether the parts of a pattern, ``stop`` words of the table that `kernels.patterns.part_table` makes, are in a string one
     behind another. What goes on is told by eight bytes at once: a part's first two narrow the places down to a few, and a
     word that begins there settles the first eight.
 

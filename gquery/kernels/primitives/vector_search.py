@@ -66,7 +66,7 @@ def str_contains(s: Str, needle: Str) -> bool:
 
 
 def str_has_parts(s: Str, parts: Pointer, stop: int, needles: Str) -> bool:
-    """Whether the parts of a pattern, ``stop`` words of the table that `kernels.like.part_table` makes, are in a string one
+    """Whether the parts of a pattern, ``stop`` words of the table that `kernels.patterns.part_table` makes, are in a string one
     behind another."""
     p = str_address(s)
     end = add_i64(p, str_bytes(s))

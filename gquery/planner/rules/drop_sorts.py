@@ -31,9 +31,8 @@ from gquery.planner.logical.shared import definitions, rebuilt
 from gquery.planner.logical.tree import with_sources
 from gquery.runtime.records import replace
 
-_IN_ORDER = frozenset(
-    ("list", "string_agg", "first", "last")
-)  # which users have sorted rows for: they take them as they come
+# which users have sorted rows for: they take them as they come
+_IN_ORDER = frozenset(("list", "string_agg", "first", "last"))
 
 
 def drop_sorts(query: Query) -> Query | None:

@@ -89,9 +89,8 @@ class FromBinder:
                 return self._named(self.query.values(node, around), alias, columns)
             case exp.Table(this=exp.Values() as values):  # the first of a join in parentheses
                 return self._named(self.query.values(values, around), alias, columns)
-            case exp.Table(this=exp.Anonymous() as called) | (
-                exp.Anonymous() as called
-            ):  # the latter: LATERAL range(3)
+            # the latter: LATERAL range(3)
+            case exp.Table(this=exp.Anonymous() as called) | (exp.Anonymous() as called):
                 if called.name.lower() == "unnest":
                     return self._unnest(called, around, alias, columns, bool(entry.args.get("ordinality")))
                 return self._table_function(called, around, alias, columns)

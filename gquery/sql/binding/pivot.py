@@ -35,12 +35,8 @@ from gquery.sql.parse import located
 from gquery.sql.reshaped_rows import Part, Relation
 from gquery.sql.scope import Scope, ScopeRelation
 
-_EXACT = (
-    Kind.BOOLEAN,
-    Kind.DATE,
-    Kind.TIMESTAMP,
-    Kind.DECIMAL,
-)  # beside integers: a value has one text, and a text one value
+# beside integers: a value has one text, and a text one value
+_EXACT = (Kind.BOOLEAN, Kind.DATE, Kind.TIMESTAMP, Kind.DECIMAL)
 
 
 @dataclass(frozen=True)

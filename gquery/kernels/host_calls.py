@@ -256,18 +256,24 @@ class _Splitter:
             case _:
                 return with_children(e, tuple(self.rewritten(c, guard) for c in e.children))
 
-    def _connected(self, args: tuple[Expr, ...], stops_at: bool, guard: Guard) -> list[Expr]:
+    def _tested(self, e: Expr, guard: Guard) -> Expr:
+        """A test, where NULL is as good as FALSE: AND stops at either (`gquery.kernels.render.condition`)."""
+        if isinstance(e, And | Or) and self.needs(e):
+            return with_children(e, tuple(self._connected(e.args, isinstance(e, Or), guard, True)))
+        return self.rewritten(e, guard)
+
+    def _connected(self, args: tuple[Expr, ...], stops_at: bool, guard: Guard, is_test: bool = False) -> list[Expr]:
         out = []
         for arg in args:
-            out.append(self.rewritten(arg, guard))
-            passed = Or((Not(arg) if stops_at else arg, IsNull(arg)))
+            out.append(self._tested(arg, guard) if is_test else self.rewritten(arg, guard))
+            passed = arg if is_test and not stops_at else Or((Not(arg) if stops_at else arg, IsNull(arg)))
             guard = None if guard is None or self.needs(arg) else (*guard, passed)
         return out
 
     def _case(self, e: Case, guard: Guard) -> Expr:
         branches = []
         for test, value in e.branches:
-            test_ = self.rewritten(test, guard)
+            test_ = self._tested(test, guard)
             is_open = guard is None or self.needs(test)
             value_ = self.rewritten(value, None if is_open else (*(guard or ()), test))
             guard = None if is_open else (*(guard or ()), Or((Not(test), IsNull(test))))

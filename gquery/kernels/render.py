@@ -36,6 +36,7 @@ from gquery.kernels.bindings import NeedsHostError
 from gquery.kernels.bodies import ARITHMETIC, EXTREMES, has_body
 from gquery.kernels.code import Code
 from gquery.kernels.convert import convert, merge
+from gquery.kernels.guarded import pair, single
 from gquery.kernels.number_registers import exact_constant
 from gquery.kernels.text_matches import by_scan
 from gquery.kernels.values import Value, ValueProperties, value_properties
@@ -118,6 +119,8 @@ def condition(e: Expr, code: Code) -> ir.Expression:
     """A test that is true where ``e`` is TRUE (a NULL is not)."""
     if isinstance(e, And):
         return code.once((e, "is true"), lambda: _all_true(_grouped(e.args), code))
+    if isinstance(e, Or) and e.nullable and any(isinstance(a, And) for a in e.args):
+        return code.once((e, "is true"), lambda: _any_true(_grouped(e.args), code))
     return _is_true(render(e, code))
 
 
@@ -223,36 +226,13 @@ def _function(e: Call, code: Code) -> Value:
     if what.dtype.kind is Kind.REAL:
         result = code.call("round_f32", result)
     ok = code.both(*(v.ok for v, takes in zip(values, takes_null, strict=True) if not takes))
-    value = _pair(result, ok, what, code) if declared.gives_null else _single(result, ok, what, code)
+    value = pair(result, ok, what, code) if declared.gives_null else single(result, ok, what, code)
     limit, label = type_bounds(e.dtype), declared.name.lstrip("_")
     if declared.unproved and what.register is Register.I64:
         bounds, label = INT64, "a function of Python"
     elif bounds is None or limit is None or bounds.within(limit):  # not so the last day of the last month
         return value
     return arithmetic.checked_range(arithmetic.RawInteger(value.var, value.ok, bounds), e.dtype, label, code)
-
-
-def _single(result: ir.Expression, ok: ir.Expression | None, what: ValueProperties, code: Code) -> Value:
-    """A call that gives a value wherever its arguments are there."""
-    if ok is None:
-        return Value(code.let(result), None, replace(what, nullable=False))
-    var = code.let(code.zero(what.register))
-    with code.when(ok):
-        code.set(var, result)
-    return Value(var, ok, what)
-
-
-def _pair(result: ir.Expression, ok: ir.Expression | None, what: ValueProperties, code: Code) -> Value:
-    """A call that gives a value and whether it is there."""
-    if ok is None:
-        pair = code.let(result)
-        return Value(code.let(ir.Item(pair, 0)), code.let(ir.Item(pair, 1)), what)
-    var, there = code.let(code.zero(what.register)), code.let(ir.FALSE)
-    with code.when(ok):
-        pair = code.let(result)
-        code.set(var, ir.Item(pair, 0))
-        code.set(there, ir.Item(pair, 1))
-    return Value(var, there, what)
 
 
 def _argument(value: Value, code: Code) -> ir.Expression:
@@ -275,17 +255,30 @@ def _all_true(terms: tuple[Term, ...], code: Code) -> ir.Name:
     """A variable that says whether all are TRUE, where no NULL has to be told from FALSE."""
     var = code.let(ir.FALSE)
     for term in terms:
-        match term:
-            case loops.Run():
-                test = _is_true(loops.connective(term, code, False, render))
-            case _Group(inner):
-                test = _all_true(inner, code)
-            case _:
-                test = condition(term, code)
-        code.open_if(test)
+        code.open_if(_test(term, code, False))
     code.set(var, ir.TRUE)
     code.close(len(terms))
     return var
+
+
+def _any_true(terms: tuple[Term, ...], code: Code) -> ir.Name:
+    """The same for whether one is TRUE. An AND among them stops at NULL, too, as one that stands alone does."""
+    var = code.let(ir.TRUE)
+    for term in terms:
+        code.open_if(ir.Not(_test(term, code, True)))
+    code.set(var, ir.FALSE)
+    code.close(len(terms))
+    return var
+
+
+def _test(term: Term, code: Code, stops_at: bool) -> ir.Expression:
+    match term:
+        case loops.Run():
+            return _is_true(loops.connective(term, code, stops_at, render))
+        case _Group(inner):
+            return (_any_true if stops_at else _all_true)(inner, code)
+        case _:
+            return condition(term, code)
 
 
 def _grouped(args: tuple[Expr, ...]) -> tuple[Term, ...]:

@@ -183,7 +183,7 @@ RULES: tuple[Rule, ...] = (
     # before the join order, so that joins nothing depends on are not ordered; the pushed predicates are known by now
     Rule("prune_columns", lambda query, _: prune_columns(query), whole=True),
     Rule("eliminate_distinct_aggregates", _on_plan(eliminate_distinct_aggregates), required=True),
-    Rule("expand_aggregates", _on_plan(expand_aggregates), required=True),
+    Rule("expand_aggregates", _on_plan(expand_aggregates), required=True, makes_uses=True),
     Rule("reduce_group_keys", _on_plan(reduce_group_keys)),
     Rule("eager_aggregation", _estimated("eager_aggregation"), only=(JoinKind.LEFT,)),
     Rule("semi_join_reduction", _estimated("semi_join_reduction"), only=(JoinKind.INNER, JoinKind.SEMI)),

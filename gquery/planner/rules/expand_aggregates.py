@@ -21,11 +21,12 @@ from gquery import tuning
 from gquery.expression.expr import Column, Expr, new_column
 from gquery.functions import declaration, is_ordered
 from gquery.functions.aggregate_parts import Parts, centred
+from gquery.kernels.host_calls import may_fail
 from gquery.planner.logical.aggregate_joins import Calls, equal_keys, joined_parts, moved
 from gquery.planner.logical.cardinality import Estimator
-from gquery.planner.logical.nodes import Aggregate, Join, JoinKind, Plan, Project
-from gquery.planner.logical.shared import transform_kinds
-from gquery.planner.logical.tree import fresh_copy, remap_expr
+from gquery.planner.logical.nodes import Aggregate, Join, JoinKind, Plan, Project, Query, Shared
+from gquery.planner.logical.shared import new_definition, transform_kinds
+from gquery.planner.logical.tree import fresh_copy, remap_expr, walk
 from gquery.runtime.records import replace
 
 _KINDS = frozenset((Aggregate,))
@@ -67,6 +68,8 @@ def _expand(plan: Aggregate) -> Plan:
     if alone:
         return _by_values(plan)
     calls = (*plain, *((c, a) for a, c in parts.calls.items()))
+    if parts.pivot_calls:
+        plan = _keys_made_once(plan)
     source = _with_pivots(plan, parts) if parts.pivot_calls else plan.source
     passed = tuple((c, c) for c, _ in (*plan.keys, *plain))
     return Project(_expand(Aggregate(source, plan.keys, calls)), (*passed, *shared))
@@ -104,6 +107,23 @@ def _is_small(plan: Aggregate) -> bool:
     estimator = Estimator()
     groups = max(estimator.rows(plan), 1.0) if plan.keys else 1.0
     return estimator.rows(plan.source) < tuning.group_layouts.register_rows * groups
+
+
+def _keys_made_once(plan: Aggregate) -> Aggregate:
+    """The node over rows that have their keys already, where computing one may fail and a join stands below: what is known of
+    the groups might be joined to the rows before that join leaves out some, which have no keys."""
+    is_sure = not any(may_fail(e) for _, e in plan.keys)
+    if is_sure or not any(isinstance(p, Join) for p in walk(plan.source)):
+        return plan
+    copy, new = fresh_copy(plan.source)
+    keys = tuple((new_column(c.name, c.dtype, c.nullable), remap_expr(e, new)) for c, e in plan.keys)
+    own = tuple(new.get(c.id, c) for c in plan.source.columns)
+    rows = Project(copy, (*((c, c) for c in own), *keys))
+    outputs = (*own, *(c for c, _ in keys))
+    definition = new_definition(Query(rows, outputs, tuple(c.name for c in outputs)), "rows", True)
+    made = tuple(new_column(c.name, c.dtype, c.nullable) for c, _ in keys)
+    source = Shared(definition, (*plan.source.columns, *made), tuple(range(len(outputs))))
+    return replace(plan, source=source, keys=tuple((k, m) for (k, _), m in zip(plan.keys, made, strict=True)))
 
 
 def _with_pivots(plan: Aggregate, parts: Parts) -> Plan:

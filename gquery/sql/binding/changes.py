@@ -18,7 +18,7 @@ from gquery.functions import cast, is_aggregate
 from gquery.planner.logical.nodes import Project, Query
 from gquery.planner.logical.separate import separate
 from gquery.runtime.records import replace
-from gquery.sql.binding.forms import result_of, with_numbers
+from gquery.sql.binding.forms import is_true, result_of, with_numbers
 from gquery.sql.binding.query import QueryScopes
 from gquery.sql.calls import function_call, is_call
 from gquery.sql.constraints import NONE, Constraints, columns_of
@@ -199,7 +199,7 @@ def _kept(form: Form, tree: exp.Expr, binder: QueryScopes) -> Query:
         assert isinstance(tree, exp.Select)
         return kept_beside(tree, binder)
     where = tree.args.get("where")
-    condition = exp.false() if where is None else exp.Not(this=_is_true(where.this))
+    condition = exp.false() if where is None else exp.Not(this=is_true(where.this))
     tree.set("where", exp.Where(this=condition))
     return result_of(binder, tree)
 
@@ -256,7 +256,7 @@ def _changed_rows(
         assert isinstance(tree, exp.Select)
         return rows_beside(tree, values, binder), {n: new_value(n) for n in values}
     where = tree.args.get("where")
-    is_changed = exp.true() if where is None else _is_true(where.this)
+    is_changed = exp.true() if where is None else is_true(where.this)
     rows = exp.Select(expressions=[exp.Star(), exp.alias_(is_changed, _CHANGED, quoted=True)])
     table: exp.Expr = table_named(form.name)
     if alias != last(form.name):
@@ -266,10 +266,6 @@ def _changed_rows(
 
 def _flag() -> exp.Column:
     return exp.column(exp.to_identifier(_CHANGED, quoted=True))
-
-
-def _is_true(condition: exp.Expr) -> exp.Expr:
-    return exp.Is(this=exp.Paren(this=condition.copy()), expression=exp.true())
 
 
 def _places(names: Sequence[str], of: str, table: TableSource, statement: str) -> list[int]:

@@ -14,7 +14,7 @@ from gquery.errors import BindError, NotSupportedError
 from gquery.planner.logical.nodes import Query
 from gquery.runtime.records import replace
 from gquery.sql.binding.constraints import default_tree, parsed
-from gquery.sql.binding.forms import result_of
+from gquery.sql.binding.forms import is_true, result_of
 from gquery.sql.binding.query import QueryScopes
 from gquery.sql.binding.returning import RowsOf
 from gquery.sql.catalog import Catalog
@@ -81,7 +81,7 @@ def merged(
     hit: exp.Expr = exp.Not(this=exp.Is(this=column_named(conflict.key.columns[0], EXCLUDED), expression=exp.Null()))
     if conflict.where:
         hit = exp.And(this=hit, expression=exp.Paren(this=said(conflict.where)))
-    hit = exp.Is(this=exp.Paren(this=hit), expression=exp.true())
+    hit = is_true(hit)
     values = {c.lower(): text for c, text in conflict.sets}
     made: list[exp.Expr] = []
     for low, f in fields.items():

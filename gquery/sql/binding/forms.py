@@ -135,3 +135,8 @@ def with_numbers(query: Query, catalog: Catalog) -> Query:
     from gquery.sql.sequences import numbered
 
     return numbered(query, catalog.sequences)
+
+
+def is_true(condition: exp.Expr) -> exp.Expr:
+    """Whether a condition is TRUE, tested as filters do: what follows in an AND behind what is NULL or FALSE is not computed."""
+    return exp.Case(ifs=[exp.If(this=condition.copy(), true=exp.true())], default=exp.false())

@@ -23,7 +23,7 @@ from gquery.errors import BindError, NotSupportedError, did_you_mean, point_at
 from gquery.planner.logical.nodes import Query
 from gquery.runtime.records import dataclass
 from gquery.sql.binding.constraints import default_tree
-from gquery.sql.binding.forms import result_of
+from gquery.sql.binding.forms import is_true, result_of
 from gquery.sql.binding.query import QueryScopes
 from gquery.sql.constraints import Constraints
 from gquery.sql.ctes import Ctes
@@ -119,9 +119,7 @@ class _Merge:
         return exp.and_(*(exp.EQ(this=column_named(n, self.alias), expression=column_named(n, self.other)) for n in names))
 
     def _clause(self, number: int, said: When) -> _Clause:
-        condition = (
-            None if said.condition is None else exp.Is(this=self._expression(said.condition), expression=exp.true())
-        )
+        condition = None if said.condition is None else is_true(self._expression(said.condition))
         return _Clause(
             number if said.action != "nothing" else 0, condition, self._values(said), said.action == "delete"
         )

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+_SHOWN = 80  # characters
+
 
 class Warning(Exception):  # noqa: A001  (PEP 249 asks for this name)
     """Something the user should know; never raised as an error."""
@@ -62,6 +64,11 @@ class ConversionError(DataError):
     """A CAST found a value that it cannot convert. ``constant``: the text, where it stands in the statement."""
 
     constant: str | None = None
+
+
+def beginning(text: str) -> str:
+    """A text as a message shows it: of a long one the beginning."""
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 def of_constant(text: str, message: str) -> ConversionError:

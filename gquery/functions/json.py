@@ -131,9 +131,8 @@ def as_json(e: Expr) -> Expr | None:
     if e.dtype != VARCHAR:
         return None
     if isinstance(e, Literal):
-        if not is_json(str(e.value)):
-            raise ConversionError(f"malformed JSON: {str(e.value)!r}")
-        return Literal(e.value, JSON)
+        if e.is_null or is_json(str(e.value)):
+            return Literal(e.value, JSON)
     return make("_json_checked", [e], JSON)
 
 

@@ -39,7 +39,7 @@ def canonical(text: str) -> str | None:
 
 
 def cast_uuid(e: Expr, dtype: DType, try_: bool) -> Expr:
-    """A cast from or to UUID. ConversionError for a constant that is none."""
+    """A cast from or to UUID."""
     if e.dtype == UUID:
         if dtype == BLOB:
             return call("unhex", call("replace", cast(e, VARCHAR), Literal("-", VARCHAR), Literal("", VARCHAR)))
@@ -52,13 +52,12 @@ def cast_uuid(e: Expr, dtype: DType, try_: bool) -> Expr:
         raise BindError(f"cannot CAST {e.dtype} to UUID")
     if isinstance(e, Literal):
         made = canonical(str(e.value))
-        if made is None and not try_:
-            raise ConversionError(f"could not convert string {str(e.value)!r} to UUID")
-        return Literal(made, UUID)
+        if made is not None or try_:
+            return Literal(made, UUID)
     return make("_uuid_or_null" if try_ else "_uuid_checked", [e], UUID)
 
 
-@host_scalar("_uuid_checked", ((VARCHAR,), UUID), fails=(ConversionError, "a text is no UUID"))
+@host_scalar("_uuid_checked", ((VARCHAR,), UUID), fails=(ConversionError, "could not convert string {} to UUID"))
 def _checked(text: Vector) -> Vector:
     """A text as a UUID."""
     return each_value(array_of(text, size_of(text)), canonical, pa.string())

@@ -48,7 +48,7 @@ _INFINITE = 2**63 - 1
 
 
 @host_scalar("_moment_of_text", ((VARCHAR,), TIMESTAMP),
-             fails=(ConversionError, "a text is no TIMESTAMP WITH TIME ZONE"))  # fmt: skip
+             fails=(ConversionError, "could not convert string {} to TIMESTAMP WITH TIME ZONE"))  # fmt: skip
 def moment_of_text(texts: Vector) -> Vector:
     """The moments of texts with an offset, or of the session's zone."""
     return _moments(texts)

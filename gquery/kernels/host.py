@@ -33,7 +33,8 @@ from gquery.kernels import checks, ir
 from gquery.kernels.bindings import ColumnPart, Constant, Content, ErrorSite, StatePart
 from gquery.kernels.code import Code
 from gquery.kernels.entries import Truth, truth
-from gquery.kernels.host_calls import Failure, Needs, is_host_call, split, vectorised
+from gquery.kernels.failures import Failure
+from gquery.kernels.host_calls import Needs, is_host_call, split, vectorised
 from gquery.kernels.registers import array_of_registers, bytes_of, registers_of, reset_arena, signed
 from gquery.kernels.stored import StoredColumn, load
 from gquery.kernels.values import ValueProperties, value_properties

@@ -10,15 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from functools import partial
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from gquery.columns.arrow import arrow_type, carried_type
 from gquery.columns.opaque import Pending
-from gquery.errors import ConversionError, DatabaseError, of_constant
+from gquery.errors import ConversionError, DataError
 from gquery.expression.expr import (
     And,
     Call,
@@ -39,6 +37,7 @@ from gquery.functions.nested_arrays import as_type
 from gquery.functions.operators import COMPARISONS
 from gquery.functions.registry import ScalarFunction
 from gquery.functions.vectors import flags, null, size_of
+from gquery.kernels.failures import Failure, of_raised, of_text
 from gquery.kernels.registers import array_of_registers
 from gquery.kernels.values import ValueProperties, opaque_properties
 from gquery.runtime.records import dataclass
@@ -99,20 +98,6 @@ def made_properties(dtype: DType, nullable: bool) -> ValueProperties:
 # ---- calls over arrays ------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Failure:
-    """Rows in which a call raises, and what."""
-
-    rows: Any
-    error: Callable[[str], DatabaseError]
-    message: str
-
-    @property
-    def kind(self) -> type[DatabaseError]:
-        """The error's class."""
-        return self.error if isinstance(self.error, type) else ConversionError
-
-
 def vectorised(e: Expr, columns: Mapping[int, pa.Array], failures: list[Failure]) -> Any:
     """Calls over columns and constants, for all rows: an array, or a scalar where no column is asked. Rows in which one of
     them raises are NULL, and noted."""
@@ -136,19 +121,25 @@ def constant(e: Literal) -> pa.Scalar:
 
 
 def _cast(e: Cast, arg: Any, failures: list[Failure]) -> Any:
-    array = arg if isinstance(arg, pa.Array) else pa.repeat(arg, 1)
+    is_constant = not isinstance(arg, pa.Array)
+    array = pa.repeat(arg, 1) if is_constant else arg
     if e.dtype.is_nested or e.arg.dtype.is_nested:
-        made = nested_casts.cast_nested(array, e.arg.dtype, e.dtype, arrow_type(e.dtype), e.try_)
+        try:
+            made = nested_casts.cast_nested(array, e.arg.dtype, e.dtype, arrow_type(e.dtype), e.try_)
+        except DataError as error:
+            if not is_constant:
+                raise
+            failures.append(of_raised(error))
+            return null(arrow_type(e.dtype))
     elif e.dtype.is_string:
         made = cast_to_text.to_text(array, e.arg.dtype)
     else:
         made = text_casts.from_text(array, e.dtype, carried_type(e.dtype))
         if not e.try_ and made.null_count > array.null_count:
             failed = flags(made.is_null()) & flags(array.is_valid())
-            text = array[int(np.flatnonzero(failed)[0])].as_py()
-            error = ConversionError if isinstance(arg, pa.Array) else partial(of_constant, text)
-            failures.append(Failure(failed, error, f"could not convert string {text!r} to {e.dtype}"))
-    return made if isinstance(arg, pa.Array) else made[0]
+            message = f"could not convert string {{}} to {e.dtype}"
+            failures.append(of_text(failed, ConversionError, message, array, is_constant))
+    return made[0] if is_constant else made
 
 
 def _called(e: Call, args: list[Any], failures: list[Failure]) -> Any:
@@ -161,19 +152,20 @@ def _called(e: Call, args: list[Any], failures: list[Failure]) -> Any:
     is_constant = not any(isinstance(a, pa.Array) for a in args)
     if is_constant:
         args = [pa.repeat(args[0], 1), *args[1:]]
-    made = function.host(*args)
+    try:
+        made = function.host(*args)
+    except DataError as raised:
+        if not is_constant:
+            raise
+        failures.append(of_raised(raised))
+        return null(type_)
     if function.fails is not None and made.null_count:
         failed = flags(made.is_null())
         for a in args:
             if isinstance(a, pa.Array):
                 failed &= flags(a.is_valid())
         if failed.any():
-            error, message = function.fails
-            text = args[0][0].as_py() if is_constant else None
-            if isinstance(text, str) and issubclass(error, ConversionError):
-                failures.append(Failure(failed, partial(of_constant, text), message))
-            else:
-                failures.append(Failure(failed, error, message))
+            failures.append(of_text(failed, *function.fails, args[0], is_constant))
     assert len(made) == size_of(*args), e.function
     if e.dtype.is_nested:
         made = as_type(made, type_)

@@ -13,7 +13,8 @@ from gquery.expression.expr import Call, Cast, Column, new_column
 from gquery.expression.traverse import with_children
 from gquery.kernels import ir
 from gquery.kernels.code import Code
-from gquery.kernels.host_calls import Failure, name_of, vectorised
+from gquery.kernels.failures import Failure
+from gquery.kernels.host_calls import name_of, vectorised
 from gquery.kernels.registers import array_of_registers, bytes_of, kept_text, registers_of
 from gquery.kernels.values import Value, ValueProperties, value_properties
 

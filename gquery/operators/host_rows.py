@@ -28,7 +28,8 @@ from gquery.expression.expr import Expr
 from gquery.expression.facts import INT64_BITS
 from gquery.expression.types import Kind, PhysicalType
 from gquery.functions.vectors import array_of, characters_of, from_numpy, offsets_of, reserving_room
-from gquery.kernels.host_calls import Failure, vectorised
+from gquery.kernels.failures import Failure
+from gquery.kernels.host_calls import vectorised
 from gquery.operators.base import Frame, make_column, words_a_row
 from gquery.operators.made_lists import list_column
 from gquery.planner.logical.tree import used_columns

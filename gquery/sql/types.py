@@ -10,8 +10,8 @@ from typing import Any
 
 from sqlglot import exp
 
-from gquery.errors import BindError, InterfaceError, NotSupportedError, unicode_text
-from gquery.expression.expr import Expr, Literal
+from gquery.errors import BindError, ConversionError, InterfaceError, NotSupportedError, unicode_text
+from gquery.expression.expr import Cast, Expr, Literal
 from gquery.expression.interval import Interval
 from gquery.expression.nested_types import list_of, map_of, struct_of
 from gquery.expression.slots import derived
@@ -183,17 +183,20 @@ def interval(node: exp.Interval, bound: Callable[[exp.Expr], Any]) -> Expr:
                 raise NotSupportedError("not supported: INTERVAL of an amount that is no number")
             return made
         text = str(value.value)
-    return Literal(_interval(text, unit.name if unit is not None else None), INTERVAL)
+    try:
+        return Literal(_interval(text, unit.name if unit is not None else None), INTERVAL)
+    except ConversionError:  # of which a row may never ask
+        return Cast(Literal(text if unit is None else f"{text} {unit.name}", VARCHAR), INTERVAL)
 
 
 def _interval(text: str, unit: str | None) -> int:
     parsed = parse_interval(text, unit)
     if parsed is None:
-        raise BindError(f"{text!r} is no interval")
+        raise ConversionError(f"{text!r} is no interval")
     try:
         return parsed.packed
     except OverflowError:
-        raise BindError(f"the interval {text!r} is out of range") from None
+        raise ConversionError(f"the interval {text!r} is out of range") from None
 
 
 def parameter(node: exp.Expr, values: Parameters) -> Expr:

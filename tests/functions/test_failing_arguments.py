@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 
 import duckdb
+import pyarrow as pa
 import pytest
 
 import gquery
@@ -96,6 +97,19 @@ SELECT sum(i) OVER (ORDER BY i ROWS CAST('x' AS INTEGER) PRECEDING) FROM t
 SELECT count(CAST('x' AS INTEGER)) FROM t
 SELECT i FROM t ORDER BY CAST('x' AS INTEGER)
 SELECT i FROM t LIMIT CAST('x' AS INTEGER)
+SELECT CASE WHEN i > 100 THEN UUID 'x' END, CASE WHEN i > 100 THEN '{'::JSON END, CASE WHEN i > 100 THEN JSON '{' END FROM t
+SELECT UUID 'x', '{'::JSON, JSON '{', '\\x'::BLOB, INTERVAL 'x', INTERVAL '1 dy', INTERVAL '99999999999 years' FROM e
+SELECT 'x'::INTEGER[], '{'::STRUCT(a INTEGER), 'x'::MAP(INTEGER, INTEGER), ['x']::INTEGER[], {'a': 'x'}::STRUCT(a DATE) FROM e
+SELECT json_extract('{', 'a'), unhex('zz'), from_base64('!'), decode(unhex('ff')), strptime('x', '%Y') FROM e
+SELECT i FROM t WHERE i > 100 AND (UUID 'x' IS NOT NULL OR '{'::JSON IS NULL OR 'x'::INTEGER[] = [1] OR '\\x'::BLOB = ''::BLOB)
+SELECT d + INTERVAL 'x' FROM e
+SELECT JSON '{"a": 1}' ->> 'a', JSON '1'::INTEGER + i, [JSON '[1]'], CASE WHEN JSON '{}' = '{}' THEN 1 END FROM t
+SELECT UUID 'x' FROM t
+SELECT JSON 'x' FROM t
+SELECT 'x'::INTEGER[] FROM t
+SELECT '\\x'::BLOB FROM t
+SELECT INTERVAL 'x' FROM t
+SELECT CASE WHEN i > 2 THEN INTERVAL '1 dy' END FROM t
 """
 
 
@@ -131,3 +145,29 @@ def test_place_of_constants(sql: str) -> None:
         db.sql(sql).fetchall()
     *_, line, caret = str(raised.value).splitlines()
     assert line[caret.index("^") :].startswith("'a''c'")
+
+
+LONG = "x" * 100
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        ("CAST({} AS TIMESTAMPTZ)", "could not convert string 'zz' to TIMESTAMP WITH TIME ZONE"),
+        ("CAST({} AS UUID)", "could not convert string 'zz' to UUID"),
+        ("CAST({} AS JSON)", "malformed JSON: 'zz'"),
+        ("CAST({} AS DATE)", "could not convert string 'zz' to DATE"),
+        ("CAST({} AS INTEGER[])", r"could not convert string 'zz' to INTEGER\[\]"),
+        ("strptime({}, '%Y')", "strptime: a text is not of its format: 'zz'"),
+        ("from_base64({})", "from_base64: a text is no Base64: 'zz'"),
+        ("unhex({})", "unhex: no hexadecimal digits: 'zz'"),
+        ("CAST({} || repeat('x', 98) AS UUID)", f"'zz{LONG[:78]}...' to UUID"),
+    ],
+)
+@pytest.mark.parametrize("given", ["'zz'", "s", "(s || '')", "CASE WHEN i > 0 THEN s END"])
+def test_errors_say_the_text(call: str, said: str, given: str) -> None:
+    """Of constants, of columns with dictionaries and of texts that are made."""
+    db = gquery.connect(device="python")
+    db.register("t", pa.table({"s": [None, "zz"] * 20, "i": [0, 1] * 20}))
+    with pytest.raises(gquery.ConversionError, match=said):
+        db.sql(f"SELECT {call.format(given)} FROM t").fetchall()

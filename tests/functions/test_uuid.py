@@ -68,9 +68,9 @@ def test_defaults_differ() -> None:
 
 FAULTS = [
     ("SELECT 'x'::UUID", errors.ConversionError, r"could not convert string 'x' to UUID\nLINE 1: .*\n {15}\^"),
-    ("SELECT s::UUID FROM t", errors.ConversionError, "a text is no UUID"),
+    ("SELECT s::UUID FROM t", errors.ConversionError, "could not convert string '.*' to UUID"),
     ("INSERT INTO t VALUES ('1', 'x')", errors.ConversionError, "could not convert"),
-    ("UPDATE t SET u = s", errors.ConversionError, "a text is no UUID"),
+    ("UPDATE t SET u = s", errors.ConversionError, "could not convert string '.*' to UUID"),
     ("SELECT u = 'x' FROM t", errors.ConversionError, "could not convert"),
     ("SELECT u::INTEGER FROM t", errors.BindError, "cannot CAST UUID to INTEGER"),
     ("SELECT 1::UUID", errors.BindError, "cannot CAST INTEGER to UUID"),

@@ -21,7 +21,6 @@ from gquery import tuning
 from gquery.expression.expr import Column, Expr, new_column
 from gquery.functions import declaration, is_ordered
 from gquery.functions.aggregate_parts import Parts, centred
-from gquery.kernels.host_calls import may_fail
 from gquery.planner.logical.aggregate_joins import Calls, equal_keys, joined_parts, moved
 from gquery.planner.logical.cardinality import Estimator
 from gquery.planner.logical.nodes import Aggregate, Join, JoinKind, Plan, Project, Query, Shared
@@ -112,6 +111,8 @@ def _is_small(plan: Aggregate) -> bool:
 def _keys_made_once(plan: Aggregate) -> Aggregate:
     """The node over rows that have their keys already, where computing one may fail and a join stands below: what is known of
     the groups might be joined to the rows before that join leaves out some, which have no keys."""
+    from gquery.kernels.host_calls import may_fail  # with the first that may need it
+
     is_sure = not any(may_fail(e) for _, e in plan.keys)
     if is_sure or not any(isinstance(p, Join) for p in walk(plan.source)):
         return plan

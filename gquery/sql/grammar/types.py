@@ -94,8 +94,13 @@ class TypeReader(TokenReader):
         while self.word == "[" and self.peek(1) == "]":  # a list of such values
             self.next()
             self.next()
-        if self.word == "[" and self.peek(2) == "]":
+        if self.word == "[" and self.kinds[self.at + 1] == NUMBER and self.peek(2) == "]":
             raise self.no_type("type with a fixed number of values; lists have none")
+        if self.word == "[":  # no element or slice of what is cast
+            self.next()
+            if self.kind == NUMBER:
+                self.next()
+            raise self.unexpected("]")
         return query_nodes.data_type(word, arguments) if self.at == first + 1 else None
 
     def no_type(self, what: str) -> NotSupportedError:

@@ -221,6 +221,10 @@ class ValueReader(FormReader):
             to, start = self._type(), self.starts[self.at]
             text = nodes.constant(self.sql[start : self.ends[self.at] + 1], STRING, start)
             self.leaf()
+            if self.words[first].strip('"').lower() == "json":  # of which sqlglot makes a call
+                self.edit(first, ("cast", "("))
+                self.say_before("as", "json", ")")
+                return None
             return query_nodes.cast(text, to) if self._end_typed(first) else None
         if self.peek(1) == "(" and self.is_function_name():
             return self._call()

@@ -12,8 +12,8 @@ The life of a query in ten steps:
  5. `io`, `columns.encode`: the columns that it reads are loaded, each in the narrowest physical type that holds it.
  6. `planner.lower`: the plan becomes a program, stages that are fused pipelines or whole-table operations.
  7. `operators.codegen`, `kernels`: the operators of a pipeline write one loop over rows, the kernel's text.
- 8. `kernels.targets`: LLVM compiles that for the CPU, Numba for the GPU, once (a cache on disk keeps it), or, for little work,
-    Python runs it as it stands.
+ 8. `kernels.targets`: LLVM compiles that for the CPU, libNVVM for the GPU, once (a cache on disk keeps it), or, for little
+    work, Python runs it as it stands.
  9. `execution`: stages run over morsels, on several devices by ranks (`distributed`); sinks' states are combined and finalized.
 10. `api.relation`, `result`: the `Relation` hands the rows out: Arrow, pandas, Polars, Python tuples, a box of text.
 

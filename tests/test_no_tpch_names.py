@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from tests.support.paths import ROOT
 from tpch import queries
 
-ROOT = Path(__file__).resolve().parent.parent
 PREFIXES = ("l_", "o_", "c_", "p_", "ps_", "s_", "n_", "r_")
 COLUMNS = sorted(
     {

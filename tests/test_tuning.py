@@ -9,14 +9,13 @@ from collections.abc import Set
 from dataclasses import replace
 from fnmatch import fnmatch
 from functools import cache
-from pathlib import Path
 
 import pytest
 
 from gquery import tuning
 from gquery.tuning.record import Record, described
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 # Rooms whose numbers are all in records or named as facts of arithmetic in `gquery.expression.facts`.
 TUNED_ROOMS = ("planner", "operators", "execution")
 ARITHMETIC = {0, 1, 2}

@@ -10,14 +10,13 @@ import re
 import tokenize
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import get_args
 
 import pytest
 
 from gquery.planner.physical import GroupLayout, JoinLayout
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 BACK = "planner|operators|execution|kernels|profile"  # where the engine's own terms stand
 
 

@@ -1,6 +1,6 @@
 """Columns and tables in memory, and the protocol of what a query can scan.
 
-Between storage and kernels stands `Column`: a logical type, the physical type that holds it, and buffers
+Between storage and kernels stands `ColumnData`: a logical type, the physical type that holds it, and buffers
 (`device.buffer`). `import_arrow` makes columns from Arrow, `arrow` gives them back; `io` has the sources that a Scan
 reads.
 

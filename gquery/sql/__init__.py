@@ -1,7 +1,7 @@
 """From SQL text to a logical plan: parsing, names, scopes, types.
 
 A statement's text and a catalog go in, a `statement` with a bound `planner.logical` query comes out: `parse` reads and
-checks the text in full, `bind` and the bind_ modules resolve names and types. Called by `api`.
+checks the text in full by `grammar`, `bind` and the modules of `binding` resolve names and types. Called by `api`.
 """
 
 from __future__ import annotations

@@ -10,12 +10,12 @@ import pytest
 import gquery
 from gquery import tuning
 from gquery.execution import StageReport, run_with_report
-from tests.support.paths import ROOT
+from tests.support.paths import GOLDEN
 from tests.support.tuned import Tune
 from tpch import queries
 from tpch.generate import files, generate
 
-GOLDEN = ROOT / "tests" / "golden" / "exchanged.txt"
+EXCHANGED = GOLDEN / "exchanged.txt"
 SF = 0.01
 RANKS = 4
 LARGE = 10_000  # rows of a stage that is large here
@@ -54,8 +54,8 @@ def test_bytes_that_ranks_receive() -> None:
     lines = [f"TPC-H at scale factor {SF}: bytes that each of {RANKS} ranks receives"]
     text = "\n".join([*lines, *[exchanged(n) for n in queries.NUMBERS]]) + "\n"
     if os.environ.get("GQUERY_UPDATE_GOLDEN"):
-        GOLDEN.write_text(text)
-    assert GOLDEN.read_text() == text
+        EXCHANGED.write_text(text)
+    assert EXCHANGED.read_text() == text
 
 
 @pytest.mark.parametrize("number", queries.NUMBERS)

@@ -16,7 +16,7 @@ from gquery.operators.partitioned_run import PartitionedRun
 from gquery.planner.physical import Group, Pipeline
 from gquery.runtime.records import replace
 from tests.execution.test_threads import HIGH, QUERIES, ROWS, SPREAD, TABLES, assert_right
-from tests.support.paths import TESTS
+from tests.support.paths import GOLDEN
 from tests.support.tuned import Tune
 
 
@@ -104,7 +104,7 @@ def test_golden_code(db: gquery.Connection) -> None:
     assert isinstance(pipeline.sink, Group)
     output = PartOutput(replace(pipeline.sink, partitioned=True), "cpu")
     got = f"{db.explain(sql, 'code')}-- output\n{output.unit[0].text}"
-    path = TESTS / "golden" / "threads" / "parts.txt"
+    path = GOLDEN / "threads" / "parts.txt"
     if os.environ.get("GQUERY_UPDATE_GOLDEN"):
         path.write_text(got)
     assert got == path.read_text(), "GQUERY_UPDATE_GOLDEN=1 writes it anew"

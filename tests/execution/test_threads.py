@@ -27,7 +27,7 @@ from gquery.planner.physical import Group, Pipeline
 from tests.support import simulated_target
 from tests.support.harness import compare, expect
 from tests.support.marks import in_turns
-from tests.support.paths import TESTS
+from tests.support.paths import GOLDEN
 from tests.support.tuned import Tune
 
 ROWS = 24_000
@@ -322,7 +322,7 @@ def test_golden_code(name: str, db: gquery.Connection, tune: Tune) -> None:
         got = "\n".join(f"-- {t}\n{GroupOutput(sink, t).unit[0].text}" for t in ("cpu", "cuda"))
     else:
         got = db.explain(sql, "code")
-    path = TESTS / "golden" / "threads" / f"{name}.txt"
+    path = GOLDEN / "threads" / f"{name}.txt"
     if os.environ.get("GQUERY_UPDATE_GOLDEN"):
         path.parent.mkdir(exist_ok=True)
         path.write_text(got)

@@ -31,9 +31,9 @@ from gquery.kernels.targets.cubin_assembler import assemble
 from gquery.kernels.targets.cuda import CudaTarget
 from gquery.kernels.targets.cuda_modules import Modules
 from tests.support import programs
+from tests.support.paths import ROOT
 
 pytest.importorskip("cuda.bindings.nvvm")
-ROOT = Path(__file__).parents[2]
 HOPPER = (9, 0)
 
 

@@ -14,9 +14,8 @@ from gquery.expression.expr import new_column
 from gquery.expression.types import BIGINT
 from tests.support import programs
 from tests.support.harness import assert_same
-from tests.support.paths import TESTS
+from tests.support.paths import GOLDEN
 
-GOLDEN = TESTS / "golden"
 TARGETS: tuple[programs.Target, ...] = ("cpu", "cuda")
 
 

@@ -30,11 +30,11 @@ from gquery.planner.logical.nodes import (
 from gquery.planner.logical.properties import key_pairs, one_row_at_most
 from gquery.planner.logical.tree import column_ids, fresh_copy, walk
 from gquery.profile.explain import explain
-from tests.support.paths import TESTS
+from tests.support.paths import GOLDEN
 from tests.support.plans import bound
 from tpch import queries
 
-GOLDEN = TESTS / "golden" / "rules"
+SCRIPTS = GOLDEN / "rules"
 RULE_NAMES = {rule.name for rule in optimizer.RULES}
 _SQL, _BEFORE, _AFTER, _END = "-- sql", "-- before", "-- after", "-- end"
 
@@ -87,7 +87,7 @@ def _run(rule: str, sql: str) -> tuple[str, str]:
     return explain(steps[at - 1].query if at else query), explain(steps[at].query)
 
 
-@pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.txt")), ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", sorted(SCRIPTS.glob("*.txt")), ids=lambda p: p.stem)
 def test_golden(path: Path) -> None:
     got = [(sql, *_run(path.stem, sql)) for sql, _, _ in _cases(path)]
     if os.environ.get("GQUERY_UPDATE_GOLDEN"):

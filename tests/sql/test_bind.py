@@ -32,11 +32,11 @@ from gquery.sql.statement import (
     SetOption,
 )
 from tests.support.catalogs import catalog
-from tests.support.paths import TESTS
+from tests.support.paths import GOLDEN
 from tests.support.plans import bound
 from tpch import queries
 
-GOLDEN = TESTS / "golden" / "bound.txt"
+BOUND = GOLDEN / "bound.txt"
 DDL = """CREATE TABLE t(i INTEGER, b BIGINT, d DECIMAL(15,2), dt DATE, ts TIMESTAMP, s VARCHAR, f DOUBLE, bo BOOLEAN);
     CREATE TABLE u(x INTEGER NOT NULL, y BIGINT); CREATE TABLE "Mixed"("Case" INTEGER)"""
 
@@ -55,7 +55,7 @@ def tables(oracle: duckdb.DuckDBPyConnection) -> Catalog:
 
 def golden_cases() -> list[tuple[str, str]]:
     """(SQL, plan) of each case of the script."""
-    blocks = GOLDEN.read_text().split("-- sql\n")[1:]
+    blocks = BOUND.read_text().split("-- sql\n")[1:]
     pairs = (block.partition("-- plan\n") for block in blocks)
     return [(sql.strip(), plan.partition("-- end")[0]) for sql, _, plan in pairs]
 
@@ -67,7 +67,7 @@ def test_golden(tables: Catalog) -> None:
         verify(query)
         got.append((sql, explain(query)))
     if os.environ.get("GQUERY_UPDATE_GOLDEN"):
-        GOLDEN.write_text("\n".join(f"-- sql\n{sql}\n-- plan\n{plan}-- end\n" for sql, plan in got))
+        BOUND.write_text("\n".join(f"-- sql\n{sql}\n-- plan\n{plan}-- end\n" for sql, plan in got))
     for (sql, plan), (_, expected) in zip(got, golden_cases(), strict=True):
         assert plan == expected, sql
 

@@ -1,8 +1,8 @@
 """Bodies of primitives that have control flow, written once for all targets.
 
-They are plain functions over other primitives. As imported here they run in Python, on `primitives.python`; the cpu
-and cuda targets rebind the same code to their own words and compile it (`targets.binding`). So a body uses no bare
-operator where Python's unbounded integers would differ from 64 bits.
+They are plain functions over other primitives. As imported here they run in Python, on `primitives.python`. For the cpu and
+cuda targets they are read as nodes and lowered (`lowering.bodies`); Numba compiles the same code over its own intrinsics
+(`targets.binding`). So a body uses no bare operator where Python's unbounded integers would differ from 64 bits.
 """
 
 from __future__ import annotations

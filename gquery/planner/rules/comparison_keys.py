@@ -9,7 +9,7 @@
 '1 month' and '30 days' are equal, and different values: a group shows the first of its own. So nothing below the binder compares
 the values themselves, but where they are to be the very same (`decorrelate`). Comparisons are bound over keys in the first place.
 Functions that make intervals of an order (the least, the one at a fraction) find the row by the key. The key of a list is
-`_nested_key` (`functions.nested_keys`), as no kernel looks into one.
+`_nested_key` (`functions.comparison_keys`), as no kernel looks into one.
 """
 
 from __future__ import annotations

@@ -122,11 +122,6 @@ class DirectComm:
             raise InternalError(f"rank {self.rank} has {len(parts)} parts for {self.size} ranks in {what!r}")
         return cast("list[T]", self._meet(f"exchange of {what!r}", parts))
 
-    def broadcast(self, what: str, value: T | None, root: int) -> T:
-        """See `Comm`."""
-        own = value if self.rank == root else None
-        return cast(T, self._meet(f"broadcast from rank {root} of {what!r}", [own] * self.size)[root])
-
     def agree(self, what: str, vote: bool) -> bool:
         """See `Comm`."""
         return all(self._meet(f"agree of {what!r}", [vote] * self.size))

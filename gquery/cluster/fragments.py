@@ -121,11 +121,6 @@ class FragmentComm:
         """See `Comm`."""
         return [sent[self.rank] for sent in cast("list[Sequence[T]]", self._meet(f"exchange of {what!r}", list(parts)))]
 
-    def broadcast(self, what: str, value: T | None, root: int) -> T:
-        """See `Comm`."""
-        own = value if self.rank == root else None
-        return cast(T, self._meet(f"broadcast from rank {root} of {what!r}", own)[root])
-
     def agree(self, what: str, vote: bool) -> bool:
         """See `Comm`."""
         return all(self._meet(f"agree of {what!r}", vote))

@@ -13,7 +13,7 @@ from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import Any, Generic, Protocol, TypeVar
 
 from gquery import tuning
 from gquery.errors import InternalError, InterruptError
@@ -48,10 +48,6 @@ class Comm(Protocol):
         """``parts[d]`` goes to rank d; what came here, in the order of the sources."""
         ...
 
-    def broadcast(self, what: str, value: T | None, root: int) -> T:
-        """The value of rank ``root``; those of others are not looked at."""
-        ...
-
     def agree(self, what: str, vote: bool) -> bool:
         """Whether all said yes."""
         ...
@@ -78,11 +74,9 @@ class _Call(NamedTuple):
 
     collective: str
     what: str
-    root: int = 0
 
     def __str__(self) -> str:
-        root = f" from rank {self.root}" if self.collective == "broadcast" else ""
-        return f"{self.collective}{root} of {self.what!r}"
+        return f"{self.collective} of {self.what!r}"
 
 
 class _Meeting:
@@ -185,12 +179,6 @@ class _LocalComm:
                 f"rank {self.rank} has {len(parts)} parts for {self.size} ranks in exchange of {what!r}"
             )
         return [sent[self.rank] for sent in self._group.meet(self.rank, _Call("exchange", what), parts)]
-
-    def broadcast(self, what: str, value: T | None, root: int) -> T:
-        if not 0 <= root < self.size:
-            raise InternalError(f"rank {root} of {self.size} is the root of broadcast of {what!r}")
-        own = value if self.rank == root else None
-        return cast(T, self._group.meet(self.rank, _Call("broadcast", what, root), own)[root])
 
     def agree(self, what: str, vote: bool) -> bool:
         return all(self._group.meet(self.rank, _Call("agree", what), vote))

@@ -42,19 +42,13 @@ def exchange(comm: Comm, at: int) -> object:
     return found
 
 
-def broadcast(comm: Comm, at: int) -> object:
-    root = at % comm.size
-    assert comm.broadcast(f"broadcast {at}", at if comm.rank == root else None, root) == at
-    return at
-
-
 def agree(comm: Comm, at: int) -> object:
     no = at % (comm.size + 1)  # the rank that says no; with ``size`` nobody does
     assert comm.agree(f"agree {at}", comm.rank != no) is (no == comm.size)
     return no
 
 
-STEPS: tuple[Step, ...] = (gather, exchange, broadcast, agree)
+STEPS: tuple[Step, ...] = (gather, exchange, agree)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -145,18 +139,16 @@ def test_an_error_that_a_rank_tells_of_and_keeps() -> None:
 
 
 @pytest.mark.parametrize("size", SIZES[1:])
-@pytest.mark.parametrize("other", ["name", "collective", "root"])
+@pytest.mark.parametrize("other", ["name", "collective"])
 def test_ranks_that_come_for_different_things(other: str, size: int) -> None:
     seen: list[BaseException] = []
 
     def work(comm: Comm) -> None:
         try:
             if comm.rank != size - 1:
-                comm.broadcast("states", 1, 0)
+                comm.exchange("states", [1] * size)
             elif other == "name":
-                comm.broadcast("counts", 1, 0)
-            elif other == "root":
-                comm.broadcast("states", 1, size - 1)
+                comm.exchange("counts", [1] * size)
             else:
                 comm.all_gather("states", 1)
         except InternalError as error:
@@ -165,8 +157,8 @@ def test_ranks_that_come_for_different_things(other: str, size: int) -> None:
 
     with pytest.raises(InternalError) as raised:
         run_ranks(work, size)
-    odd = {"name": "'counts'", "root": f"from rank {size - 1}", "collective": "all_gather"}[other]
-    assert odd in str(raised.value) and "broadcast from rank 0 of 'states'" in str(raised.value)
+    odd = {"name": "'counts'", "collective": "all_gather"}[other]
+    assert odd in str(raised.value) and "exchange of 'states'" in str(raised.value)
     assert len(seen) == size and {str(e) for e in seen} == {str(raised.value)}, "all of them raise it"
 
 
@@ -185,8 +177,6 @@ def test_wrong_numbers_are_told() -> None:
     (comm,) = local_group(1)
     with pytest.raises(InternalError, match="2 parts for 1 ranks in exchange of 'rows'"):
         comm.exchange("rows", [1, 2])
-    with pytest.raises(InternalError, match="rank 1 of 1 is the root of broadcast of 'rows'"):
-        comm.broadcast("rows", 1, 1)
     with pytest.raises(InternalError, match="a group of 0 ranks"):
         local_group(0)
 

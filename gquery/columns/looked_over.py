@@ -10,6 +10,7 @@ from gquery import tuning
 from gquery.columns.arrow import export_column
 from gquery.columns.encode import Integers, boolean_column, float_column, import_column, integer_column, wide_column
 from gquery.columns.encode_strings import dictionary_limit
+from gquery.columns.loops import InOrder, Loops, loops
 from gquery.columns.statistics import Order, Sampled, minimum_and_maximum, order_of, sampled
 from gquery.columns.table import ColumnData, ColumnStatistics, Dictionary
 from gquery.device.array import Array
@@ -57,22 +58,37 @@ def looked_over(column: ColumnData, field: Field, narrow: bool) -> ColumnData:
 
 def bounds_and_order(array: Array) -> tuple[Bounds, Rising]:
     """The extremes of integers, of NumPy or CuPy, and their order; (0, 0) for none."""
-    low, high = 0, 0
-    rises, never_falls = True, True
-    for at in range(0, len(array), tuning.ownership.reduced_rows):
-        part = array[at : at + tuning.ownership.reduced_rows + 1]  # one row more, to compare across the border
-        smallest, largest = int(part.min()), int(part.max())
-        low, high = (smallest, largest) if at == 0 else (min(low, smallest), max(high, largest))
-        rises = rises and bool((part[1:] > part[:-1]).all())
-        never_falls = never_falls and (rises or bool((part[1:] >= part[:-1]).all()))
-    return Bounds(low, high), Rising(never_falls, rises)
+    rows = tuning.ownership.reduced_rows
+    parts = [array[at : at + rows + 1] for at in range(0, len(array), rows)]  # one row more, to compare across the border
+    found = [_of_host(part) if isinstance(part, np.ndarray) else _on_gpu().in_order(part) for part in parts]
+    never_falls = all(f.falls == 0 for f in found)
+    rises = never_falls and all(f.repeats == 0 for f in found)
+    bounds = Bounds(min((f.least for f in found), default=0), max((f.most for f in found), default=0))
+    return bounds, Rising(never_falls, rises)
+
+
+def _of_host(values: np.ndarray) -> InOrder:
+    """The same of an array on the host."""
+    ahead, behind = values[1:], values[:-1]
+    falls = int(np.count_nonzero(ahead < behind))
+    repeats = int(np.count_nonzero(ahead == behind)) if falls == 0 else 0
+    return InOrder(int(values.min()), int(values.max()), falls, repeats)
+
+
+def _on_gpu() -> Loops:
+    """The loops over arrays of a GPU, which there is none of before the engine is loaded."""
+    found = loops()
+    assert found is not None
+    return found
 
 
 def sample_of(array: Array) -> Array:
     """Some values of an array, on the host."""
-    sample = array[:: max(-(-len(array) // tuning.encoding.sample), 1)]
-    found: Array = sample if isinstance(sample, np.ndarray) else sample.get()
-    return found
+    stride = max(-(-len(array) // tuning.encoding.sample), 1)
+    if isinstance(array, np.ndarray):
+        return array[::stride]
+    sample: Array = _on_gpu().every(array, stride).get()
+    return sample
 
 
 def _is_encoded_anew(column: ColumnData) -> bool:
@@ -93,7 +109,7 @@ def _where_it_lies(column: ColumnData) -> ColumnData:
     nulls = 0
     if column.validity is not None:
         validity = column.validity.on(column.validity.devices[0])
-        nulls = column.length - int((validity[: column.length] != 0).sum())
+        nulls = column.length - _on_gpu().count(validity[: column.length])
     if column.dtype.is_float:
         known = ColumnStatistics(column.statistics.bounds, nulls)
     else:

@@ -1,5 +1,6 @@
-"""The compiled loops that long columns are encoded with. Kernels lie above columns, so the engine hands the loops down when it is
-loaded (`kernels.builtin.column_loops`); until then, and for short columns, NumPy and Arrow do the work."""
+"""The compiled loops that long columns are encoded with, and that look over columns on a GPU. Kernels lie above columns, so the
+engine hands the loops down when it is loaded (`kernels.builtin.column_loops`); until then, and for short columns, NumPy and Arrow
+do the work."""
 
 from __future__ import annotations
 
@@ -18,6 +19,15 @@ class Extremes(NamedTuple):
     low: Array
     high: Array
     is_narrow: bool
+
+
+class InOrder(NamedTuple):
+    """The extremes of integers, how often one is less than the one before, and how often equal to it."""
+
+    least: int
+    most: int
+    falls: int
+    repeats: int
 
 
 class NarrowingLoop(Protocol):
@@ -52,6 +62,18 @@ class Loops(Protocol):
     def code_texts(self, offsets: Array, characters: Array, valid: Array | None, size: int, most: int) -> TextSlots | None:
         """The texts of less than 2^32 - 1 rows in a hash table of ``size`` slots, a power of two and more than ``most``;
         ``valid`` is 0 for NULL, None where there is none. None where more than ``most`` texts differ."""
+        ...
+
+    def in_order(self, values: Array) -> InOrder:
+        """What there is to know of some integers on a GPU, booleans among them, when the GPU is done."""
+        ...
+
+    def every(self, values: Array, stride: int) -> Array:
+        """Every so many-th of some integers on a GPU, from the first on."""
+        ...
+
+    def count(self, flags: Array) -> int:
+        """How many flags (uint8) on a GPU are not 0."""
         ...
 
 

@@ -16,7 +16,7 @@ from gquery.device.array import Array
 from gquery.device.device import Device
 from gquery.kernels.bindings import Argument
 from gquery.kernels.builtin import grouping, scans
-from gquery.kernels.builtin.define import builtin_kernel, namespace
+from gquery.kernels.builtin.define import builtin_kernel, launch, namespace
 from gquery.kernels.kernel import Kernel
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.base import arguments_of
@@ -83,6 +83,16 @@ def filled(sink: Group, states: Sequence[GroupState]) -> int:
     return sum(int(np.count_nonzero(s.words_i64[:: slot_words(sink)])) for s in states)
 
 
+_STARTED = builtin_kernel(  # slots as they are before a group is in them
+    "start:*i64 stride:i64 slots:*i64",
+    "at = mul_i64(i64(i), stride)",
+    "k = i64(0)",
+    "while lt_i64(k, stride):",
+    "    store_i64(slots, add_i64(at, k), i64(start[row_index(k)]))",
+    "    k = add_i64(k, 1)",
+)
+
+
 def empty_table(sink: Group, capacity: int, device: Device, label: str, workers: int) -> GroupState:
     """A hash table without groups: memory that is cleared, if every identity is 0."""
     stride, size = slot_words(sink), capacity + 2
@@ -92,7 +102,7 @@ def empty_table(sink: Group, capacity: int, device: Device, label: str, workers:
         return GroupState(capacity - 1, device.zeros(size * stride, "int64", label))
     slots = device.empty(size * stride, "int64", label)
     if device.is_cuda:
-        slots.reshape(size, stride)[:] = device.from_host(start)
+        launch(_STARTED, size, slots, device.from_host(start), stride, slots)
         return GroupState(capacity - 1, slots)
     part = min(tuning.accumulators.combined_slots, size)
     few = np.tile(start, part)

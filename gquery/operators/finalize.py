@@ -15,6 +15,7 @@ from gquery.expression.types import INT64, INT128, Bounds, Kind, Register, type_
 from gquery.functions.aggregate_record import Mean, State
 from gquery.kernels import ir
 from gquery.kernels.builtin import wide_arrays
+from gquery.kernels.builtin.extremes import extremes
 from gquery.kernels.code import Code
 from gquery.kernels.number_registers import words_of
 from gquery.kernels.values import Value
@@ -193,7 +194,8 @@ def _overflow(plan: AggregatePlan) -> str:
 def _fit_i64(values: Array, plan: AggregatePlan) -> Array:
     limit = type_bounds(plan.result.dtype)
     if limit is not None and plan.result.bounds is not None and not INT64.within(limit) and values.size:
-        if int(values.min()) < limit.low or int(values.max()) > limit.high:
+        least, most = extremes(values)
+        if int(least.item()) < limit.low or int(most.item()) > limit.high:
             raise OutOfRangeError(_overflow(plan))
     if plan.result.register is Register.I128:
         values = wide_arrays.i128_from_i64(values).reshape(-1)

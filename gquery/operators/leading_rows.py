@@ -22,6 +22,7 @@ from gquery.kernels.bindings import Argument
 from gquery.kernels.builtin import order, scans
 from gquery.kernels.builtin.define import BuiltinKernel, builtin_kernel, element_word, launch
 from gquery.kernels.builtin.elements import put
+from gquery.kernels.builtin.extremes import extremes
 from gquery.kernels.builtin.leading import Slots, Values, bounds_of, flags_within
 from gquery.kernels.builtin.prefix_sums import group_numbers
 from gquery.kernels.readback import read_scalar
@@ -140,4 +141,5 @@ def _bounds(column: ColumnData, most: int, device: Device) -> Bounds:
     if known is not None and known.width <= most:
         return known if column.validity is None else known | Bounds(0, 0)
     data = column.data.on(device)
-    return Bounds(read_scalar(data.min()), read_scalar(data.max()))
+    low, high = extremes(data)
+    return Bounds(read_scalar(low), read_scalar(high))

@@ -38,7 +38,8 @@ from gquery.functions.aggregate_record import (
 )
 from gquery.functions.list_arrays import list_array
 from gquery.kernels.builtin import gathers, grouping, order, scans
-from gquery.kernels.builtin.elements import put
+from gquery.kernels.builtin.define import builtin_kernel, fill, launch
+from gquery.kernels.builtin.elements import added, are_positive, differences, put, row_numbers, store
 from gquery.kernels.builtin.prefix_sums import group_numbers, offsets_of
 from gquery.operators.base import Frame, with_flags
 from gquery.operators.group_selection import GroupValues, column_values, group_values, is_selectable
@@ -52,6 +53,19 @@ from gquery.planner.physical import OrderedGroups, Stored
 from gquery.runtime.records import dataclass
 
 _ROW_MASK = (1 << ROW_ID_BITS) - 1
+_PLACES = builtin_kernel(  # of positions within groups, the first place where a group has no row that counts
+    "starts:*i64 positions:*i64 sizes:*i64 last:i64 places:*u32",
+    "at = i64(starts[i])",
+    "if gt_i64(i64(sizes[i]), 0):",
+    "    at = add_i64(at, i64(positions[i]))",
+    "store_u32(places, i64(i), min_i64(at, last))",
+)
+_COUNTED = builtin_kernel(  # how many rows of a group count, of sums of flags up to each
+    "starts:*i64 before:*i64 counted:*i64",
+    "low = i64(before[row_index(i64(starts[i]))])",
+    "high = i64(before[row_index(i64(starts[next_index(i)]))])",
+    "store_i64(counted, i64(i), sub_i64(high, low))",
+)
 
 
 def ordered_groups(work: OrderedGroups, frame: Frame, device: Device, workers: int = 1) -> Frame:
@@ -108,8 +122,8 @@ def _groups(work: OrderedGroups, frame: Frame, device: Device, workers: int) -> 
     put(numbers, sorted_rows, group_numbers(flags, np.uint32))
     positions = scans.compact(flags)
     starts = xp.empty(positions.size + 1, np.int64)
-    starts[:-1] = positions
-    starts[-1:] = rows
+    store(positions, starts[:-1])
+    fill(starts[-1:], rows)
     return Groups(frame, device, numbers, starts, gathers.gather(sorted_rows, positions), sorted_rows)
 
 
@@ -154,8 +168,7 @@ class InOrder:
         if not self.keys and self.kept is None and self.groups.sorted_rows is not None:
             return self.groups.sorted_rows
         if not keys:
-            rows: Array = self.device.xp.arange(self.frame.rows, dtype=np.uint32)
-            return rows
+            return row_numbers(self.device.xp, self.frame.rows)
         return order.sort_order(keys, workers=self.workers)
 
     def by_value(self, column: ColumnData) -> tuple[Array, Array]:
@@ -167,26 +180,31 @@ class InOrder:
         """How many rows of each group count (int64)."""
         starts = self.groups.starts
         if self.kept is None:
-            sizes: Array = starts[1:] - starts[:-1]
-            return sizes
+            return differences(starts)
         if self.device.is_cpu:
             numbers = self.groups.numbers
             counting = np.zeros(self.frame.rows, np.uint32) if numbers is None else numbers
             return np.bincount(counting[self.kept.view(np.bool_)], minlength=self.groups.count)
         before = offsets_of(gathers.gather(self.kept, self.rows))
-        counted: Array = before[starts[1:]] - before[starts[:-1]]
+        counted: Array = self.device.xp.empty(self.groups.count, np.int64)
+        launch(_COUNTED, counted.size, counted, starts, before, counted)
         return counted
 
     def rows_at(self, positions: Array) -> Array:
         """The rows (uint32) at positions within their groups, counted from 0; any where a group has none."""
-        at = self.groups.starts[:-1] + positions * (self.sizes > 0)
-        return gathers.gather(self.rows, self.device.xp.minimum(at, self.frame.rows - 1).astype(np.uint32))
+        starts, last = self.groups.starts, self.frame.rows - 1
+        if self.device.is_cpu:
+            at = starts[:-1] + positions * (self.sizes > 0)
+            return gathers.gather(self.rows, np.minimum(at, last).astype(np.uint32))
+        places = self.device.xp.empty(self.groups.count, np.uint32)
+        launch(_PLACES, places.size, places, starts, positions, self.sizes, last, places)
+        return gathers.gather(self.rows, places)
 
 
 def result_of(call: OrderedCall, stored: Stored, rows: InOrder) -> ColumnData:
     """The column of an aggregate: one row a group."""
     device = rows.device
-    there = (rows.sizes > 0).astype(np.uint8)
+    there = are_positive(rows.sizes)
     columns: Mapping[int, ColumnData] = rows.frame.columns
     (first, *more) = call.args
     assert isinstance(first, Column)
@@ -195,7 +213,7 @@ def result_of(call: OrderedCall, stored: Stored, rows: InOrder) -> ColumnData:
     by = declared(call.function).by
     match by:
         case AtEnd(last=True):
-            return gathers.take(column, rows.rows_at(device.xp.maximum(sizes - 1, 0)), device, there=there)
+            return gathers.take(column, rows.rows_at(added(sizes, -1)), device, there=there)
         case AtEnd() | Accumulated(only=OneValue()):
             return gathers.take(column, rows.rows_at(device.xp.zeros_like(sizes)), device, there=there)
         case AtFraction(between=False):

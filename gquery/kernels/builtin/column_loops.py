@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gquery.columns.loops import use_loops
 
 if TYPE_CHECKING:
-    from gquery.columns.loops import NarrowingLoop, TextSlots, Words
+    from gquery.columns.loops import InOrder, NarrowingLoop, TextSlots, Words
     from gquery.device.array import Array
 
 
@@ -29,6 +29,21 @@ class _Loops:
         from gquery.kernels.builtin.text_coding import code_texts
 
         return code_texts(offsets, characters, valid, size, most)
+
+    def in_order(self, values: Array) -> InOrder:
+        from gquery.kernels.builtin.extremes import in_order
+
+        return in_order(values)
+
+    def every(self, values: Array, stride: int) -> Array:
+        from gquery.kernels.builtin.elements import every
+
+        return every(values, stride)
+
+    def count(self, flags: Array) -> int:
+        from gquery.kernels.builtin.scans import count_others
+
+        return int(count_others(flags).item())
 
 
 use_loops(_Loops())

@@ -19,6 +19,7 @@ from gquery.device.device import Device
 from gquery.expression.facts import INT64_BITS, INT64_BYTES, UINT64_MAX
 from gquery.expression.types import Bounds
 from gquery.kernels.builtin.define import builtin_kernel, launch, namespace
+from gquery.kernels.builtin.extremes import greatest
 from gquery.kernels.builtin.gathers import gather
 from gquery.kernels.builtin.order import Integers, KeyBits, OrderKey, Part, Text, bound_of
 from gquery.kernels.builtin.order_bits import places_of, with_places
@@ -111,7 +112,7 @@ class CountedText(Text):
     def __init__(self, column: ColumnData, device: Device, descending: bool = False) -> None:
         super().__init__(column, device, descending)
         lengths = self._lengths(None)
-        self.longest = read_most(lengths.max()) if lengths.size else 0
+        self.longest = read_most(greatest(lengths)) if lengths.size else 0
 
     def part(self, n: int, rows: Array | None) -> Part | None:
         """The n-th eight bytes of the texts as unsigned numbers in their order, at last the lengths; None behind."""

@@ -18,6 +18,9 @@ from gquery.kernels.builtin.define import BuiltinKernel, address, builtin_kernel
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
+_ELEMENTS = {"u8": "uint8", "u16": "uint16", "u32": "uint32", "i64": "int64"}
+_WORDS = {np.dtype(dtype).itemsize: element for element, dtype in _ELEMENTS.items()}
+
 ROW_NUMBERS = builtin_kernel("made:*u32", "store_u32(made, i64(i), i64(i))")
 OR_SHIFTED = builtin_kernel(
     "words:*u64 c0:*u64 left:i64", "v0 = i64(c0[i])", "store_u64(words, i, or_i64(i64(words[i]), shl_i64(v0, left)))"
@@ -31,9 +34,12 @@ KEPT = {
     )
     for word in ("u8", "i64")
 }
-EVERY = builtin_kernel(
-    "c0:*i64 stride:i64 made:*i64", "store_i64(made, i64(i), i64(c0[row_index(mul_i64(i64(i), stride))]))"
-)
+EVERY = {
+    word: builtin_kernel(
+        f"c0:*{word} stride:i64 made:*{word}", f"store_{word}(made, i64(i), i64(c0[row_index(mul_i64(i64(i), stride))]))"
+    )
+    for word in ("u8", "u16", "u32", "i64")
+}
 POSITIVE = builtin_kernel("c0:*i64 flags:*u8", "v0 = i64(c0[i])", "store_bool(flags, i64(i), gt_i64(v0, 0))")
 SUBTRACTED = builtin_kernel(
     "values:*i64 c0:*i64", "v0 = i64(c0[i])", "store_i64(values, i64(i), sub_i64(i64(values[i]), v0))"
@@ -46,6 +52,7 @@ DIFFERENCES = {
     )
     for word in ("i32", "i64")
 }
+ADDED = builtin_kernel("c0:*i64 by:i64 made:*i64", "v0 = i64(c0[i])", "store_i64(made, i64(i), add_i64(v0, by))")
 PUTS = {
     word: builtin_kernel(f"rows:*u32 values:*{word} made:*{word}", f"store_{word}(made, i64(rows[i]), i64(values[i]))")
     for word in ("u8", "u32", "u64")
@@ -118,6 +125,25 @@ def differences(values: Array) -> Array:
     return made
 
 
+def added(values: Array, by: int) -> Array:
+    """Integers of 64 bits, each by so much greater."""
+    xp = namespace(values)
+    if xp is np or values.dtype != np.int64:
+        greater: Array = values + by
+        return greater
+    made: Array = xp.empty(values.size, np.int64)
+    launch(ADDED, values.size, made, xp.ascontiguousarray(values), by, made)
+    return made
+
+
+def store(values: Array, made: Array) -> None:
+    """Write integers into an array of another type, or a part of one."""
+    if namespace(values) is np:
+        made[:] = values
+    else:
+        launch(_cast(element_word(values), element_word(made)), values.size, made, values, made)
+
+
 def put(array: Array, rows: Array, values: Array) -> None:
     """``array[rows] = values``; row numbers are uint32, elements have 1, 4 or 8 bytes and are of one type."""
     if namespace(array) is np:
@@ -156,12 +182,14 @@ def are_at_most(values: Array, bound: Array) -> Array:
 
 
 def every(values: Array, stride: int) -> Array:
-    """Every so many-th of integers of 64 bits, from the first on, in memory of their own or of the values."""
+    """Every so many-th of integers, from the first on, in memory of their own or of the values."""
     xp = namespace(values)
     if xp is np or stride == 1:
         return np.ascontiguousarray(values[::stride]) if xp is np else values
     made: Array = xp.empty(-(-values.size // stride), values.dtype)
-    launch(EVERY, made.size, made, values, stride, made)
+    word = _WORDS[values.dtype.itemsize]
+    plain = np.dtype(_ELEMENTS[word])
+    launch(EVERY[word], made.size, made, values.view(plain), stride, made.view(plain))
     return made
 
 
@@ -173,7 +201,6 @@ def clear_others(values: Array, flags: Array) -> None:
         launch(KEPT[element_word(values)], values.size, values, values, flags)
 
 
-_ELEMENTS = {"u8": "uint8", "u16": "uint16", "u32": "uint32", "i64": "int64"}
 _HIDING = {  # what lies under a NULL is 0, in one word a row or in two
     (np.dtype(dtype).itemsize, words): builtin_kernel(
         f"valid:*u8 values:*{element}",

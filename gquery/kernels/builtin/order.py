@@ -24,6 +24,7 @@ from gquery.expression.facts import INT64_BITS, UINT64_MAX
 from gquery.expression.types import Bounds, PhysicalType
 from gquery.kernels.builtin.define import element_word, fill, launch, namespace
 from gquery.kernels.builtin.elements import are_at_most, converted, differences, or_shifted, put, row_numbers
+from gquery.kernels.builtin.extremes import greatest
 from gquery.kernels.builtin.gathers import gather, gather_views, text_lengths
 from gquery.kernels.builtin.order_bits import (
     FIRST_BITS,
@@ -134,7 +135,7 @@ class Text:
         """The n-th eight bytes of the texts as unsigned numbers in their order; at last ranks or lengths; None behind."""
         if self.longest < 0:
             lengths = self._lengths(rows)
-            self.longest = read_scalar(lengths.max()) if lengths.size else 0
+            self.longest = read_scalar(greatest(lengths)) if lengths.size else 0
         words = -(-self.longest // 8)
         if n > min(words, tuning.sorting.text_words):
             return None

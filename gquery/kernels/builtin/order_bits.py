@@ -13,10 +13,10 @@ import numpy as np
 
 from gquery import tuning
 from gquery.device.array import Array
-from gquery.expression.facts import UINT64_MAX
 from gquery.expression.types import Bounds
 from gquery.kernels.bindings import Argument
 from gquery.kernels.builtin.define import BuiltinKernel, builtin_kernel, element_word, launch, namespace
+from gquery.kernels.builtin.extremes import extremes
 from gquery.kernels.builtin.scans import compact, rows_of_bits
 from gquery.kernels.readback import read_scalar
 from gquery.runtime.records import dataclass
@@ -255,7 +255,6 @@ def bounds_of(values: Array) -> Bounds:
     """The least and the greatest of integers; 0 and 0 of none."""
     if values.size == 0:
         return Bounds(0, 0)
-    least, most = values.min(), values.max()
-    if values.dtype != np.uint64:
-        return Bounds(read_scalar(least), read_scalar(most))
-    return Bounds(read_scalar(least.view(np.int64)) & UINT64_MAX, read_scalar(most.view(np.int64)) & UINT64_MAX)
+    least, most = extremes(values)
+    turned = 2**63 if values.dtype == np.uint64 else 0
+    return Bounds(read_scalar(least) + turned, read_scalar(most) + turned)

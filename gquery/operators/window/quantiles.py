@@ -9,7 +9,7 @@ from gquery.columns.table import ColumnData
 from gquery.device.array import Array
 from gquery.expression.expr import Column, Literal, SortKey
 from gquery.expression.windows import WindowCall
-from gquery.kernels.builtin.elements import are_positive
+from gquery.kernels.builtin.elements import added, are_positive
 from gquery.operators.quantiles import Sides, interpolated_rows, positions_between, positions_of
 from gquery.operators.window.aggregates import difference
 from gquery.operators.window.distinct import counted_once
@@ -40,7 +40,7 @@ def quantile_column(stored: Stored, call: WindowCall, between: bool, work: Work)
     positions, tree = ordered_tree(keys, present, work)
 
     def rows_of(numbers: Array) -> Array:
-        return rows_of_ranks(select_rank(tree, numbers + 1, ranges, work), positions, work)[0]
+        return rows_of_ranks(select_rank(tree, added(numbers, 1), ranges, work), positions, work)[0]
 
     there = are_positive(counts)
     if not between or column.length == 0:

@@ -53,12 +53,12 @@ from gquery.planner.physical import OrderedGroups, Stored
 from gquery.runtime.records import dataclass
 
 _ROW_MASK = (1 << ROW_ID_BITS) - 1
-_PLACES = builtin_kernel(  # of positions within groups, the first place where a group has no row that counts
-    "starts:*i64 positions:*i64 sizes:*i64 last:i64 places:*u32",
+_ROWS_AT = builtin_kernel(  # of positions within groups, the first place where a group has no row that counts
+    "starts:*i64 positions:*i64 sizes:*i64 last:i64 numbers:*u32",
     "at = i64(starts[i])",
     "if gt_i64(i64(sizes[i]), 0):",
     "    at = add_i64(at, i64(positions[i]))",
-    "store_u32(places, i64(i), min_i64(at, last))",
+    "store_u32(numbers, i64(i), min_i64(at, last))",
 )
 _COUNTED = builtin_kernel(  # how many rows of a group count, of sums of flags up to each
     "starts:*i64 before:*i64 counted:*i64",
@@ -196,9 +196,9 @@ class InOrder:
         if self.device.is_cpu:
             at = starts[:-1] + positions * (self.sizes > 0)
             return gathers.gather(self.rows, np.minimum(at, last).astype(np.uint32))
-        places = self.device.xp.empty(self.groups.count, np.uint32)
-        launch(_PLACES, places.size, places, starts, positions, self.sizes, last, places)
-        return gathers.gather(self.rows, places)
+        found = self.device.xp.empty(self.groups.count, np.uint32)
+        launch(_ROWS_AT, found.size, found, starts, positions, self.sizes, last, found)
+        return gathers.gather(self.rows, found)
 
 
 def result_of(call: OrderedCall, stored: Stored, rows: InOrder) -> ColumnData:

@@ -24,31 +24,31 @@ from gquery.planner.physical import Stored
 from gquery.runtime.tuples import NamedTuple
 
 
-def _turned(place: str) -> tuple[str, str]:
-    """Counts a place from the end where the fraction is negative."""
-    return "if ne_i64(is_behind, 0):", f"    {place} = max_i64(sub_i64(sub_i64(v0, 1), {place}), 0)"
+def _turned(position: str) -> tuple[str, str]:
+    """Counts a position from the end where the fraction is negative."""
+    return "if ne_i64(is_behind, 0):", f"    {position} = max_i64(sub_i64(sub_i64(v0, 1), {position}), 0)"
 
 
-def _placing(parameters: str, rest: str) -> BuiltinKernel:
+def _discrete(parameters: str, rest: str) -> BuiltinKernel:
     return builtin_kernel(
-        f"c0:*i64 {parameters} is_behind:i64 places:*i64",
+        f"c0:*i64 {parameters} is_behind:i64 positions:*i64",
         "v0 = i64(c0[i])",
         f"rest = {rest}",
         "at = sub_i64(max_i64(sub_i64(v0, rest), 1), 1)",
         *_turned("at"),
-        "store_i64(places, i64(i), at)",
+        "store_i64(positions, i64(i), at)",
     )
 
 
-_EXACT_PLACES = _placing("scale:i64 whole:i64", "floor_div_i64(sub_i64(mul_i64(v0, scale), mul_i64(v0, whole)), scale)")
-_PLACES = _placing("part:f64", "truncate_f64(floor_f64(sub_f64(f64(v0), mul_f64(f64(v0), part))))")
+_EXACT = _discrete("scale:i64 whole:i64", "floor_div_i64(sub_i64(mul_i64(v0, scale), mul_i64(v0, whole)), scale)")
+_INEXACT = _discrete("part:f64", "truncate_f64(floor_f64(sub_f64(f64(v0), mul_f64(f64(v0), part))))")
 _BETWEEN = builtin_kernel(
     "c0:*i64 part:f64 is_behind:i64 lower:*i64 upper:*i64 weight:*f64",
     "v0 = i64(c0[i])",
-    "place = mul_f64(f64(max_i64(sub_i64(v0, 1), 0)), part)",
-    "low = truncate_f64(floor_f64(place))",
-    "high = truncate_f64(ceil_f64(place))",
-    "store_f64(weight, i64(i), sub_f64(place, floor_f64(place)))",
+    "at = mul_f64(f64(max_i64(sub_i64(v0, 1), 0)), part)",
+    "low = truncate_f64(floor_f64(at))",
+    "high = truncate_f64(ceil_f64(at))",
+    "store_f64(weight, i64(i), sub_f64(at, floor_f64(at)))",
     *_turned("low"),
     *_turned("high"),
     "store_i64(lower, i64(i), low)",
@@ -60,7 +60,7 @@ def positions_of(fraction: Literal, sizes: Array) -> Array:
     """The place of the discrete quantile among so many sorted values (int64)."""
     xp, part = namespace(sizes), abs(float_of(fraction))
     if xp is not np:
-        return _discrete_places(fraction, sizes)
+        return _discrete_on_gpu(fraction, sizes)
     if fraction.dtype.is_decimal:
         scale, whole = power_of_ten(fraction.dtype.scale), abs(int(fraction.value))
         rest = (sizes * scale - sizes * whole) // scale
@@ -74,26 +74,26 @@ def positions_between(fraction: Literal, sizes: Array) -> tuple[Array, Array, Ar
     """The positions next to the continuous quantile among so many sorted values (int64), and how far it is from the first to the
     second (float64)."""
     if (xp := namespace(sizes)) is not np:
-        return _places_between(fraction, sizes, xp)
+        return _between_on_gpu(fraction, sizes, xp)
     position = xp.maximum(sizes - 1, 0) * abs(float_of(fraction))
     low, high = (f(position).astype(np.int64) for f in (xp.floor, xp.ceil))
     weight: Array = position - low
     return _from_the_end(fraction, low, sizes), _from_the_end(fraction, high, sizes), weight
 
 
-def _discrete_places(fraction: Literal, sizes: Array) -> Array:
+def _discrete_on_gpu(fraction: Literal, sizes: Array) -> Array:
     """`positions_of` on a GPU."""
     made: Array = namespace(sizes).empty(sizes.size, np.int64)
     given, is_behind = converted(sizes, np.int64), int(float_of(fraction) < 0)
     if fraction.dtype.is_decimal:
         scale = power_of_ten(fraction.dtype.scale)
-        launch(_EXACT_PLACES, sizes.size, made, given, scale, abs(int(fraction.value)), is_behind, made)
+        launch(_EXACT, sizes.size, made, given, scale, abs(int(fraction.value)), is_behind, made)
     else:
-        launch(_PLACES, sizes.size, made, given, abs(float_of(fraction)), is_behind, made)
+        launch(_INEXACT, sizes.size, made, given, abs(float_of(fraction)), is_behind, made)
     return made
 
 
-def _places_between(fraction: Literal, sizes: Array, xp: ModuleType) -> tuple[Array, Array, Array]:
+def _between_on_gpu(fraction: Literal, sizes: Array, xp: ModuleType) -> tuple[Array, Array, Array]:
     """`positions_between` on a GPU."""
     low, high, weight = (xp.empty(sizes.size, t) for t in (np.int64, np.int64, np.float64))
     part, given = float_of(fraction), converted(sizes, np.int64)

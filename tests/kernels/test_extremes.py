@@ -104,8 +104,8 @@ SIZES = np.array([0, 1, 2, 3, 4, 5, 10, 99, 100, 101, 2**31 + 1, 2**40], np.int6
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("fraction", FRACTIONS)
-def test_places_of_quantiles(device: str, fraction: Literal) -> None:
-    places, (low, high, weight) = quantiles.positions_of(fraction, SIZES), quantiles.positions_between(fraction, SIZES)
+def test_positions_of_quantiles(device: str, fraction: Literal) -> None:
+    discrete, (low, high, weight) = quantiles.positions_of(fraction, SIZES), quantiles.positions_between(fraction, SIZES)
     if device == "cuda":
         found = [quantiles.positions_of(fraction, on(device, SIZES)), *quantiles.positions_between(fraction, on(device, SIZES))]
         found = [*map(host, found)]
@@ -114,9 +114,9 @@ def test_places_of_quantiles(device: str, fraction: Literal) -> None:
         part = quantiles.float_of(fraction)
         if fraction.dtype.is_decimal:
             given: Any = (10**fraction.dtype.scale, abs(fraction.value), int(part < 0))
-            launch(quantiles._EXACT_PLACES, SIZES.size, SIZES, SIZES, *given, found[0])
+            launch(quantiles._EXACT, SIZES.size, SIZES, SIZES, *given, found[0])
         else:
-            launch(quantiles._PLACES, SIZES.size, SIZES, SIZES, abs(part), int(part < 0), found[0])
+            launch(quantiles._INEXACT, SIZES.size, SIZES, SIZES, abs(part), int(part < 0), found[0])
         launch(quantiles._BETWEEN, SIZES.size, SIZES, SIZES, abs(part), int(part < 0), *found[1:])
-    for one, other in zip(found, (places, low, high, weight), strict=True):
+    for one, other in zip(found, (discrete, low, high, weight), strict=True):
         assert np.array_equal(one, other)

@@ -50,7 +50,7 @@ def extremes(values: Array) -> tuple[Array, Array]:
         found = np.array([values.min(), values.max()])
         words = (found ^ np.uint64(2**63)).view(np.int64) if values.dtype == np.uint64 else found.astype(np.int64)
         return words[:1], words[1:]
-    made = _empty(values, 2)
+    made = _begun(values, (INT64.high, INT64.low))
     launch(EXTREMES[element_word(values)], values.size, values, _whole(values), made)
     return made[:1], made[1:]
 
@@ -62,18 +62,18 @@ def greatest(values: Array) -> Array:
 
 def in_order(values: Array) -> InOrder:
     """What there is to know of some integers on a GPU, booleans among them, when the GPU is done."""
-    made = _empty(values, 4)
+    made = _begun(values, (INT64.high, INT64.low, 0, 0))
     launch(ORDERS[element_word(values)], values.size, values, _whole(values), made, values.size - 1)
     least, most, falls, repeats = made.tolist()
     turned = 2**63 if values.dtype == np.uint64 else 0
     return InOrder(least + turned, most + turned, falls, repeats)
 
 
-def _empty(values: Array, words: int) -> Array:
-    """What kernels begin with: the extremes of nothing, and counts."""
-    made: Array = namespace(values).empty(words, np.int64)
-    for n, first in enumerate((INT64.high, INT64.low, 0, 0)[:words]):
-        fill(made[n : n + 1], first)
+def _begun(values: Array, first: tuple[int, ...]) -> Array:
+    """What a kernel begins with, where the values lie: the extremes of nothing, and counts."""
+    made: Array = namespace(values).empty(len(first), np.int64)
+    for n, value in enumerate(first):
+        fill(made[n : n + 1], value)
     return made
 
 

@@ -218,7 +218,7 @@ class Cluster:
         return tuple([w if w in there else there[r % len(there)] for r, w in enumerate(own)])
 
     def _ordered(
-        self, sent: _Sent, asked: Sequence[worker.Request], places: tuple[str, ...], plan: worker.Plan | None
+        self, sent: _Sent, asked: Sequence[worker.Request], places: tuple[str, ...], plan: worker.PackedProgram | None
     ) -> list[direct.Ran]:
         """What became of each rank. LostError where a worker is gone."""
         memory = {k: f.key for k, f in sent.memory.items()}
@@ -285,7 +285,7 @@ class Cluster:
                 keys[id(source)] = key = self._key_of(source)
                 memory[key] = source
         program = packed_program((placed.program, placed.placement), keys)
-        plan = worker.Plan(uuid.uuid4().hex, self.size, program, packed_program(tables, {}), this_engine())
+        plan = worker.PackedProgram(uuid.uuid4().hex, self.size, program, packed_program(tables, {}), this_engine())
         fields = _fields(placed.program)
         scattered = {k: self._scattered(s, fields[id(s)]) for k, s in memory.items()}
         return _Sent(placed, plan, scattered)
@@ -340,7 +340,7 @@ class _Sent:
     """A program for the workers. ``known_by`` are those that have it. In fragments it goes as what a task was ``given``;
     ``exchanges`` is the number that its last run made, or is expected to make."""
 
-    def __init__(self, placed: RankedFeedback, plan: worker.Plan, memory: Mapping[str, Any]) -> None:
+    def __init__(self, placed: RankedFeedback, plan: worker.PackedProgram, memory: Mapping[str, Any]) -> None:
         self.placed, self.plan, self.memory = placed, plan, dict(memory)
         self.known_by: set[str] = set()
         self.given: Any = None

@@ -32,7 +32,7 @@ from gquery.cluster.direct_comm import (
 from gquery.cluster.host_sockets import Handler, Listener
 from gquery.cluster.missing import OutOfReachError, Stands
 from gquery.cluster.moving import Packed, packed, unpacked
-from gquery.cluster.worker import Plan, Request, end_run, forget_session, known_session, run_rank, session_of
+from gquery.cluster.worker import PackedProgram, Request, end_run, forget_session, known_session, run_rank, session_of
 from gquery.distributed.transport import RankAbortedError
 from gquery.errors import InternalError
 from gquery.runtime import interrupt
@@ -54,7 +54,7 @@ class Order(NamedTuple):
     requests: tuple[Request, ...]
     places: tuple[str, ...]
     key: str
-    plan: Plan | None
+    plan: PackedProgram | None
     memory: Mapping[str, str]
     names: Mapping[str, str] = {}
 
@@ -177,7 +177,7 @@ class _Rank:
                 case _:
                     return Ran(error=_sendable(error))
 
-    def _planned(self) -> tuple[Plan, Mapping[str, Packed]]:
+    def _planned(self) -> tuple[PackedProgram, Mapping[str, Packed]]:
         """The plan, and the tables in memory that were sent to all workers."""
         order = self._order
         if order.plan is None:

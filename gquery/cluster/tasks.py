@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 from gquery.cluster.fragments import Ended, Outcome, RankThread, Received
 from gquery.cluster.moving import Packed
-from gquery.cluster.worker import Plan, Request, run_rank, session_of
+from gquery.cluster.worker import PackedProgram, Request, run_rank, session_of
 
 
-def given(plan: Plan) -> Plan:
+def given(plan: PackedProgram) -> PackedProgram:
     """A plan, as what a task has made: it can be made again."""
     return plan
 
 
-def fragment(request: Request, plan: Plan, memory: dict[str, Packed], received: Received) -> Outcome:
+def fragment(request: Request, plan: PackedProgram, memory: dict[str, Packed], received: Received) -> Outcome:
     """The next fragment of a rank: what it hands over, or what it has made. A task."""
     for handed in received[-1] if received else ():
         if isinstance(handed, Ended):

@@ -38,7 +38,7 @@ from gquery.settings import Settings
 
 
 @frozen_open
-class Plan:
+class PackedProgram:
     """A program as ranks run it, packed but for its tables: those are files, or in memory."""
 
     key: str
@@ -198,7 +198,7 @@ class RankComm(Comm, Protocol):
 
 
 def run_rank(
-    session: Session, request: Request, key: str, plan: Callable[[], tuple[Plan, Mapping[str, Packed]]], comm: RankComm
+    session: Session, request: Request, key: str, plan: Callable[[], tuple[PackedProgram, Mapping[str, Packed]]], comm: RankComm
 ) -> RanToEnd:
     """Run all stages of a rank. ``plan`` gives the plan of that key with the tables in memory that it reads; it is asked where
     the session does not have its program."""
@@ -216,7 +216,7 @@ def run_rank(
     return RanToEnd(table, state.reports, meter, comm.exchanges, comm.handed_over == comm.exchanges)
 
 
-def _rank_program(session: Session, plan: Plan, memory: Mapping[str, Packed], comm: Comm) -> _RankProgram:
+def _rank_program(session: Session, plan: PackedProgram, memory: Mapping[str, Packed], comm: Comm) -> _RankProgram:
     tables: Tables = unpacked(plan.tables)
     made: dict[str, object] = {}
     cuts: dict[int, TableCut] = {}

@@ -4,7 +4,7 @@ What an aggregate is computed *by* is one of these, and nobody asks for its name
 
 - `Accumulated`: a group has words of state, which every row changes: counts, totals, extremes. So the results of parts of a
   group merge, and `finalize` is an expression over them. `planner.aggregates` chooses the words by what is known of the values.
-- `Made`: an expression over other aggregates (`aggregate_parts`).
+- `Derived`: an expression over other aggregates (`aggregate_parts`).
 - `OverRows`: it is computed over the rows of a group in an order (`operators.ordered_groups`).
 - `StandsFor`: it is another one under a name of its own.
 
@@ -156,7 +156,7 @@ OverRows = AtEnd | AtFraction | MostFrequent | Reduced | JoinedText | Listed
 
 
 @dataclass(frozen=True)
-class Made:
+class Derived:
     """An expression over other aggregates: ``parts`` asks `aggregate_parts.Parts` for these. Arguments from number ``compares``
     on are only compared, so that keys can stand for nested values; if it ``equates``, for intervals too."""
 
@@ -172,7 +172,7 @@ class StandsFor:
     function: str
 
 
-By = Accumulated | AtEnd | AtFraction | MostFrequent | Reduced | JoinedText | Listed | Made | StandsFor
+By = Accumulated | AtEnd | AtFraction | MostFrequent | Reduced | JoinedText | Listed | Derived | StandsFor
 
 
 @dataclass(frozen=True)
@@ -218,7 +218,7 @@ class AggregateFunction:
     @cached_property
     def parts(self) -> Callable[..., Expr] | None:
         """The expression over the aggregates that it is made of, if it is."""
-        return self.by.parts if isinstance(self.by, Made) else None
+        return self.by.parts if isinstance(self.by, Derived) else None
 
     @cached_property
     def is_ordered(self) -> bool:
@@ -238,5 +238,5 @@ class AggregateFunction:
     @cached_property
     def tells_by_key(self) -> bool:
         """Whether keys say which values are different, for a DISTINCT."""
-        compares_all = isinstance(self.by, Made) and self.by.compares == 0
+        compares_all = isinstance(self.by, Derived) and self.by.compares == 0
         return compares_all or isinstance(self.only, Count) or isinstance(self.by, MostFrequent)

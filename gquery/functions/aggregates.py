@@ -19,10 +19,10 @@ from gquery.functions.aggregate_record import (
     AtEnd,
     AtFraction,
     Count,
+    Derived,
     Extreme,
     JoinedText,
     Listed,
-    Made,
     Mean,
     MostFrequent,
     OneValue,
@@ -110,13 +110,13 @@ def _moment(count: int, result: DType = DOUBLE) -> Callable[[Sequence[DType]], R
 
 
 def _of_value(name: str, parts: Callable[..., Expr], doc: str, value: str, *aliases: str) -> AggregateFunction:
-    return AggregateFunction(name, _moment(1), (f"{name}(DOUBLE) -> DOUBLE",), doc, (f"{name}(x)", value), Made(parts),
+    return AggregateFunction(name, _moment(1), (f"{name}(DOUBLE) -> DOUBLE",), doc, (f"{name}(x)", value), Derived(parts),
                              aliases, null_type=DOUBLE)  # fmt: skip
 
 
 def _of_pair(name: str, parts: Callable[..., Expr], doc: str, value: str, result: DType = DOUBLE) -> AggregateFunction:
     return AggregateFunction(name, _moment(2, result), (f"{name}(y DOUBLE, x DOUBLE) -> {result}",), doc,
-                             (f"{name}(x, 2 * x)", value), Made(parts), null_type=DOUBLE)  # fmt: skip
+                             (f"{name}(x, 2 * x)", value), Derived(parts), null_type=DOUBLE)  # fmt: skip
 
 
 def _sum_of_doubles(name: str, function: str, doc: str, value: str, *aliases: str) -> AggregateFunction:
@@ -128,7 +128,7 @@ def _at_extreme(name: str, extreme: str, takes_null: bool, value: str, *aliases:
     which = "least" if extreme == "min" else "greatest"
     doc = f"The value of x where y is {which}{'; it may be NULL' if takes_null else ', of rows where both are there'}."
     return AggregateFunction(name, ordered.by_another, (f"{name}(x any, y any)",), doc, (f"{name}(x, 2 * x)", value),
-                             Made(ordered.at_extreme(extreme, takes_null), compares=1), aliases, repeats_count=False,
+                             Derived(ordered.at_extreme(extreme, takes_null), compares=1), aliases, repeats_count=False,
                              takes_order=True)  # fmt: skip
 
 
@@ -139,7 +139,7 @@ def _of_bits(name: str, doc: str, value: str, by: Reduced, repeats_count: bool =
 
 def _of_wide_bits(name: str, doc: str, value: str, repeats_count: bool = False) -> AggregateFunction:
     return AggregateFunction(f"_{name}_wide", _whole, (f"{name}(whole number)",), doc, (f"{name}(x)", value),
-                             Made(wide_bits.reduced(name)), repeats_count=repeats_count)  # fmt: skip
+                             Derived(wide_bits.reduced(name)), repeats_count=repeats_count)  # fmt: skip
 
 
 def _of_json(name: str) -> Callable[..., Any]:
@@ -160,7 +160,7 @@ def _first_by(name: str, extreme: str, value: str) -> AggregateFunction:
     which = "least" if extreme == "min" else "greatest"
     doc = f"The value of x where y is {which}, which may be NULL; of the first row where no y is there."
     return AggregateFunction(name, ordered.by_another, (f"{name}(x any, y any)",), doc, (f"{name}(x, 2 * x)", value),
-                             Made(ordered.first_by(extreme), compares=1), repeats_count=False, takes_order=True)  # fmt: skip
+                             Derived(ordered.first_by(extreme), compares=1), repeats_count=False, takes_order=True)  # fmt: skip
 
 
 def _several(name: str, extreme: str, value: str, of_one: bool = False, takes_null: bool = False) -> AggregateFunction:
@@ -168,7 +168,7 @@ def _several(name: str, extreme: str, value: str, of_one: bool = False, takes_nu
     doc = f"The n {which} values." if of_one else f"The values of x in the n rows where y is {which}."
     signature = f"{name}(any, n) -> list" if of_one else f"{name}(x any, y any, n) -> list"
     example = f"{name}(x, 2)" if of_one else f"{name}(x, 2 * x, 2)"
-    by = Made(ordered.several_at(extreme, takes_null), compares=1)
+    by = Derived(ordered.several_at(extreme, takes_null), compares=1)
     return AggregateFunction(f"_{name}_n", ordered.several_type, (signature,), doc, (example, value), by, takes_order=True,
                              checked=ordered.of_itself if of_one else None)  # fmt: skip
 
@@ -216,7 +216,7 @@ _ROWS = (
     _several("arg_min_nulls_last", "min", "[1, 2]", takes_null=True),
     _several("arg_max_nulls_last", "max", "[3, 2]", takes_null=True),
     AggregateFunction("median", ordered.median_type, ("median(any)",), "The middle value, or what lies between two.",
-                      ("median(x)", "2.0"), Made(ordered.median), null_type=DOUBLE),
+                      ("median(x)", "2.0"), Derived(ordered.median), null_type=DOUBLE),
     AggregateFunction("quantile_cont", ordered.continuous, ("quantile_cont(number or time, fraction)",),
                       "What lies at a fraction of the sorted values, between two of them if need be.",
                       ("quantile_cont(x, 0.25)", "1.5"), AtFraction(between=True), ("percentile_cont",),
@@ -232,12 +232,12 @@ _ROWS = (
                       "As quantile_disc: it is exact.", ("reservoir_quantile(x, 0.5)", "2"),
                       StandsFor("quantile_disc"), checked=ordered.sample_constants),
     AggregateFunction("wavg", ordered.weighted, ("wavg(number, weight)",), "The mean of values with weights.",
-                      ("wavg(x, 2 * x)", "2.3333333333333335"), Made(ordered.weighted_mean), ("weighted_avg",),
+                      ("wavg(x, 2 * x)", "2.3333333333333335"), Derived(ordered.weighted_mean), ("weighted_avg",),
                       repeats_count=False),
     AggregateFunction("mode", _same, ("mode(any)",), "The most frequent value, of several the first one.",
                       ("mode(x // 2)", "1"), MostFrequent(), takes_order=True, checked=ordered.own_order),
     AggregateFunction("mad", ordered.deviation, ("mad(number)",), "The median of the distances from the median.",
-                      ("mad(x)", "1.0"), Made(ordered.mad), null_type=DOUBLE),
+                      ("mad(x)", "1.0"), Derived(ordered.mad), null_type=DOUBLE),
     AggregateFunction("string_agg", ordered.text, ("string_agg(any, separator)",),
                       "The texts of all values, with a separator between them.", ("string_agg(x, '-')", "1-2-3"),
                       JoinedText(), ("listagg", "group_concat"), takes_order=True, checked=ordered.separator,
@@ -246,26 +246,26 @@ _ROWS = (
                       ("list(x)", "[1, 2, 3]"), Listed(), ("array_agg",), takes_order=True, skips_null=False),
     AggregateFunction("json_group_array", _of_json("texts"), ("json_group_array(any) -> JSON",),
                       "The values of all rows as a list of JSON.", ("json_group_array(x)", "[1,2,3]"),
-                      Made(_of_json("array")), takes_order=True, checked=_of_json("values")),
+                      Derived(_of_json("array")), takes_order=True, checked=_of_json("values")),
     AggregateFunction("json_group_object", _of_json("texts"), ("json_group_object(name, any) -> JSON",),
                       "An object of JSON, of a name and a value in each row.",
-                      ("json_group_object(x, 2 * x)", '{"1":2,"2":4,"3":6}'), Made(_of_json("object_")), takes_order=True,
+                      ("json_group_object(x, 2 * x)", '{"1":2,"2":4,"3":6}'), Derived(_of_json("object_")), takes_order=True,
                       checked=_of_json("pairs")),
     AggregateFunction("histogram", list_counts.histogram_type, ("histogram(any[, bins]) -> MAP",),
                       "How often each value comes, or the values up to the end of each bin.",
-                      ("histogram(x // 2)", "{0: 1, 1: 2}"), Made(list_counts.histogram), checked=list_counts.checked_bins),
+                      ("histogram(x // 2)", "{0: 1, 1: 2}"), Derived(list_counts.histogram), checked=list_counts.checked_bins),
     AggregateFunction("histogram_exact", list_counts.bins_type, ("histogram_exact(any, values) -> MAP",),
                       "How often each of some values comes.", ("histogram_exact(x, [1, 2, 3])", "{1: 1, 2: 1, 3: 1}"),
-                      Made(list_counts.histogram_exact), checked=list_counts.checked_bins),
+                      Derived(list_counts.histogram_exact), checked=list_counts.checked_bins),
     AggregateFunction("approx_top_k", list_counts.top_type, ("approx_top_k(any, count) -> list",),
                       "The most frequent values, of equally frequent ones those that come first: it is exact.",
-                      ("approx_top_k(x // 2, 1)", "[1]"), Made(list_counts.top_k), checked=list_counts.checked_count),
+                      ("approx_top_k(x // 2, 1)", "[1]"), Derived(list_counts.top_k), checked=list_counts.checked_count),
     AggregateFunction("entropy", ordered.of_any(DOUBLE), ("entropy(any) -> DOUBLE",),
                       "The bits that tell which value a row has.", ("entropy(x > 1)", "0.9182958340544896"),
-                      Made(ordered.entropy, compares=0)),
+                      Derived(ordered.entropy, compares=0)),
     AggregateFunction("approx_count_distinct", ordered.of_any(BIGINT), ("approx_count_distinct(any) -> BIGINT",),
                       "About how many different values there are (HyperLogLog, standard error 2.3 %); exact over frames.",
-                      ("approx_count_distinct(x)", "3"), Made(approximate_count, compares=0, equates=True), of_nothing=0,
+                      ("approx_count_distinct(x)", "3"), Derived(approximate_count, compares=0, equates=True), of_nothing=0,
                       repeats_count=False),
     _of_bits("bit_and", "The bits that are set in all values.", "0", Reduced("and", "i64", "-1")),
     _of_bits("bit_or", "The bits that are set in some value.", "3", Reduced("or", "i64", "0")),
@@ -287,7 +287,7 @@ _ROWS = (
     _of_value("kurtosis", moments.kurtosis, "The excess kurtosis of a sample; NULL of three values.", "None"),
     _of_value("kurtosis_pop", moments.kurtosis_pop, "The excess kurtosis of all there is.", "-1.5"),
     AggregateFunction("geomean", _doubles(1), ("geomean(DOUBLE) -> DOUBLE",), "The geometric mean.",
-                      ("geomean(x)", "1.8171205928321397"), Made(moments.geomean), ("geometric_mean",), null_type=DOUBLE),
+                      ("geomean(x)", "1.8171205928321397"), Derived(moments.geomean), ("geometric_mean",), null_type=DOUBLE),
     _of_pair("covar_samp", moments.covar_samp, "The covariance of a sample of pairs.", "2.0"),
     _of_pair("covar_pop", moments.covar_pop, "The covariance of all pairs.", "1.3333333333333333"),
     _of_pair("corr", moments.corr, "The correlation of pairs.", "1.0"),

@@ -23,12 +23,12 @@ from gquery.kernels.ir.expressions import (
     Constant,
     Element,
     Expression,
-    Group,
     Load,
     Name,
     Not,
     Operation,
     Or,
+    Parenthesized,
 )
 from gquery.kernels.ir.statements import Block, For, If, Let, Statement, Store, While
 from gquery.kernels.ir.walk import blocks, over, read, sets_any
@@ -166,7 +166,7 @@ def _is_pure(e: Expression, functions: Collection[str] = PURE) -> bool:
             return function in functions and all(_is_pure(a, functions) for a in arguments)
         case And(terms) | Or(terms):
             return all(_is_pure(t, functions) for t in terms)
-        case Not(inner) | Group(inner):
+        case Not(inner) | Parenthesized(inner):
             return _is_pure(inner, functions)
         case _:
             return False

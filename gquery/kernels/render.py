@@ -380,7 +380,7 @@ def _extreme(e: Call, code: Code) -> Value:
         ok = code.let(ok)
     for value in others:
         beats = compare.test(EXTREMES[e.function], value, Value(var, None, what), code)
-        takes = beats if ok is None else ir.Group(ir.Or((ir.Not(ok), beats)))
+        takes = beats if ok is None else ir.Parenthesized(ir.Or((ir.Not(ok), beats)))
         with code.when(takes if value.ok is None else ir.And((value.ok, takes))):
             code.set(var, value.var)
             if ok is not None and value.ok is not None:

@@ -30,7 +30,7 @@ def row_call(e: Call | Cast, values: list[Value], code: Code) -> Value:
     name = code.name("host_call").id
     code.functions[name] = _caller(with_children(e, columns), columns)
     what = value_properties(e.dtype, nullable=True)
-    arguments = [ir.Group(ir.Choice(v.var, v.ok, ir.NONE)) if v.ok else v.var for v in values]
+    arguments = [ir.Parenthesized(ir.Choice(v.var, v.ok, ir.NONE)) if v.ok else v.var for v in values]
     made = code.let(ir.Call(name, tuple(arguments)))
     ok = code.let(ir.Operation(made, "is not", ir.NONE))
     return Value(

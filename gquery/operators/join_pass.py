@@ -98,5 +98,5 @@ def _mark_validity(step: Probe, code: Code, found: ir.Expression, null: ir.Name 
     unknown = code.let(code.call("gt_i64", code.scalar(BuildPart(step.table.stage, "null_keys")), zero))
     keys = code.both(*(render(e, code).ok for e in step.keys))
     if keys is not None:
-        unknown = code.let(ir.Or((unknown, ir.Group(ir.And((some, ir.Not(keys)))))))
+        unknown = code.let(ir.Or((unknown, ir.Parenthesized(ir.And((some, ir.Not(keys)))))))
     return code.let(ir.Or((found, ir.Not(unknown))))

@@ -41,8 +41,8 @@ def encode_keys(
                 (code.call("ge_i64", var, zero), code.call("lt_i64", var, code.constant(span)))
             )
             if value.ok is not None and part.nullable:
-                test = ir.Or((ir.Group(ir.Not(value.ok)), ir.Group(test)))
-            inside.append(ir.Group(test))
+                test = ir.Or((ir.Parenthesized(ir.Not(value.ok)), ir.Parenthesized(test)))
+            inside.append(ir.Parenthesized(test))
         if value.ok is not None:
             if part.nullable:
                 with code.when(ir.Not(value.ok)):

@@ -29,7 +29,7 @@ _ENDS = builtin_kernel("starts:*u32 rows:i64 groups:i64", "store_u32(starts, gro
 
 
 @dataclass(frozen=True, eq=False)
-class Groups:
+class PositionGroups:
     """Neighbouring positions that belong together: the number of each position's group (uint32), and where each begins, with the
     end of the last (uint32)."""
 
@@ -61,12 +61,12 @@ class OrderedFrame:
         return None if self.find_peers is None else self.find_peers()
 
     @cached_property
-    def partitions(self) -> Groups:
+    def partitions(self) -> PositionGroups:
         """The partitions."""
         return groups_of(self.partition_flags, self.count, self.device, self.workers)
 
     @cached_property
-    def peers(self) -> Groups:
+    def peers(self) -> PositionGroups:
         """The groups of peers: parts of the partitions."""
         return (
             self.partitions
@@ -162,7 +162,7 @@ _NUMBER_ROWS = builtin_kernel(
 )
 
 
-def _groups_by_tiles(flags: Array, count: int, device: Device, workers: int) -> Groups:
+def _groups_by_tiles(flags: Array, count: int, device: Device, workers: int) -> PositionGroups:
     """`groups_of` on a CPU: threads take tiles of positions, of which it is known how many groups begin in those before."""
     tile = count if workers == 1 else tuning.window_functions.sliding_tile
     tiles = -(-count // tile)
@@ -172,15 +172,15 @@ def _groups_by_tiles(flags: Array, count: int, device: Device, workers: int) -> 
     numbers, starts = device.empty(count, np.uint32), device.empty(int(ends[-1]) + 1, np.uint32)
     starts[-1:] = count
     launch(_NUMBER_ROWS, tiles, flags, flags, tile, count, ends, counts, numbers, starts, workers=workers, unit=tile)
-    return Groups(numbers, starts)
+    return PositionGroups(numbers, starts)
 
 
-def groups_of(flags: Array | None, count: int, device: Device, workers: int) -> Groups:
+def groups_of(flags: Array | None, count: int, device: Device, workers: int) -> PositionGroups:
     """Groups of positions that begin where a flag (uint8) is 1, as the first one is; None: all positions are one group."""
     xp = device.xp
     if flags is None or count == 0:
         ends = np.array([0, count] if count else [0], np.uint32)
-        return Groups(device.zeros(count, np.uint32), device.from_host(ends))
+        return PositionGroups(device.zeros(count, np.uint32), device.from_host(ends))
     if device.is_cpu:
         return _groups_by_tiles(flags, count, device, workers)
     numbers = group_numbers(flags, np.uint32)
@@ -188,4 +188,4 @@ def groups_of(flags: Array | None, count: int, device: Device, workers: int) -> 
     starts: Array = xp.empty(found.size + 1, np.uint32)
     starts[:-1] = found
     launch(_ENDS, 1, starts, starts, count, int(found.size))
-    return Groups(numbers, starts)
+    return PositionGroups(numbers, starts)

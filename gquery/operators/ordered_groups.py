@@ -28,9 +28,9 @@ from gquery.functions.aggregate_record import (
     Accumulated,
     AtEnd,
     AtFraction,
+    Derived,
     JoinedText,
     Listed,
-    Made,
     MostFrequent,
     OneValue,
     Reduced,
@@ -237,7 +237,7 @@ def result_of(call: OrderedCall, stored: Stored, rows: InOrder) -> ColumnData:
             return _joined(column, constants[0].value, there, rows)
         case Listed():
             return _listed(column, stored, rows)
-        case Accumulated() | Made() | StandsFor():
+        case Accumulated() | Derived() | StandsFor():
             raise AssertionError(call.function)
         case _:
             assert_never(by)

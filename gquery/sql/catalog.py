@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @runtime_checkable
-class Bound(Protocol):
+class BoundRelation(Protocol):
     """What stands for a query that is bound already: a relation of the DataFrame API."""
 
     def bound_query(self) -> Query: ...
@@ -45,7 +45,7 @@ class Catalog(Definitions):
 
     open_file: Callable[..., TableSource] | None = None  # (paths, format or None, options by name)
     find_files: Callable[[list[str], str], list[str]] | None = None  # the paths that patterns mean, by format
-    variable: Callable[[str, bool], TableSource | Bound | UserFunction | None] | None = None
+    variable: Callable[[str, bool], TableSource | BoundRelation | UserFunction | None] | None = None
     check: Callable[[UserFunction], None] | None = None  # refuses a function that the connection cannot compile
     rows: Callable[[Query], list[tuple[Any, ...]]] | None = None  # of a query that is run while another is bound
     storage: Storage | None = None  # for rows that INSERT appends
@@ -77,14 +77,14 @@ class Catalog(Definitions):
             made.schemas.current = schema.lower()
         return made
 
-    def given(self, name: str) -> Bound | None:
+    def given(self, name: str) -> BoundRelation | None:
         """The relation that the query was given under that name."""
         found = self._given.get(name.lower())
         if found is not None:
             note(ALL, self)
-        return found if found is not None and isinstance(found, Bound) else None  # the test of a protocol is slow
+        return found if found is not None and isinstance(found, BoundRelation) else None  # the test of a protocol is slow
 
-    def scan(self, name: str) -> TableSource | Bound | None:
+    def scan(self, name: str) -> TableSource | BoundRelation | None:
         """The table that a Python variable of the caller holds; CatalogError where it holds something else."""
         found = self.variable(name, False) if self.variable is not None else None
         if found is not None:

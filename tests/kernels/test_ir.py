@@ -43,7 +43,7 @@ F = ir.Call("f", (A, ir.Constant(-1)))
         (ir.Not(ir.Or((A, B))), "not (a or b)"),
         (ir.And((A, ir.Or((B, C)))), "a and (b or c)"),
         (ir.Or((A, ir.And((B, C)))), "a or b and c"),
-        (ir.Or((A, ir.Group(ir.And((B, C))))), "a or (b and c)"),
+        (ir.Or((A, ir.Parenthesized(ir.And((B, C))))), "a or (b and c)"),
         (ir.And((ir.Operation(A, "<", B), ir.Not(C))), "a < b and not c"),
         (ir.Operation(A, "is not", ir.NONE), "a is not None"),
         (ir.Choice(A, B, ir.NONE), "a if b else None"),

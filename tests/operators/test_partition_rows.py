@@ -330,7 +330,7 @@ def test_kernels_of_keys_compile_for_a_gpu() -> None:
         [column(["a"], PhysicalType.VIEW, device), column([True], PhysicalType.BOOL, device)],
     ]
     for several in keys:
-        for stored in get_args(key_hashes.Stored):
+        for stored in get_args(key_hashes.StoredWord):
             made = CudaTarget().compile_cubin(key_hashes.kernel_for(several, stored), (9, 0))
             assert made.local_bytes == 0
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gquery.columns.table import TableSource
     from gquery.functions.user import UserFunction
     from gquery.planner.logical.nodes import Query
-    from gquery.sql.catalog import Bound, Catalog
+    from gquery.sql.catalog import BoundRelation, Catalog
 
 _namespace: ContextVar[Mapping[str, Any] | None] = ContextVar("namespace", default=None)
 _ANONYMOUS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>", "<lambda>")
@@ -85,7 +85,7 @@ class Frames(Session):
 
             function.check(check)
 
-    def _variable(self, name: str, is_function: bool) -> TableSource | Bound | UserFunction | None:
+    def _variable(self, name: str, is_function: bool) -> TableSource | BoundRelation | UserFunction | None:
         """What a Python variable of the caller stands for in SQL; None where there is none, or scans are switched off."""
         from gquery.api.relation import Relation
         from gquery.functions.user import UserFunction

@@ -33,7 +33,7 @@ from gquery.runtime.records import dataclass
 from gquery.runtime.tuples import NamedTuple
 
 KeyKind = Literal["integer", "float", "i128", "string32", "string64", "view", "dictionary"]
-Stored = Literal["hash", "u8", "u16", "u8 or own", "u16 or own"]
+StoredWord = Literal["hash", "u8", "u16", "u8 or own", "u16 or own"]
 """What is stored of a row: its hash, or its part in so many bits. Or own: rows of some hashes belong to one part."""
 
 _HASHES: dict[KeyKind, str] = {
@@ -45,7 +45,7 @@ _HASHES: dict[KeyKind, str] = {
     "view": "hash_str(view(c{n}, i64({row})))",
     "dictionary": "i64(t{n}[row_index({value})])",
 }
-_OWN: dict[Literal["u8", "u16"], Stored] = {"u8": "u8 or own", "u16": "u16 or own"}
+_OWN: dict[Literal["u8", "u16"], StoredWord] = {"u8": "u8 or own", "u16": "u16 or own"}
 _LOADED: dict[KeyKind, str] = {"integer": "i64", "float": "f64", "dictionary": "i64"}
 _SAMPLED = "j0 = row_index(add_i64(mul_i64(i64(i), stride), mod_u64(hash_i64(i64(i)), stride)))"
 
@@ -88,7 +88,7 @@ def hash_rows(keys: Sequence[ColumnData], rows: int, device: Device, workers: in
 def label_rows(keys: Sequence[ColumnData], labels: Array, rule: PartRule, device: Device, workers: int = 1) -> None:
     """Store the part of each row in ``labels`` (uint8 or uint16)."""
     word: Literal["u8", "u16"] = "u8" if labels.dtype == np.uint8 else "u16"
-    stored: Stored = word if rule.own is None else _OWN[word]
+    stored: StoredWord = word if rule.own is None else _OWN[word]
     kernel = _kernel(tuple([_shape(k) for k in keys]), stored, False)
     last: list[Argument] = [rule.parts, hash_i64(rule.seed), labels]
     if rule.own is not None:
@@ -149,7 +149,7 @@ def _parameters(shapes: Sequence[KeyShape]) -> list[str]:
 
 
 @lru_cache(maxsize=256)
-def _kernel(shapes: tuple[KeyShape, ...], stored: Stored, sampled: bool) -> BuiltinKernel:
+def _kernel(shapes: tuple[KeyShape, ...], stored: StoredWord, sampled: bool) -> BuiltinKernel:
     """The kernel for keys of these shapes: one that a registry need not know, as most programs partition by few."""
     parameters, lines, hoisted = _parameters(shapes), [_SAMPLED] * sampled, []
     for n, shape in enumerate(shapes):
@@ -173,7 +173,7 @@ def _kernel(shapes: tuple[KeyShape, ...], stored: Stored, sampled: bool) -> Buil
     return builtin_kernel(" ".join(names), *lines, *last, hoisted=tuple(hoisted) if is_plain else ())
 
 
-def _storing(stored: Stored) -> tuple[list[str], list[str]]:
+def _storing(stored: StoredWord) -> tuple[list[str], list[str]]:
     """Parameters and lines that store a hash or what is made of it."""
     if stored == "hash":
         return ["hashes:*i64"], ["store_i64(hashes, i64(i), hash)"]
@@ -212,6 +212,6 @@ def entry_hashes(dictionary: Dictionary) -> Buffer:
     return known
 
 
-def kernel_for(keys: Sequence[ColumnData], stored: Stored = "u8") -> Kernel:
+def kernel_for(keys: Sequence[ColumnData], stored: StoredWord = "u8") -> Kernel:
     """The kernel that such keys are hashed by, so that it can be compiled where there is no GPU."""
     return _kernel(tuple([_shape(k) for k in keys]), stored, False).kernel

@@ -190,7 +190,7 @@ class Or:
 
 
 @frozen
-class Group:
+class Parenthesized:
     """An expression in parentheses."""
 
     inner: Expression
@@ -201,8 +201,8 @@ class Group:
     def leaves(self, found: list[Leaf]) -> None:
         self.inner.leaves(found)
 
-    def over(self, leaf: LeafMap) -> Group:
-        return Group(self.inner.over(leaf))
+    def over(self, leaf: LeafMap) -> Parenthesized:
+        return Parenthesized(self.inner.over(leaf))
 
 
 Operator = Literal["<", "+", "-", "*", "|", "is not"]
@@ -264,7 +264,7 @@ class Tuple:
         return Tuple(tuple([i.over(leaf) for i in self.items]))
 
 
-Expression = Name | Constant | Call | Load | Element | Item | Not | And | Or | Group | Operation | Choice | Tuple
+Expression = Name | Constant | Call | Load | Element | Item | Not | And | Or | Parenthesized | Operation | Choice | Tuple
 Leaf = Name | Element
 LeafMap = Callable[[Leaf], Expression]
 

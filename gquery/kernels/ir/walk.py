@@ -11,7 +11,6 @@ from gquery.kernels.ir.expressions import (
     Call,
     Choice,
     Expression,
-    Group,
     Leaf,
     LeafMap,
     Load,
@@ -19,6 +18,7 @@ from gquery.kernels.ir.expressions import (
     Not,
     Operation,
     Or,
+    Parenthesized,
     Tuple,
     name_of,
 )
@@ -141,7 +141,7 @@ def expressions(e: Expression) -> Iterator[Expression]:
         case Load(pointer=pointer, index=index):
             yield pointer
             yield from expressions(index)
-        case Not(operand=x) | Group(inner=x):
+        case Not(operand=x) | Parenthesized(inner=x):
             yield from expressions(x)
         case Operation(left=left, right=right):
             yield from expressions(left)

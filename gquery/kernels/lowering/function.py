@@ -213,7 +213,7 @@ class _Lowering:
                 return Operand("bool", self._out.emit(f"xor i1 {self._test(operand)}, true"))
             case ir.And(terms) | ir.Or(terms):
                 return self._connective(e, terms)
-            case ir.Group(inner):
+            case ir.Parenthesized(inner):
                 return self._value(inner)
             case ir.Operation():
                 return self._operation(e)
@@ -250,7 +250,7 @@ class _Lowering:
         match e:
             case ir.Not(operand):
                 self._condition(operand, no, yes)
-            case ir.Group(inner):
+            case ir.Parenthesized(inner):
                 self._condition(inner, yes, no)
             case ir.And(terms) | ir.Or(terms) if not all(isinstance(t, ir.Name) for t in terms):
                 for t in terms[:-1]:

@@ -19,7 +19,6 @@ from gquery.kernels.ir import (
     Element,
     Expression,
     For,
-    Group,
     If,
     Item,
     Let,
@@ -28,6 +27,7 @@ from gquery.kernels.ir import (
     Not,
     Operation,
     Or,
+    Parenthesized,
     Return,
     Statement,
     Store,
@@ -124,7 +124,7 @@ def _text(e: Expression) -> str:
             return f"{pointer.id}[{_text(index)}]"
         case Constant() | Element() | Item():
             return e.text()
-        case Not() | And() | Or() | Group() | Operation() | Choice() | Tuple():
+        case Not() | And() | Or() | Parenthesized() | Operation() | Choice() | Tuple():
             return _over_parts(e).text()
         case _:
             assert_never(e)
@@ -135,7 +135,7 @@ def _operand(e: Expression) -> str:
     return f"({_text(e)})" if isinstance(e, Not | And | Or | Operation | Choice) else _text(e)
 
 
-def _over_parts(e: Not | And | Or | Group | Operation | Choice | Tuple) -> Expression:
+def _over_parts(e: Not | And | Or | Parenthesized | Operation | Choice | Tuple) -> Expression:
     """The node over parts that stand for their texts: how parts of it are put together is for the node itself to say."""
     match e:
         case Not(operand):
@@ -144,8 +144,8 @@ def _over_parts(e: Not | And | Or | Group | Operation | Choice | Tuple) -> Expre
             return And(tuple([_part(t) for t in terms]))
         case Or(terms):
             return Or(tuple([_part(t) for t in terms]))
-        case Group(inner):
-            return Group(_part(inner))
+        case Parenthesized(inner):
+            return Parenthesized(_part(inner))
         case Operation(left, operator, right):
             return Operation(_part(left), operator, _part(right))
         case Choice(then, test, otherwise):
@@ -158,4 +158,4 @@ def _over_parts(e: Not | And | Or | Group | Operation | Choice | Tuple) -> Expre
 
 def _part(e: Expression) -> Expression:
     """A node that keeps its place in its parent: whether it stands in parentheses there depends on its class."""
-    return _over_parts(e) if isinstance(e, Not | And | Or | Group | Operation | Choice | Tuple) else Name(_text(e))
+    return _over_parts(e) if isinstance(e, Not | And | Or | Parenthesized | Operation | Choice | Tuple) else Name(_text(e))

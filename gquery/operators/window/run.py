@@ -12,10 +12,10 @@ from gquery.functions.aggregate_record import (
     Accumulated,
     AtEnd,
     AtFraction,
+    Derived,
     Extreme,
     JoinedText,
     Listed,
-    Made,
     MostFrequent,
     Reduced,
     StandsFor,
@@ -78,7 +78,7 @@ def _column(stored: Stored, call: WindowCall, work: Work) -> ColumnData:
             return joined_column(stored, call, work)
         case Listed():
             return listed_column(stored, call, work)
-        case Made() | StandsFor():
+        case Derived() | StandsFor():
             raise NotSupportedError(f"{call.function} over a window")
         case None:
             return _other_column(stored, call, work)

@@ -20,7 +20,7 @@ from gquery.expression.expr import AggregateCall, Column, Expr, IsNull, Not, Sor
 from gquery.expression.traverse import conjunction
 from gquery.expression.windows import WHOLE_PARTITION, FrameBound, WindowCall, WindowFrame
 from gquery.functions import AGGREGATES, aggregate, declaration, declared
-from gquery.functions.aggregate_record import AtFraction, Count, Extreme, Made, MostFrequent
+from gquery.functions.aggregate_record import AtFraction, Count, Derived, Extreme, MostFrequent
 from gquery.functions.certain import guarded
 from gquery.functions.comparison_keys import comparable, has_key
 from gquery.functions.windows import only_part
@@ -101,7 +101,7 @@ def _arguments(function: str, args: tuple[Expr, ...], distinct: bool) -> tuple[E
         return value, comparable(value)
     if distinct and isinstance(declared(function).only, Count):
         return tuple(comparable(e) for e in args)
-    if isinstance(by, Made) and by.compares is not None:  # intervals are looked at as they lie, as in DuckDB
+    if isinstance(by, Derived) and by.compares is not None:  # intervals are looked at as they lie, as in DuckDB
         compared = tuple(comparable(e) if e.dtype.is_nested or by.equates else e for e in args[by.compares :])
         return *args[: by.compares], *compared
     return args

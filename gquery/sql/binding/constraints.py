@@ -26,7 +26,7 @@ from gquery.runtime.records import dataclass
 from gquery.sql.binding.forms import result_of
 from gquery.sql.binding.query import QueryScopes
 from gquery.sql.binding.returning import RowsOf, check_row
-from gquery.sql.catalog import Bound, Catalog
+from gquery.sql.catalog import BoundRelation, Catalog
 from gquery.sql.check import check
 from gquery.sql.constraints import Check, Columns, Constraints, Key
 from gquery.sql.ctes import Ctes
@@ -82,7 +82,7 @@ class _Table:
     query: Query
 
     def bound_query(self) -> Query:
-        """See `catalog.Bound`."""
+        """See `catalog.BoundRelation`."""
         return self.query
 
 
@@ -227,7 +227,7 @@ def _asked(
     return catalog.rows(bound)[0]
 
 
-def _bound_over(query: exp.Select, called: str, rows: Bound, catalog: Catalog) -> Query:
+def _bound_over(query: exp.Select, called: str, rows: BoundRelation, catalog: Catalog) -> Query:
     """A query over rows that are called so."""
     table = exp.Table(this=exp.to_identifier(called, quoted=True))
     over = catalog.stored().over({called: rows})

@@ -18,7 +18,7 @@ from gquery.sql.binding.files import ENDS, WHOLE, by_names, is_by_name, read, re
 from gquery.sql.binding.limits import ROWID, numbered, with_rowid
 from gquery.sql.binding.shared import relation_use
 from gquery.sql.binding.unnest import json_table, list_to_unnest, unnest_table
-from gquery.sql.catalog import Bound
+from gquery.sql.catalog import BoundRelation
 from gquery.sql.check import check
 from gquery.sql.ctes import Ctes, Queries
 from gquery.sql.definitions import View
@@ -135,14 +135,14 @@ class FromBinder:
             stem = name.replace("\\", "/").rsplit("/", 1)[-1].split(".")[0]
             return self._scan(self._file(name), alias or stem, columns)
         held = catalog.scan(name)
-        if isinstance(held, Bound):
+        if isinstance(held, BoundRelation):
             return self._bound(held, alias or name, columns)
         if held is not None:
             return self._scan(held, alias or name, columns)
         known = [*catalog.names(), *self.ctes.entries]
         raise CatalogError(f"table {name!r} does not exist.{did_you_mean(name, known)}")
 
-    def _bound(self, given: Bound, alias: str, columns: tuple[str, ...]) -> tuple[Plan, Scope]:
+    def _bound(self, given: BoundRelation, alias: str, columns: tuple[str, ...]) -> tuple[Plan, Scope]:
         """A relation: its plan with columns of its own, as a query may use it many times."""
         bound = given.bound_query()
         self.query.rests_on(bound.asked)

@@ -18,7 +18,7 @@ from gquery.runtime.records import dataclass, replace
 from gquery.sql.binding.forms import result_of
 from gquery.sql.binding.query import QueryScopes
 from gquery.sql.calls import function_call, is_call
-from gquery.sql.catalog import Bound, Catalog
+from gquery.sql.catalog import BoundRelation, Catalog
 from gquery.sql.check import check
 from gquery.sql.macros import expand
 from gquery.sql.parse import Parsed, located, parse_one
@@ -39,7 +39,7 @@ class RowsOf:
     has_action: bool = False
 
     def bound_query(self) -> Query:
-        """See `catalog.Bound`."""
+        """See `catalog.BoundRelation`."""
         columns = tuple(new_column(f.name, f.dtype, f.nullable) for f in self.source.schema)
         plan: Plan = Scan(self.source, columns, tuple(range(len(columns))))
         names = tuple(self.source.schema.names)
@@ -76,7 +76,7 @@ def returned(returning: Returning, catalog: Catalog, rows: TableSource, is_marke
     for column in parsed.nodes:  # the rows have the name of the table, and no schema
         if isinstance(column, exp.Column) and joined([p.name for p in column.parts[:-1]]).lower() == returning.name.lower():
             column.set("db", None)
-    source: Bound = RowsOf(rows, True if is_marked else None)
+    source: BoundRelation = RowsOf(rows, True if is_marked else None)
     if returning.of_merge and rows.schema.find(MERGE_ACTION) is None and _names_action(parsed):
         source = RowsOf(rows, True, True) if is_marked else _WithAction(rows)
     table = exp.Table(this=exp.to_identifier(returning.name, quoted=True))
@@ -92,7 +92,7 @@ class _WithAction:
     source: TableSource
 
     def bound_query(self) -> Query:
-        """See `catalog.Bound`."""
+        """See `catalog.BoundRelation`."""
         rows = RowsOf(self.source, None).bound_query()
         action = new_column(MERGE_ACTION, VARCHAR, True)
         pairs: list[tuple[Column, Expr]] = [*((c, c) for c in rows.outputs), (action, Literal(None, VARCHAR))]

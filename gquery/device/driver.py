@@ -11,14 +11,15 @@ from gquery.runtime.tuples import NamedTuple
 
 class CopyCalls(NamedTuple):
     """Addresses of functions: to wait for an event; to begin a copy to the GPU, from an address of the host, of so many bytes, on
-    a stream; to record an event on a stream. Each gives 0, or an error."""
+    a stream; to record an event on a stream; to begin a copy from the GPU, as the one to it. Each gives 0, or an error."""
 
     wait: int
     copy: int
     record: int
+    back: int
 
 
-_NAMES = ("cuEventSynchronize", "cuMemcpyHtoDAsync_v2", "cuEventRecord")
+_NAMES = ("cuEventSynchronize", "cuMemcpyHtoDAsync_v2", "cuEventRecord", "cuMemcpyDtoHAsync_v2")
 
 
 @cache

@@ -74,8 +74,8 @@ class OpenFile:
 
 
 class Stripes:
-    """Bytes in several open files, of which each but the last one has ``size`` of them: a system writes to one file for one
-    thread at a time."""
+    """Bytes in several open files, ``size`` of them in each by turns: a system writes to one file for one thread at a time, and
+    most of what is written at once is a part of an array."""
 
     def __init__(self, files: Sequence[OpenFile], size: int) -> None:
         self.files, self.size = files, size
@@ -93,10 +93,16 @@ class Stripes:
     def _parts(self, at: int, array: Array) -> Iterator[tuple[OpenFile, int, Array]]:
         done = 0
         while done < array.size:
-            number, first = divmod(at + done, self.size)
-            size = min(self.size - first, array.size - done)
-            yield self.files[number], first, array[done : done + size]
+            file, first, left = self.place(at + done)
+            size = min(left, array.size - done)
+            yield file, first, array[done : done + size]
             done += size
+
+    def place(self, at: int) -> tuple[OpenFile, int, int]:
+        """The file that has byte ``at``, which byte it is there, and how many it has from there on that follow one another."""
+        turn, first = divmod(at, self.size)
+        before, number = divmod(turn, len(self.files))
+        return self.files[number], before * self.size + first, self.size - first
 
 
 class Place(NamedTuple):
@@ -210,20 +216,23 @@ class SpillSpace:
         return mapped, file
 
     def _map_stripes(self, size: int, content: Array | None, is_copied: bool) -> tuple[mmap.mmap, Stripes]:
-        """The same in several files, if it is long: their pages come to lie in a range of addresses that is taken first."""
+        """In several files by turns, if it is long. Their pages come to lie in a range of addresses that is taken first."""
         least, page = tuning.memory.stripe_bytes, mmap.ALLOCATIONGRANULARITY
-        stripe = -(-size // min(max(size // least, 1), tuning.memory.stripes))
-        stripe = -(-stripe // page) * page
-        file = Stripes([OpenFile(unnamed_file(self.directory)) for _ in range(0, size, stripe)], stripe)
+        count = min(max(size // least, 1), tuning.memory.stripes)
+        stripe = max(tuning.transfers.buffer_bytes, -(-size // tuning.memory.most_stripes))
+        stripe = -(-min(stripe, -(-size // count)) // page) * page
+        file = Stripes([OpenFile(unnamed_file(self.directory)) for _ in range(min(count, -(-size // stripe)))], stripe)
         mapped = _Mapped(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | NO_RESERVE)
         mapped.file, mapped.address = file, int(np.frombuffer(mapped, np.uint8).ctypes.data)
-        for number, one in enumerate(file.files):
-            held = min(stripe, size - number * stripe)
+        laid = [(at, *file.place(at)) for at in range(0, size, file.size)]
+        for one in file.files:
+            held = sum(min(left, size - at) for at, own, _, left in laid if own is one)
             if is_copied:
                 os.ftruncate(one.descriptor, held)
             else:
                 allocate(one.descriptor, held)
-            map_at(mapped.address + number * stripe, one.descriptor, held)
+        for at, one, first, left in laid:
+            map_at(mapped.address + at, one.descriptor, min(left, size - at), first)
         if content is not None:
             file.write(0, content)
         return mapped, file
@@ -275,14 +284,19 @@ def allocate(file: int, size: int) -> None:
         os.pwrite(file, zeros[: size - at], at)
 
 
-def map_at(address: int, file: int, size: int) -> None:
-    """Have the pages of a file lie at an address, in place of what is there. OSError where they cannot."""
+def map_at(address: int, file: int, size: int, first: int = 0) -> None:
+    """Have the pages of a file from byte ``first`` on lie at an address, in place of what is there. OSError if they cannot."""
+    got = _mmap()(address, size, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED | _MAP_FIXED, file, first)
+    if got != address:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+@lru_cache(maxsize=1)
+def _mmap() -> Any:
     call = ctypes.CDLL(None, use_errno=True).mmap
     call.restype = ctypes.c_void_p
     call.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_int64)
-    got = call(address, size, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED | _MAP_FIXED, file, 0)
-    if got != address:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return call
 
 
 def advise(mapped: mmap.mmap, what: str) -> None:

@@ -20,6 +20,7 @@ from gquery import tuning
 from gquery.device.array import Array
 from gquery.device.device import Device
 from gquery.device.host import address_of
+from gquery.device.movers import movers, native_calls
 from gquery.device.spill import place_of
 
 
@@ -94,7 +95,7 @@ class Staging:
         with suppress(queue.Empty):  # to wait for a second one while others wait for theirs would be for ever
             taken.append(self._free.get_nowait())
         buffers = [word for buffer, event in taken for word in (buffer.ctypes.data, event.ptr)]
-        about = file, address_of(ranges), len(ranges), self._stream.ptr, *calls, self._piece, len(taken)
+        about = file, address_of(ranges), len(ranges), self._stream.ptr, *calls[:3], self._piece, len(taken)
         try:
             with self._device.activate():
                 outcome = upload(np.array([*about, *buffers], np.int64))
@@ -104,6 +105,32 @@ class Staging:
         if outcome < 0:
             raise self._cuda.runtime.CUDARuntimeError(-outcome)
         return outcome > 0
+
+    def move(self, pieces: Array, first: int, step: int, is_sent: bool, stream: Any = None) -> tuple[int, int]:
+        """Have the pieces ``first``, ``first + step`` and so on, as `kernels.primitives.moves` has them, sent to the device on
+        its stream or another, or written to files, by `movers`. What it ended with, and at which piece."""
+        calls, native, by = self._device.copy_calls(), native_calls(), movers()
+        assert calls is not None and native is not None and by is not None
+        on = self._back if not is_sent else self._stream if stream is None else stream
+        about = address_of(pieces), len(pieces), first, step, on.ptr
+        taken = [self._free.get()]
+        try:
+            if is_sent and self._free.qsize() >= tuning.transfers.file_movers:  # others get one
+                with suppress(queue.Empty):  # as in `send_ranges`
+                    taken.append(self._free.get_nowait())
+            buffers = [word for buffer, event in taken for word in (buffer.ctypes.data, event.ptr)]
+            copy, with_library = (calls.copy, native[0]) if is_sent else (calls.back, native[1])
+            used = calls.wait, copy, calls.record, with_library, len(taken)
+            job = np.array([*about, *used, *buffers], np.int64)
+            with self._device.activate():
+                taken[0][1].synchronize()  # binds this thread to the device, which functions of the driver do not
+                outcome = by.send(job) if is_sent else by.receive(job)
+        finally:
+            for each in taken:
+                self._free.put(each)
+        if outcome > 0:
+            raise self._cuda.runtime.CUDARuntimeError(outcome)
+        return outcome, int(job[2])
 
     def wait(self) -> None:
         with self._device.activate():

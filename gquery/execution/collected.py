@@ -1,7 +1,8 @@
 """Frames that are made one after another and become one in the tier below (`execution.tiers`).
 
 Where it is known how many rows there will be, about, each frame goes to its place in arrays of so many rows as soon as it is
-made, so that nothing is moved twice. What finds no place there, and texts, are put behind the others in the end.
+made, so that nothing is moved twice. What finds no place there, and texts, are put behind the others in the end. A frame goes
+there while the next one is made.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from gquery.device.array import Array
 from gquery.device.buffer import Buffer
 from gquery.device.copies import copy_all, room_for
 from gquery.device.device import Device
-from gquery.execution.tiers import joined_below, put_below, tier_of
+from gquery.execution.behind import Behind
+from gquery.execution.tiers import joined_below, tier_of
 from gquery.expression.types import Bounds
 from gquery.operators.base import Frame, words_a_row
 from gquery.operators.partition_rows import rows_between
@@ -21,10 +23,10 @@ from gquery.runtime.records import replace
 
 
 class Collected:
-    """See above. ``expected`` is how many rows there will be; 0: nobody knows."""
+    """See above. ``expected`` is how many rows there will be; 0: nobody knows. What is left ``behind`` arrives with that."""
 
-    def __init__(self, device: Device, label: str, expected: int = 0) -> None:
-        self._device, self._label, self._expected = device, label, expected
+    def __init__(self, device: Device, label: str, behind: Behind, expected: int = 0) -> None:
+        self._device, self._label, self._behind, self._expected = device, label, behind, expected
         self._first: dict[int, ColumnData] = {}  # of each column all rows, as they are to be
         self._arrays: dict[int, tuple[Array, Array | None]] = {}
         self._bounds: dict[int, Bounds | None] = {}
@@ -39,27 +41,32 @@ class Collected:
         if not frame.rows and (self._first or self._others):
             return
         if self._others or not self._has_place(frame):
-            self._others.append(put_below(frame, self._device, self._label))
+            self._others.append(self._behind.move(frame))
             return
         tier, low, high = tier_of(self._device), self._placed, self._placed + frame.rows
         moves: dict[Device, list[tuple[Array, Array]]] = {}
-        with self._device.activate():
-            for i, column in frame.columns.items():
-                data, validity = self._arrays[i]
-                words = words_a_row(column.physical_type)
-                at = _where(column.data, self._device)
-                moves.setdefault(at, []).append((data[words * low : words * high], column.data.on(at)))
-                if validity is not None and column.validity is not None:
-                    at = _where(column.validity, self._device)
-                    moves.setdefault(at, []).append((validity[low:high], column.validity.on(at)))
-                known, before = column.statistics.bounds, self._bounds[i]
-                self._bounds[i] = None if known is None or before is None else before | known
-            for at, pairs in moves.items():
-                copy_all(pairs, tier, at)
+        for i, column in frame.columns.items():
+            data, validity = self._arrays[i]
+            words = words_a_row(column.physical_type)
+            at = _where(column.data, self._device)
+            moves.setdefault(at, []).append((data[words * low : words * high], column.data.on(at)))
+            if validity is not None and column.validity is not None:
+                at = _where(column.validity, self._device)
+                moves.setdefault(at, []).append((validity[low:high], column.validity.on(at)))
+            known, before = column.statistics.bounds, self._bounds[i]
+            self._bounds[i] = None if known is None or before is None else before | known
+
+        def place() -> None:
+            with self._device.activate():
+                for at, pairs in moves.items():
+                    copy_all(pairs, tier, at)
+
+        self._behind.run(place)
         self._placed = high
 
     def all(self) -> Frame:
         """All rows, one frame behind another."""
+        self._behind.wait()
         if not self._first:
             return joined_below(self._others, self._device)
         columns = {}

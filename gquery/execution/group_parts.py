@@ -12,8 +12,10 @@ import traceback
 
 from gquery import tuning
 from gquery.errors import OutOfMemoryError
+from gquery.execution.behind import Behind, give_way
 from gquery.execution.collected import Collected
-from gquery.execution.part_runs import Parts, in_parts, part_run, parts_for, run_below, run_extra, with_keys
+from gquery.execution.part_runs import in_parts, part_run, parts_for, run_below, run_extra, with_keys
+from gquery.execution.parts import Parts
 from gquery.execution.state import Run, StageReport
 from gquery.execution.tiers import joined_below, put_below
 from gquery.expression.expr import Column, new_column
@@ -52,9 +54,10 @@ def groups_by_parts(state: Run, stage: Stage, pipeline: Pipeline, report: StageR
     by = HashPartitioning(keys, parts_for(rows.rows * _group_bytes(sink), device))
     parts = in_parts([rows], by, run, report, stage.label)
     del rows
-    found = _Groups(run, stage, report)
-    found.add(parts, by)
-    return found.all()
+    with Behind(device, stage.label) as behind:
+        found = _Groups(run, stage, report, behind)
+        found.add(parts, by)
+        return found.all()
 
 
 def _cut(pipeline: Pipeline, sink: Group, stage: int) -> tuple[Pipeline, Pipeline]:
@@ -132,34 +135,41 @@ def _group_bytes(sink: Group) -> int:
 class _Groups:
     """The groups of parts, under way: the last two stages of the run make rows, and groups of them."""
 
-    def __init__(self, run: Run, stage: Stage, report: StageReport) -> None:
-        self._run, self._stage, self._report = run, stage, report
+    def __init__(self, run: Run, stage: Stage, report: StageReport, behind: Behind) -> None:
+        self._run, self._stage, self._report, self._behind = run, stage, report, behind
         self._rows, self._groups = len(run.program.stages) - 2, len(run.program.stages) - 1
         expected = run.feedback.rows_in_parts.get(self._groups, 0)
-        self._made = Collected(run.context.device, stage.label, expected)
+        self._made = Collected(run.context.device, stage.label, behind, expected)
 
     def add(self, parts: Parts, by: HashPartitioning) -> None:
         """Make the groups of rows, part by part."""
-        for number in range(parts.parts):
-            check()
-            if parts.rows(number) and not self._add(parts, number, by.seed):
-                more = replace(by, seed=by.seed + 1, parts=tuning.spilling.least_parts)
-                self.add(in_parts(parts.pieces(number), more, self._run, self._report, self._stage.label), more)
+        with parts:
+            for number in range(parts.parts):
+                check()
+                parts.begin(number + 1)
+                if parts.rows(number) and not self._add(parts, number, by.seed):
+                    more = replace(by, seed=by.seed + 1, parts=tuning.spilling.least_parts)
+                    self.add(in_parts(parts.pieces(number), more, self._run, self._report, self._stage.label), more)
 
     def _add(self, parts: Parts, number: int, seed: int) -> bool:
         """Make the groups of one part; whether they found room. OutOfMemoryError where more parts cannot help."""
-        try:
-            self._run.frames[self._rows] = parts.part(number)
-            run_extra(self._run, self._groups)
-            made = self._run.frames.pop(self._groups)
-        except OutOfMemoryError as error:
+        while True:
+            try:
+                self._run.frames[self._rows] = parts.part(number)
+                run_extra(self._run, self._groups)
+                made = self._run.frames.pop(self._groups)
+                break
+            except OutOfMemoryError as error:
+                traceback.clear_frames(error.__traceback__)
+                refused = error.with_traceback(None)
+            finally:
+                self._run.frames.pop(self._rows, None)
+            if give_way(self._behind, parts):
+                continue
             if seed >= tuning.spilling.levels or parts.rows(number) < tuning.spilling.least_rows:
-                raise
-            traceback.clear_frames(error.__traceback__)
+                raise refused
             self._run.feedback.begins_small(self._groups)
             return False
-        finally:
-            self._run.frames.pop(self._rows, None)
         self._made.add(made)
         return True
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gquery import tuning
+from gquery.execution.behind import Behind
 from gquery.execution.joined_parts import JoinedParts, Stages
 from gquery.execution.part_runs import numbered, part_run, parts_for, run_below
 from gquery.execution.sort_parts import sort_within_memory
@@ -113,13 +114,14 @@ def join_by_parts(
             run_rest(run, before, before.work, report)
     probe = middle.work.steps[0]
     assert isinstance(probe, Probe)
-    joined = JoinedParts(run, at_stage, probe, unbuilt, report)
     number = _row_number(before.work, middle.work)
     if number is not None:
         run.frames[before.number] = numbered(run.frames[before.number], number, run.context.device)
     parts = parts_for(unbuilt.rows.rows * tuning.spilling.joined_row, run.context.device)
-    joined.add([run.frames.pop(at_stage.before)], [unbuilt.rows], parts, 0)
-    run.frames[at_stage.middle] = joined.rows()
+    with Behind(run.context.device, before.label) as behind:
+        joined = JoinedParts(run, at_stage, probe, unbuilt, report, behind)
+        joined.add([run.frames.pop(at_stage.before)], [unbuilt.rows], parts, 0)
+        run.frames[at_stage.middle] = joined.rows()
     run_rest(run, last, last.work, report)
     if number is not None:
         run.frames[last.number] = _in_order(run, last, number, report)

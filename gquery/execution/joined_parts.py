@@ -16,8 +16,10 @@ import numpy as np
 from gquery import tuning
 from gquery.device.array import Array
 from gquery.errors import CardinalityError, OutOfMemoryError
+from gquery.execution.behind import Behind, give_way
 from gquery.execution.collected import Collected
-from gquery.execution.part_runs import Part, in_parts, run_extra
+from gquery.execution.part_runs import in_parts, run_extra
+from gquery.execution.parts import Part, Parts
 from gquery.execution.state import Run, StageReport, Unbuilt
 from gquery.execution.tiers import brought, joined_below, put_below, slice_rows, tier_of
 from gquery.expression.expr import Column
@@ -58,13 +60,16 @@ _EACH_MATCH = (
 class JoinedParts:
     """What the parts of a join have made, under way."""
 
-    def __init__(self, run: Run, stages: Stages, probe: Probe, unbuilt: Unbuilt, report: StageReport) -> None:
+    def __init__(
+        self, run: Run, stages: Stages, probe: Probe, unbuilt: Unbuilt, report: StageReport, behind: Behind
+    ) -> None:
+        self._behind, self._coming = behind, list[Parts]()
         self._run, self._stages, self._probe, self._report = run, stages, probe, report
         self._table, self._rows, self._device = unbuilt.table, unbuilt.rows, run.context.device
         self._label = run.program.stages[stages.before].label
         self._probed_keys = tuple([e.id for e in probe.keys if isinstance(e, Column)])
         self._built_keys = tuple([c.id for c in self._table.keys])
-        self._made = Collected(self._device, self._label, run.feedback.rows_in_parts.get(stages.middle, 0))
+        self._made = Collected(self._device, self._label, behind, run.feedback.rows_in_parts.get(stages.middle, 0))
         self._matches: list[tuple[Frame, Array]] = []
 
     def add(self, probed: list[Frame], built: list[Frame], parts: int, seed: int) -> None:
@@ -74,9 +79,14 @@ class JoinedParts:
         rows = sum(b.rows for b in built)
         probed.clear()
         built.clear()
-        for one, other in zip(left.each(), right.each(), strict=True):
-            check()
-            self._add(one, other, seed, other.rows == rows)
+        outer, self._coming = self._coming, [left, right]
+        with left, right:
+            for one, other in zip(left.each(), right.each(), strict=True):
+                check()
+                other.begin_next()
+                one.begin_next()
+                self._add(one, other, seed, other.rows == rows)
+        self._coming = outer
         if not self._made.frames and not seed:
             nothing = right.nothing()
             self._build(nothing)
@@ -100,14 +110,17 @@ class JoinedParts:
 
     def _has_built(self, rows: Part) -> Frame | None:
         """Build the table of some rows: these where kernels read them; None where it found no room."""
-        try:
-            whole = rows.whole()
-            self._build(whole)
-        except OutOfMemoryError as error:
-            traceback.clear_frames(error.__traceback__)
-            self._run.frames.pop(self._stages.rows, None)
-            return None
-        return whole
+        while True:
+            try:
+                whole = rows.whole()
+                self._build(whole)
+            except OutOfMemoryError as error:
+                traceback.clear_frames(error.__traceback__)
+                self._run.frames.pop(self._stages.rows, None)
+            else:
+                return whole
+            if not give_way(self._behind, *self._coming):
+                return None
 
     def _build(self, rows: Frame) -> None:
         """Build the table of some rows, which says what NOT IN asks for of all."""
@@ -143,7 +156,7 @@ class JoinedParts:
         if self._device.below is None:
             yield from pieces
             return
-        if isinstance(rows, Part) and rows.rows <= slice_rows(pieces[0], self._device):
+        if isinstance(rows, Part) and (rows.is_coming or rows.rows <= slice_rows(pieces[0], self._device)):
             yield rows.whole()
             return
         waiting: list[Frame] = []
@@ -164,11 +177,14 @@ class JoinedParts:
             run_extra(self._run, number)
             return self._run.frames.pop(number)
         except OutOfMemoryError as error:
-            if self._device.below is None or rows.rows < tuning.spilling.least_rows or self._probe.records_matches:
-                raise
             traceback.clear_frames(error.__traceback__)
+            refused = error.with_traceback(None)
         finally:
             self._run.frames.pop(self._stages.before, None)
+        if give_way(self._behind, *self._coming):
+            return self._ran(number, rows)
+        if self._device.below is None or rows.rows < tuning.spilling.least_rows or self._probe.records_matches:
+            raise refused
         half, both = rows.rows // 2, []
         for low, high in ((0, half), (half, rows.rows)):
             both.append(put_below(self._ran(number, rows_between(rows, low, high)), self._device, self._label))

@@ -8,37 +8,34 @@ so that what is found out of them says nothing of the whole.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from functools import cached_property, partial
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gquery import tuning
-from gquery.device.array import Array
-from gquery.device.buffer import Buffer
-from gquery.device.copies import queue_all, room_for
 from gquery.device.device import Device
-from gquery.distributed.column_pieces import statistics_together
 from gquery.errors import OutOfMemoryError
-from gquery.execution.collected import is_alike
 from gquery.execution.feedback import PartsFeedback, RunFeedback
 from gquery.execution.held import count_made
 from gquery.execution.pipelines import run_pipeline
 from gquery.execution.speculation import Speculation
 from gquery.execution.state import Run, StageReport
-from gquery.execution.tiers import brought, free_bytes, has_tier, put_below, rows_below, slices, tier_of
+from gquery.execution.tiers import free_bytes, has_tier, put_below, rows_below, slices, tier_of
 from gquery.expression.expr import Column, Expr, new_column
-from gquery.operators.base import Frame, make_column, words_a_row
+from gquery.operators.base import Frame, make_column
 from gquery.operators.partition_rows import (
     HashPartitioning,
     Partitioned,
     RangePartitioning,
     partition_by_range,
     partition_rows,
-    rows_between,
 )
 from gquery.planner.physical import Compute, Pipeline, Program, Stage, Stored
 from gquery.runtime.records import replace
-from gquery.runtime.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from gquery.execution.parts import Parts
 
 
 def can_have_parts(state: Run) -> bool:
@@ -105,105 +102,12 @@ def parts_for(wanted: int, device: Device) -> int:
     return int(min(max(wanted / (free_bytes(device) * limits.part_fraction), limits.least_parts), limits.most_parts))
 
 
-_PART = "a part of its rows"
-
-
-class Parts:
-    """Rows in parts, in the tier: ``cuts`` are frames of which each has some rows of every part."""
-
-    def __init__(self, cuts: Sequence[Partitioned], device: Device) -> None:
-        self._cuts, self._device = cuts, device
-
-    @property
-    def parts(self) -> int:
-        """How many parts there are, with or without rows."""
-        return self._cuts[0].parts
-
-    def rows(self, number: int) -> int:
-        """How many rows a part has."""
-        return sum(c.starts[number + 1] - c.starts[number] for c in self._cuts)
-
-    def pieces(self, number: int) -> list[Frame]:
-        """The rows of a part where they lie, in one piece or several."""
-        made = [c.part(number) for c in self._cuts if c.starts[number] < c.starts[number + 1]]
-        return made or [self.nothing()]
-
-    def part(self, number: int) -> Frame:
-        """The rows of a part where kernels read them."""
-        if self._device.below is None or not self._is_plain:
-            return brought(self.pieces(number), self._device)
-        rows, columns, moves = self.rows(number), {}, list[tuple[Array, list[Array]]]()
-        with self._device.activate():
-            for i, column in self._cuts[0].frame.columns.items():
-                own = [(c.frame.columns[i], c.starts[number], c.starts[number + 1]) for c in self._cuts]
-                words, dtype = words_a_row(column.physical_type), np.dtype(column.physical_type.numpy)
-                data = room_for(words * rows, dtype, self._device, _PART)
-                moves.append(self._moved(data, [(c.data, words * low, words * high) for c, low, high in own]))
-                flags = None
-                if column.validity is not None:
-                    flags = room_for(rows, np.dtype(np.uint8), self._device, _PART)
-                    moves.append(
-                        self._moved(flags, [(c.validity, low, high) for c, low, high in own if c.validity is not None])
-                    )
-                columns[i] = replace(
-                    column,
-                    length=rows,
-                    data=Buffer(data, self._device),
-                    validity=None if flags is None else Buffer(flags, self._device),
-                    statistics=statistics_together([c for c, _, _ in own], None),
-                )
-            queue_all(moves, self._device)
-            self._device.synchronize()
-        return Frame(columns, rows)
-
-    def _moved(self, to: Array, pieces: Sequence[tuple[Buffer, int, int]]) -> tuple[Array, list[Array]]:
-        below = self._device.below
-        assert below is not None
-        return to, [b.on(below)[low:high] for b, low, high in pieces if low < high]
-
-    @cached_property
-    def _is_plain(self) -> bool:
-        """Whether the columns of all cuts lie alike, and have no texts: then they are copied as they are."""
-        first = self._cuts[0].frame
-        return not first.rank_values and all(
-            not c.physical_type.is_string and all(is_alike(c, cut.frame.columns[i]) for cut in self._cuts)
-            for i, c in first.columns.items()
-        )
-
-    def each(self) -> list[Part]:
-        """The parts."""
-        return [Part(self, n) for n in range(self.parts)]
-
-    def nothing(self) -> Frame:
-        """No rows."""
-        return rows_between(self._cuts[0].frame, 0, 0)
-
-
-class Part(NamedTuple):
-    """One of them."""
-
-    of: Parts
-    number: int
-
-    @property
-    def rows(self) -> int:
-        """How many rows it has."""
-        return self.of.rows(self.number)
-
-    def pieces(self) -> list[Frame]:
-        """See `Parts.pieces`."""
-        return self.of.pieces(self.number)
-
-    def whole(self) -> Frame:
-        """See `Parts.part`."""
-        return self.of.part(self.number)
-
-
 def in_parts(
     frames: Sequence[Frame], by: HashPartitioning | RangePartitioning, state: Run, report: StageReport, label: str
 ) -> Parts:
     """The rows of frames of the tier in parts there."""
     from gquery.execution.behind import Behind  # a query that has room does without
+    from gquery.execution.parts import Parts  # as above
 
     device, workers = state.context.device, state.context.settings.worker_count
     cuts: list[Partitioned] = []

@@ -16,7 +16,8 @@ from gquery.device.device import Device
 from gquery.distributed.movable import movable
 from gquery.errors import OutOfMemoryError
 from gquery.execution.held import scratch_of
-from gquery.execution.part_runs import Parts, in_parts, numbered, parts_for
+from gquery.execution.part_runs import in_parts, numbered, parts_for
+from gquery.execution.parts import Parts
 from gquery.execution.sort_parts import sort_within_memory
 from gquery.execution.state import Run, StageReport
 from gquery.execution.tiers import joined_below, put_below

@@ -21,15 +21,16 @@ from gquery.device.device import Device
 from gquery.distributed.movable import concatenated, movable
 from gquery.errors import OutOfMemoryError
 from gquery.execution import held
-from gquery.execution.behind import Behind
+from gquery.execution.behind import Behind, relieved
 from gquery.execution.collected import Collected
+from gquery.execution.parts import Parts
 from gquery.execution.state import StageReport
 from gquery.execution.tiers import brought, free_bytes, put_below, tier_of
 from gquery.expression.expr import Column
 from gquery.kernels.builtin import gathers, order, scans
 from gquery.operators.base import Frame, make_column, narrow
 from gquery.operators.breakers import different, run_breaker
-from gquery.operators.partition_rows import rows_between
+from gquery.operators.partition_rows import Partitioned, rows_between
 from gquery.operators.sort_keys import sort_keys
 from gquery.planner.physical import DistinctRows, SortRows
 from gquery.runtime.interrupt import check
@@ -99,22 +100,25 @@ class _Sorted:
     def all(self) -> Frame:
         """The sorted rows, in the tier."""
         numbers, splitters = self._splitters()
-        chunks: list[tuple[Frame, list[int]]] = []
+        chunks: list[Partitioned] = []
         with Behind(self._device, self._label) as behind:
             for low in range(0, self._frame.rows, self._step):
                 check()
                 chunk = rows_between(self._frame, low, min(low + self._step, self._frame.rows))
                 rows, cuts = behind.made(partial(self._chunk, chunk, splitters, numbers < low))
-                chunks.append((behind.move(rows), cuts))
+                chunks.append(Partitioned(behind.move(rows), tuple(cuts)))
         self._report.spilled_bytes += self._row_bytes * self._frame.rows
         self._report.parts += len(chunks)
-        made = Collected(self._device, self._label, self._frame.rows)
-        for n in range(len(numbers) + 1):
-            check()
-            pieces = [rows_between(f, cuts[n], cuts[n + 1]) for f, cuts in chunks if cuts[n] < cuts[n + 1]]
-            if pieces:
-                self._together(pieces, made)
-        return made.all()
+        with Parts(chunks, self._device) as parts, Behind(self._device, self._label) as behind:
+            made = Collected(self._device, self._label, behind, self._frame.rows)
+            for n in range(parts.parts):
+                check()
+                if len(pieces := parts.pieces(n)) > 1:
+                    parts.begin(n + 1)
+                    made.add(relieved(partial(self._together, parts, n), behind, parts))
+                elif pieces[0].rows:
+                    made.add(pieces[0])
+            return made.all()
 
     def _splitters(self) -> tuple[Array, Frame]:
         """Rows between which ranges lie, in their order: their numbers (int64, on the host) and their keys, in the tier."""
@@ -151,15 +155,12 @@ class _Sorted:
             made = _taken(chunk, at[scans.compact(is_row)], device)
         return made, [0, *ends.tolist(), chunk.rows]
 
-    def _together(self, pieces: Sequence[Frame], made: Collected) -> None:
-        """Add the rows of pieces, each of which is sorted, in their order."""
-        if len(pieces) == 1:
-            made.add(pieces[0])
-            return
-        with self._room(sum(p.rows for p in pieces)):
-            whole = concatenated(pieces, (), self._device)
+    def _together(self, parts: Parts, number: int) -> Frame:
+        """The rows between two splitters, which lie in chunks that are sorted, in their order."""
+        with self._room(parts.rows(number)):
+            whole = parts.part(number)
             at = order.sort_order(sort_keys(self._work.keys, whole, self._device))
-            made.add(_taken(whole, at, self._device))
+            return _taken(whole, at, self._device)
 
 
 # ---- different values ------------------------------------------------------------------------------------------------

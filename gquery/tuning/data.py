@@ -285,6 +285,12 @@ class Memory(Record):
         4, "files", "of an array of the tier below a device, at most: one thread at a time writes to each", _FILES
     )
     stripe_bytes: int = number(16 << 20, "bytes", "of each, at least", _FILES)
+    most_stripes: int = number(
+        128,
+        "pieces",
+        "of an array that lie in its files by turns, at most: each is a mapping, of which Linux has 65,530 for a process",
+        _FILES,
+    )
     shared_file: int = number(1 << 20, "bytes", "of a file that small arrays share", _LIMITS)
     returned_bytes: int = number(
         1 << 20, "bytes", "of a block that goes back to the system when it is freed, where a limit is set", _LIMITS

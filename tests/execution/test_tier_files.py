@@ -4,6 +4,8 @@ errors that leave the connection as it was.
 
 from __future__ import annotations
 
+import concurrent.futures
+import ctypes
 import errno
 import gc
 import itertools
@@ -21,19 +23,20 @@ import numpy as np
 import pytest
 
 from gquery import tuning
-from gquery.device import spill, staging
+from gquery.device import file_copies, spill, staging
 from gquery.device.chunks import is_page_locked, lock_pages
 from gquery.device.copies import copied, copy_all, copy_into, queue_all
 from gquery.device.device import Device
-from gquery.device.file_copies import read_files, write_files
+from gquery.device.file_copies import _pieces, read_files, send_files, write_files
 from gquery.device.host_tier import HostTier, LockedBlock
 from gquery.device.spill import SpillSpace, is_spilled, place_of
 from gquery.errors import FileError, OutOfMemoryError
 from gquery.execution import behind
+from gquery.kernels.builtin import moves
 from gquery.operators.base import Frame
 from tests.execution.test_tiers import LARGE, QUERIES, check_nothing_left, limited
 from tests.support.harness import compare, expect
-from tests.support.played_gpu import Array, Gpu
+from tests.support.played_gpu import Array, DriverError, Gpu
 from tests.support.tuned import Tune
 
 SIZES = [1, 511, 70_000, 100_003, 20_000]
@@ -113,6 +116,43 @@ def test_a_long_array_lies_in_several_files(tier: HostTier) -> None:
     assert len(os.listdir("/proc/self/fd")) == opened and tier.spill.taken == 0
 
 
+def test_a_part_of_an_array_lies_in_all_its_files(tier: HostTier, tune: Tune) -> None:
+    """Whatever part is written at once: pieces that follow one another go to different files, so that no thread waits."""
+    tune(tuning.memory, most_stripes=16)
+    long = tier.empty_spillable(60_000, np.int64)  # 480,000 bytes in 16 pieces of 32,768
+    place = place_of(long)
+    assert place is not None and place.file.size == 32_768
+    for low, high in ((0, 60_000), (1_000, 17_000), (30_001, 50_003)):
+        part = long[low:high]
+        pieces = _pieces([(np.zeros(high - low, np.int64), place_of(part))])
+        files = [p.file for p in pieces]
+        assert set(files) == set(place.file.files)
+        assert all(len(set(files[n : n + 3])) == 3 for n in range(0, len(files) // 2, 3))
+    ends = dict.fromkeys(place.file.files, 0)
+    for at in range(0, long.nbytes, 32_768):  # each byte has a place of its own
+        file, first, left = place.file.place(at)
+        assert first == ends[file] and left == 32_768
+        ends[file] += left
+    values = np.random.default_rng(5).integers(0, 1 << 60, 60_000)
+    copy_into(long, tier, values, Device("cpu"))
+    assert np.array_equal(long, values)  # as it is mapped
+    copy_into(long[7:50_001], tier, values[:49_994], Device("cpu"))
+    assert np.array_equal(copied(long[6:], tier, Device("cpu", 1)), [values[6], *values[:49_994], *values[50_001:]])
+
+
+@pytest.mark.parametrize("size", [4097, 12_289, 150_001, 479_999])
+def test_arrays_of_any_size_in_files(tier: HostTier, tune: Tune, size: int) -> None:
+    """Pieces are pages, so that some arrays have fewer of them than files."""
+    tune(tuning.memory, stripe_bytes=4096, stripes=4)
+    given = np.random.default_rng(size).integers(0, 256, size).astype(np.uint8)
+    made = tier.empty_copied(size, np.uint8)
+    copy_into(made, tier, given, Device("cpu"))
+    place = place_of(made)
+    assert place is not None and np.array_equal(made, given)
+    assert all(os.fstat(f.descriptor).st_size > 0 for f in place.file.files)
+    assert np.array_equal(tier.empty_spillable(size, np.uint8), np.zeros(size, np.uint8))
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="as above")
 def test_no_room_for_a_second_file(tier: HostTier, monkeypatch: pytest.MonkeyPatch) -> None:
     """A long array of which the disk takes a part alone leaves none behind."""
@@ -177,9 +217,17 @@ def test_strides_are_copied_as_they_are(tier: HostTier) -> None:
     assert np.array_equal(back, np.arange(0, 1000, 4))
 
 
+@pytest.fixture(params=["interpreter", "movers"])
+def by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What moves pieces to a GPU and from it."""
+    kernels = moves.Kernels() if request.param == "movers" else None
+    monkeypatch.setattr("gquery.device.movers._find", lambda: kernels)
+    return str(request.param)
+
+
 @pytest.mark.parametrize("several", [1, 4])
 def test_a_gpu_through_page_locked_buffers(
-    tier: HostTier, gpu: Gpu, monkeypatch: pytest.MonkeyPatch, several: int
+    tier: HostTier, gpu: Gpu, monkeypatch: pytest.MonkeyPatch, several: int, by: str
 ) -> None:
     """Copies end when somebody waits: what is written has arrived, and a buffer is not filled again before it was fetched."""
     monkeypatch.setattr("gquery.device.file_copies.core_count", lambda: several)
@@ -192,6 +240,69 @@ def test_a_gpu_through_page_locked_buffers(
     read_files(list(zip(back, made, strict=True)), gpu)
     assert all(np.array_equal(b.values, a) for b, a in zip(back, given, strict=True))
     assert gpu.played.drained == 1 and not gpu.played.pending
+
+
+@pytest.fixture
+def moved(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the movers were asked for."""
+    asked = list[str]()
+
+    class Seen(moves.Kernels):
+        def send(self, job: Any) -> int:
+            asked.append("send")
+            return super().send(job)
+
+        def receive(self, job: Any) -> int:
+            asked.append("receive")
+            return super().receive(job)
+
+    kernels = Seen()
+    monkeypatch.setattr("gquery.device.movers._find", lambda: kernels)
+    monkeypatch.setattr("gquery.device.file_copies.core_count", lambda: 4)
+    return asked
+
+
+def test_movers_are_asked_once_a_thread(tier: HostTier, gpu: Gpu, moved: list[str]) -> None:
+    """However many pieces there are: no thread comes back to the interpreter between two."""
+    given = np.arange(60_000)
+    made, back = tier.empty_copied(60_000, np.int64), Array(np.zeros(60_000, np.int64))
+    write_files([(made, Array(given))], gpu)  # type: ignore[list-item]
+    assert moved == ["receive"] * 4 and np.array_equal(made, given)
+    read_files([(back, made)], gpu)  # type: ignore[list-item]
+    assert moved[4:] == ["send"] * 4 and np.array_equal(back.values, given)
+
+
+def test_what_the_movers_cannot_do(tier: HostTier, gpu: Gpu, moved: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system's error is that of the piece, moved once more plainly; where that succeeds, the others go on. A copy that the
+    driver refuses is its error."""
+    given = np.arange(60_000)
+    made, there = tier.empty_copied(60_000, np.int64), Array(given)
+    refusing = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_int64] * 4)(lambda *_: -1)
+    address = ctypes.cast(refusing, ctypes.c_void_p).value
+    with monkeypatch.context() as patch:
+        patch.setattr(staging, "native_calls", lambda: (address, address))
+        write_files([(made, there)], gpu)  # type: ignore[list-item]
+    assert len(moved) > 100 and np.array_equal(made, given)
+    place = place_of(made)
+    assert place is not None
+    os.ftruncate(place.file.files[1].descriptor, 9000)
+    for back in (Array(np.zeros(60_000, np.int64)), Array(np.zeros(60_000, np.int64))):
+        with pytest.raises(FileError, match="cannot be read .*Input/output error"):
+            read_files([(back, made)], gpu)  # type: ignore[list-item]
+        assert not gpu.played.pending
+    gpu.played.failing = 7
+    with pytest.raises(DriverError, match="7"):
+        write_files([(made, there)], gpu)  # type: ignore[list-item]
+    with pytest.raises(DriverError, match="7"):
+        send_files([(back.data.ptr, given)], gpu)
+    gpu.played.failing = 0
+    write_files([(made, there)], gpu)  # type: ignore[list-item]  # the buffers are there still
+    assert np.array_equal(made, given)
+    reading = os.open(f"/proc/self/fd/{place.file.files[2].descriptor}", os.O_RDONLY)
+    os.dup2(reading, place.file.files[2].descriptor)
+    os.close(reading)
+    with pytest.raises(OutOfMemoryError, match="cannot be written .*Bad file descriptor"):
+        write_files([(made, there)], gpu)  # type: ignore[list-item]
 
 
 def test_a_system_that_takes_and_gives_less(tier: HostTier, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,7 +344,7 @@ def test_files_are_not_locked_into_memory(tier: HostTier) -> None:
     assert seen == [own.nbytes]
 
 
-def test_memory_that_is_not_page_locked_goes_through_buffers(gpu: Gpu, tune: Tune) -> None:
+def test_memory_that_is_not_page_locked_goes_through_buffers(gpu: Gpu, tune: Tune, by: str) -> None:
     """Long arrays of the host come to a GPU piece by piece, on several threads; page-locked ones, and small ones, at once."""
     tune(tuning.transfers, buffer_bytes=4096, buffers=3, file_movers=4, staged_bytes=5000)
     given, at_once = np.arange(10_000), np.arange(600)
@@ -332,3 +443,26 @@ def test_a_disk_that_fails(sql: str, call: str, tmp_path: Path, monkeypatch: pyt
         check_nothing_left(db, tmp_path)
     assert compare(db.sql(sql).fetchall(), want, "ORDER BY" in sql, types) is None
     gc.collect()
+
+
+def test_ctrl_c_while_others_are_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The arrays stay until all have ended; then it is raised."""
+    going, ended = threading.Event(), list[int]()
+
+    def work(number: int) -> None:
+        if number:
+            assert going.wait(60)
+            ended.append(number)
+
+    real, waits = concurrent.futures.wait, itertools.count()
+
+    def wait(others: Any) -> Any:
+        if next(waits) < 2:
+            going.set()
+            raise KeyboardInterrupt
+        return real(others)
+
+    monkeypatch.setattr(concurrent.futures, "wait", wait)
+    with pytest.raises(KeyboardInterrupt):
+        file_copies._on_threads(work, 3, "read")
+    assert sorted(ended) == [1, 2]

@@ -24,6 +24,7 @@ from gquery.device.host_tier import HostTier
 from gquery.device.kept_memory import block_size
 from gquery.device.spill import SpillSpace
 from gquery.errors import OutOfMemoryError
+from gquery.execution.behind import Behind
 from gquery.execution.collected import Collected
 from gquery.expression.types import PhysicalType
 from tests.execution.test_parts import GROUPS, JOINS, ORDERED, SORTS, TABLES
@@ -242,7 +243,8 @@ def test_what_is_collected_lies_in_the_tier(tmp_path: Path) -> None:
     device = Device("cpu", 1, 10**6)
     device.below = HostTier(device, None, SpillSpace(str(tmp_path)))
     for expected in (0, 5, 300, 1000):
-        made, want = Collected(device, "test", expected), list[int | None]()
+        going, want = Behind(device, "test"), list[int | None]()
+        made = Collected(device, "test", going, expected)
         for size, kind in (
             (100, PhysicalType.I16),
             (0, PhysicalType.I16),
@@ -252,7 +254,9 @@ def test_what_is_collected_lies_in_the_tier(tmp_path: Path) -> None:
             values = [None if n % 5 == 0 else n for n in range(size)]
             made.add(frame(column(values, kind, device, nullable=True)))
             want += values
-            assert device.account.taken == 0
+        going.wait()
+        gc.collect()
+        assert device.account.taken == 0
         found = made.all().columns[0]
         assert not found.data.is_on(device) and made.rows == 307
         assert found.validity is not None

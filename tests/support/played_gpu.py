@@ -41,7 +41,7 @@ class Played:
         )  # fmt: skip
 
         self.failing = 0  # what copies end with that no interpreter begins
-        calls = self._wait_for, self._begin, self._record
+        calls = self._wait_for, self._begin, self._record, self._begin_back
         self._calls = [_CALL(call) for call in calls]  # that somebody has while they are called
         self.copy_calls = CopyCalls(*(ctypes.cast(call, ctypes.c_void_p).value or 0 for call in self._calls))
 
@@ -52,6 +52,10 @@ class Played:
 
     def _begin(self, to: int, source: int, size: int, stream: int) -> int:
         self.copy(to, source, size, 1, stream)
+        return self.failing
+
+    def _begin_back(self, to: int, source: int, size: int, stream: int) -> int:
+        self.copy(to, source, size, 2, stream)
         return self.failing
 
     def _record(self, event: int, stream: int, *_: int) -> int:

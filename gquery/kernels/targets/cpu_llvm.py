@@ -35,11 +35,11 @@ _PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_voi
 def library() -> Library:
     """The primitives of processors. They are imported here: a kernel from the cache is loaded without them."""
     from gquery.kernels.lowering.library import Library
-    from gquery.kernels.primitives import chunks, footers, page_list, uploads, vector_search
+    from gquery.kernels.primitives import chunks, footers, moves, page_list, uploads, vector_search
     from gquery.kernels.targets.binding import Primitives
     from gquery.kernels.targets.cpu_intrinsics import CPU_DEFINITIONS
 
-    own = vector_search, chunks, footers, uploads, page_list
+    own = vector_search, chunks, footers, uploads, page_list, moves
     return Library(Primitives(CPU_DEFINITIONS, own_bodies=own), _MATHEMATICS, _user_module)
 
 

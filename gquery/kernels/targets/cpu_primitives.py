@@ -9,7 +9,7 @@ from typing import Any
 from numba import types, uint64
 from numba.extending import intrinsic
 
-from gquery.kernels.primitives import chunks, footers, page_list, uploads, vector_search
+from gquery.kernels.primitives import chunks, footers, moves, page_list, uploads, vector_search
 from gquery.kernels.targets.binding import Binding, Primitives
 from gquery.kernels.targets.cpu_intrinsics import CPU_DEFINITIONS, ELEMENTS
 from gquery.kernels.targets.cpu_linking import object_code, part
@@ -49,7 +49,7 @@ def binding() -> Binding:
     return Binding(
         intrinsic,
         device,
-        Primitives(CPU_DEFINITIONS, own_bodies=(vector_search, chunks, footers, uploads, page_list)),
+        Primitives(CPU_DEFINITIONS, own_bodies=(vector_search, chunks, footers, uploads, page_list, moves)),
         given={f"pointer_{e}": _pointer(e) for e in ELEMENTS},
     )
 

@@ -32,8 +32,9 @@ _FORMATS = {
     "i8": "b", "i16": "h", "i32": "i", "i64": "q", "u8": "B", "u16": "H", "u32": "I", "u64": "Q",
     "f32": "f", "f64": "d",
 }  # fmt: skip
-BODIES = ("bits", "bit_sets", "checked", "chunks", "dates", "decimals", "floats", "footers", "groups", "held_texts", "packed",
-          "page_list", "page_texts", "pages", "ranges", "tables", "strings", "search", "globs", "uploads", "user")  # fmt: skip
+BODIES = ("bits", "bit_sets", "checked", "chunks", "dates", "decimals", "floats", "footers", "groups", "held_texts", "moves",
+          "packed", "page_list", "page_texts", "pages", "ranges", "tables", "strings", "search", "globs", "uploads",
+          "user")  # fmt: skip
 INTRINSICS = ("integers", "checked", "wide", "floats", "memory", "bits", "strings", "atomics", "groups", "user")
 _OWN = {"refuse": checks.refuse, "range": paced_range, "next_index": paced_next}
 """What kernels find by these names, beside primitives and their functions."""

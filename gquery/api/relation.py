@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from gquery.api.dataframe.verbs import Verbs
 from gquery.errors import InterfaceError, PointingAt
 from gquery.expression.types import DType
-from gquery.planner.preview import preview_rows
 from gquery.result.output import Outputs
 from gquery.result.python_rows import PythonRows, python_rows
 from gquery.runtime.arguments import checked
@@ -206,6 +205,8 @@ class Relation(Outputs, PythonRows, Verbs):
         if self._result is not None or self._prepared is None:
             return self.to_arrow_table(), self.table().rows
         self._prepared = self._connection.current_plan(self._prepared, self._text, self._params)
+        from gquery.planner.preview import preview_rows
+
         few = preview_rows(self._prepared.bound.plan, rows)
         part = self._connection.run_plan(self._connection.limited_plan(self._prepared, few + 1))
         if part.rows <= few:  # that was all of it

@@ -19,7 +19,6 @@ import numpy as np
 import pyarrow as pa
 
 from gquery.expression.facts import INT64_BITS
-from gquery.functions.binary import blobs_of, hex_of, is_blob
 from gquery.functions.list_arrays import lists_of, plain
 from gquery.functions.vectors import flags, null, offsets_of, scalar_text
 from gquery.runtime.arrow_compute import pc
@@ -32,6 +31,8 @@ _SIGN = np.uint64(2**63)
 
 def keys_of(array: pa.Array) -> pa.Array:
     """The keys of the values of an array, NULL for NULL."""
+    from gquery.functions.binary import blobs_of, hex_of, is_blob
+
     array, rows = plain(array), len(array)
     type_ = array.type
     if type_ == pa.null():

@@ -23,7 +23,6 @@ import pyarrow as pa
 from gquery import tuning
 from gquery.columns.assemble import Assembly, Fixed, Gathered, Piece, assembly_for
 from gquery.columns.assemble_strings import Strings
-from gquery.columns.assemble_texts import CountedStrings
 from gquery.columns.domain import Domain
 from gquery.columns.encode_strings import without_views
 from gquery.columns.ownership import check_decoded
@@ -185,6 +184,8 @@ class ParquetReader:
             return Strings(starts, self._upload, may_repeat=False)
         sizes = None if self._upload.is_limited or self._selection is not None else self._text_bytes(wanted)
         if sizes is not None:
+            from gquery.columns.assemble_texts import CountedStrings
+
             with suppress(MemoryError):  # a footer that tells of more than there can be
                 return CountedStrings(starts, sizes, self._upload)
         made = assembly_for(wanted.type, wanted.field, starts, wanted.bounds, self._narrow, self._upload)

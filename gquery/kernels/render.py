@@ -7,7 +7,6 @@ and dictionary lookups stand in the modules beside this one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import assert_never
 
 from gquery import tuning
@@ -41,7 +40,7 @@ from gquery.kernels.number_registers import exact_constant
 from gquery.kernels.text_matches import by_scan
 from gquery.kernels.values import Value, ValueProperties, value_properties
 from gquery.runtime.interrupt import check
-from gquery.runtime.records import replace
+from gquery.runtime.records import dataclass, replace
 
 
 def render(e: Expr, code: Code) -> Value:

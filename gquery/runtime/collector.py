@@ -13,6 +13,7 @@ import weakref
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import MethodDescriptorType, WrapperDescriptorType
 
 _lock = threading.Lock()
 _paused = 0  # callers, of all threads
@@ -97,13 +98,15 @@ def _can_track() -> bool:
 
 
 def _unfreeze(objects: list[object]) -> None:
-    """Give objects back to the collector, as new ones; not weak proxies, which stand for nothing once their object is gone."""
+    """Give objects back to the collector, as new ones; not weak proxies, which stand for nothing once their object is gone, nor
+    the methods of types that are written in C, which are a sixth of all and hold nothing but their type."""
     import ctypes
 
     untrack, track = ctypes.pythonapi.PyObject_GC_UnTrack, ctypes.pythonapi.PyObject_GC_Track
     for call in (untrack, track):
         call.argtypes, call.restype = (ctypes.py_object,), None
-    tracked = [o for o in objects if gc.is_tracked(o) and type(o) not in weakref.ProxyTypes]
+    left = {*weakref.ProxyTypes, WrapperDescriptorType, MethodDescriptorType}
+    tracked = [o for o in objects if gc.is_tracked(o) and type(o) not in left]
     # one after the other without a step of Python's between, as a dictionary that is changed tracks itself
     deque(zip(map(untrack, tracked), map(track, tracked), strict=True), maxlen=0)
 

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from copy import copy
 from dataclasses import MISSING, FrozenInstanceError, field
 from operator import attrgetter
-from types import MemberDescriptorType
 from typing import TYPE_CHECKING, Any, TypeVar, cast, dataclass_transform, overload
 
 from gquery import tuning
+from gquery.runtime.record_fields import add_fields, names_in
 
 T = TypeVar("T")
 
@@ -64,7 +64,7 @@ def _make(cls: type[T], frozen: bool, eq: bool, slots: bool, unsafe_hash: bool) 
         if slots:
             methods |= {"__getstate__": _fields_of, "__setstate__": _set_fields}
     made: Any = cls
-    is_plain = _add_fields(cls)
+    is_plain = add_fields(cls)
     if slots and is_plain:
         made = _slotted(cls, methods)
     else:
@@ -76,55 +76,10 @@ def _make(cls: type[T], frozen: bool, eq: bool, slots: bool, unsafe_hash: bool) 
     return cast("type[T]", made)
 
 
-@dataclasses.dataclass(init=False, repr=False, eq=False)
-class _Example:
-    """What `dataclasses` makes of a class without methods."""
-
-    one: object
-
-
-_PARAMETERS: Any = vars(_Example)["__dataclass_params__"]
-_FIELD: Any = vars(_Example)["__dataclass_fields__"]["one"]._field_type
-_CLASS_VARIABLES = ("ClassVar[", "ClassVar", "typing.ClassVar")
-_OTHERS = ("InitVar", "KW_ONLY", "ClassVar")  # words of annotations that are left to `dataclasses`, but for those above
-
-
-def _add_fields(cls: Any) -> bool:
-    """Do what `dataclasses` does for a class without methods in a fifth of the time: it matches annotations with expressions.
-    False, and nothing is done, where there is more in it than fields and class variables."""
-    own = [(n, t) for n, t in vars(cls).get("__annotations__", {}).items() if not str(t).startswith(_CLASS_VARIABLES)]
-    plain = [default for name, _ in own if not isinstance(default := getattr(cls, name, None), dataclasses.Field)]
-    if (
-        "__annotations__" not in vars(cls)
-        or any(not isinstance(type_, str) or any(word in type_ for word in _OTHERS) for _, type_ in own)
-        or any(type(default).__hash__ is None for default in plain)
-    ):
-        return False
-    found: dict[str, Any] = {}
-    for base in cls.__mro__[-1:0:-1]:
-        found |= vars(base).get("__dataclass_fields__", {})
-    for name, type_ in own:
-        made: Any = getattr(cls, name, MISSING)
-        if not isinstance(made, dataclasses.Field):
-            made = field(default=MISSING if isinstance(made, MemberDescriptorType) else made)
-        elif made.default is MISSING:
-            delattr(cls, name)
-        else:
-            setattr(cls, name, made.default)
-        made.name, made.type, made._field_type = name, type_, _FIELD
-        made.kw_only = made.kw_only is True
-        found[name] = made
-    matched = tuple([f.name for f in found.values() if f._field_type is _FIELD and f.init and not f.kw_only])
-    made_too = {"__dataclass_fields__": found, "__dataclass_params__": _PARAMETERS}
-    for name, value in (made_too if "__match_args__" in vars(cls) else made_too | {"__match_args__": matched}).items():
-        setattr(cls, name, value)
-    return True
-
-
 def _slotted(cls: Any, methods: dict[str, Any]) -> Any:
     """A class like one that has its fields already, whose objects have a slot for each field and nothing else. Methods that are
     there when a class is made take less than those that are set later: each of these is looked for in all of its slots."""
-    names = [f.name for f in dataclasses.fields(cls)]
+    names = names_in(vars(cls)["__dataclass_fields__"])
     taken = {name for base in cls.__mro__[1:-1] for name in vars(base).get("__slots__", ())}
     own = {k: v for k, v in vars(cls).items() if k not in names and k not in ("__dict__", "__weakref__")}
     slots = {"__slots__": tuple([n for n in names if n not in taken])}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import FrozenInstanceError, field
 from typing import Any, ClassVar
 
@@ -151,6 +152,27 @@ def test_fields_of_a_base_and_its_class_variables(slots: bool) -> None:
             assert vars_of(cls()) == [5, [], 2] and vars_of(cls(1, [2])) == [1, [2], 2]
     with pytest.raises(ValueError, match="mutable default"):
         dataclass(type("M", (), {"__annotations__": {"a": "list[int]"}, "a": []}))
+
+
+def test_fields_are_made_when_somebody_asks() -> None:
+    @dataclass(frozen=True)
+    class Late(Base):
+        b: list[int] = field(default_factory=list)
+
+    kept = vars(Late)["__dataclass_fields__"]
+    assert kept._made is None and kept.names == ["a", "b"] and not hasattr(Late, "b")
+    with ThreadPoolExecutor(8) as pool:
+        seen = list(pool.map(lambda _: [f.name for f in dataclasses.fields(Late)], range(200)))
+    assert seen == [["a", "b"]] * 200 and Late.__match_args__ == ("a", "b")
+    assert dataclasses.is_dataclass(Late(3)) and dataclasses.asdict(Late(3, [4])) == {"a": 3, "b": [4]}
+    assert [f.name for f in dataclasses.fields(dataclasses.dataclass(type("Theirs", (Late,), {})))] == ["a", "b"]
+
+
+@pytest.mark.parametrize("slots", [False, True])
+def test_class_variables_of_a_base_that_dataclasses_made_are_no_slots(slots: bool) -> None:
+    base = dataclasses.dataclass(type("B", (), {"__annotations__": {"a": "int", "k": "ClassVar[int]"}, "k": 3}))
+    derived: Any = dataclass(slots=slots)(type("D", (base,), {"__annotations__": {"b": "int"}}))
+    assert derived.k == derived(1, 2).k == 3 and vars_of(derived(1, 2)) == [1, 2]
 
 
 def test_own_methods_stay() -> None:

@@ -18,7 +18,7 @@ import tempfile
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from types import ModuleType
@@ -28,6 +28,7 @@ from gquery.errors import InternalError
 from gquery.kernels.targets.folder import has_file, open_folder, read_file, write_file
 from gquery.runtime.digests import blake2b, hex_digest, is_same
 from gquery.runtime.interrupt import holding
+from gquery.runtime.records import dataclass
 from gquery.runtime.syntax import compiled
 from gquery.runtime.versions import installed_versions
 
@@ -39,7 +40,7 @@ _KEY_BYTES = _SEAL_BYTES = 32
 _HEADER_BYTES = len(_MAGIC) + _SEAL_BYTES
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True)
 class KernelSource:
     """The text of a kernel's module, which is made when it is first asked for, and the name that what is made of it has in the
     cache. Those of one name are equal. ``suffix`` is that of a file with such a text."""
@@ -51,6 +52,9 @@ class KernelSource:
     @cached_property
     def text(self) -> str:
         return self.make()
+
+    def __lt__(self, other: KernelSource) -> bool:
+        return self.name < other.name
 
 
 class KernelCache:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from math import ceil
+from typing import TYPE_CHECKING
 
 from gquery import tuning
 from gquery.columns.table import ColumnStatistics
@@ -20,8 +21,10 @@ from gquery.expression.types import Bounds, type_bounds
 from gquery.expression.windows import WindowCall
 from gquery.functions.windows import gives_argument, numbers_rows
 from gquery.planner.logical.tree import used_columns
-from gquery.planner.logical.united import Part, united
 from gquery.runtime.records import replace
+
+if TYPE_CHECKING:
+    from gquery.planner.logical.united import Part
 
 UNKNOWN = ColumnStatistics()
 Origin = tuple[int, int]
@@ -167,6 +170,8 @@ class ColumnEstimates:
         self, columns: tuple[Column, ...], inputs: tuple[tuple[Column, ...], ...], sizes: Sequence[float]
     ) -> None:
         """The columns of a union of so many rows each."""
+        from gquery.planner.logical.united import united
+
         for n, c in enumerate(columns):
             self.columns[c.id] = united([self._part(row[n], size) for row, size in zip(inputs, sizes, strict=True)])
             self.column_rows[c.id] = sum(sizes)
@@ -196,6 +201,8 @@ class ColumnEstimates:
         bounds = None if c.dtype.is_string else self.columns.get(c.id, UNKNOWN).bounds  # codes differ from side to side
         is_constant = c.id in self._constants
         constant = (self._constants[c.id],) if is_constant else None
+        from gquery.planner.logical.united import Part
+
         return Part(rows, bounds, None if bounds is None else self.values(c), distinct, self._known_nulls(c), constant)
 
     def describe_call(self, c: Column, function: str, args: tuple[Expr, ...], rows: float) -> bool:

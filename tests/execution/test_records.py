@@ -170,7 +170,7 @@ def test_fields_are_made_when_somebody_asks() -> None:
 
 @pytest.mark.parametrize("slots", [False, True])
 def test_class_variables_of_a_base_that_dataclasses_made_are_no_slots(slots: bool) -> None:
-    base = dataclasses.dataclass(type("B", (), {"__annotations__": {"a": "int", "k": "ClassVar[int]"}, "k": 3}))
+    base: Any = dataclasses.dataclass(type("B", (), {"__annotations__": {"a": "int", "k": "ClassVar[int]"}, "k": 3}))
     derived: Any = dataclass(slots=slots)(type("D", (base,), {"__annotations__": {"b": "int"}}))
     assert derived.k == derived(1, 2).k == 3 and vars_of(derived(1, 2)) == [1, 2]
 

@@ -22,6 +22,7 @@ from gquery.execution.exchange import breaker_frames, brought_near, handed_over,
 from gquery.execution.state import Rank, Run, StageReport
 from gquery.kernels.builtin.key_hashes import OwnPart
 from gquery.operators.base import Frame
+from gquery.operators.heavy_keys import heavy_among, sample_keys
 from gquery.operators.partition_rows import HashPartitioning, Partitioned, partition_rows, rows_between
 from gquery.planner.partition_keys import frame_columns, partition_keys
 from gquery.planner.physical import (
@@ -111,8 +112,6 @@ def _sent(state: Run, rank: Rank, frames: Sequence[Sequence[Frame]], what: str) 
 
 def _heavy_keys(state: Run, rank: Rank, by: ByHash, probed: int) -> Array:
     """The hashes of keys that have a large share of the rows that are probed; all ranks have the same."""
-    from gquery.operators.heavy_keys import heavy_among, sample_keys
-
     found = rank.heavy.get(probed)
     if found is None:
         found = np.zeros(0, np.int64)

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gquery import tuning
+from gquery.columns import assemble_texts
 from gquery.columns.assemble_texts import CountedStrings
 from gquery.columns.table import ColumnData
 from gquery.errors import FileError
@@ -40,7 +41,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[CountedStrings]:
             super().__init__(*arguments)
             found.append(self)
 
-    monkeypatch.setattr(parquet_reader, "CountedStrings", Noted)
+    monkeypatch.setattr(assemble_texts, "CountedStrings", Noted)
     return found
 
 

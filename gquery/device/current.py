@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 from gquery.runtime import device_faults
+
+_met = threading.local()
 
 
 class Nothing:
@@ -50,3 +53,12 @@ class Current:
         named = device_faults.named(error, self._task())
         if named is not None:
             raise named from error
+
+
+def known_gpu(cuda: Any, ordinal: int) -> Any:
+    """The context manager of ``cupy.cuda`` that makes a GPU the current one. It takes it that a thread's first device is that already, and asks
+    the runtime for nothing; the driver, which launches our kernels, then knows of no context in a thread that begins with one."""
+    if ordinal not in getattr(_met, "ordinals", ()) and cuda.runtime.getDevice() == ordinal:
+        cuda.runtime.setDevice(ordinal)
+        _met.ordinals = {ordinal, *getattr(_met, "ordinals", ())}
+    return cuda.Device(ordinal)

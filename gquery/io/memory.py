@@ -184,9 +184,9 @@ class ArrowSource:
         made: dict[int, ColumnData] = {}
         for f in [f for f in fields if _is_cupy(arrays[f])]:
             array = arrays.pop(f)
-            made[f] = import_device_array(
-                array if self._origin is None else copy_of(array), self.schema.fields[f].dtype
-            )
+            with Device("cuda", int(array.device.id)).activate():
+                own = array if self._origin is None else copy_of(array)
+                made[f] = import_device_array(own, self.schema.fields[f].dtype)
         for origin, of in ((None, self._taken & arrays.keys()), (self._origin, arrays.keys() - self._taken)):
             made |= self._imported({f: arrays[f] for f in sorted(of)}, origin)
         for f, column in made.items():

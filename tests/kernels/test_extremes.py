@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,8 @@ from gquery.kernels.builtin.define import launch
 from gquery.kernels.builtin.extremes import EXTREMES, ORDERS, extremes, greatest
 from gquery.operators import quantiles
 from tests.support.tuned import Tune
+
+import_module("gquery.kernels.builtin.column_loops")  # hands down what columns are looked over by
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)]
 TYPES = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "bool"]
@@ -120,3 +124,21 @@ def test_positions_of_quantiles(device: str, fraction: Literal) -> None:
         launch(quantiles._BETWEEN, SIZES.size, SIZES, SIZES, abs(part), int(part < 0), *found[1:])
     for one, other in zip(found, (discrete, low, high, weight), strict=True):
         assert np.array_equal(one, other)
+
+
+@pytest.mark.cuda
+def test_a_thread_that_begins_with_a_kernel() -> None:
+    """No call of the runtime has made a context the thread's: what it allocates is in the pool."""
+    device, found = Device("cuda"), []
+    array = on("cuda", np.arange(1000, dtype=np.int32))
+
+    def look() -> None:
+        with device.activate():
+            found.append(bounds_and_order(array))
+
+    look()
+    for _ in range(3):
+        thread = Thread(target=look)
+        thread.start()
+        thread.join()
+    assert found == [found[0]] * 4

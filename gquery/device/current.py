@@ -56,9 +56,11 @@ class Current:
 
 
 def known_gpu(cuda: Any, ordinal: int) -> Any:
-    """The context manager of ``cupy.cuda`` that makes a GPU the current one. It takes it that a thread's first device is that already, and asks
-    the runtime for nothing; the driver, which launches our kernels, then knows of no context in a thread that begins with one."""
+    """The context manager of ``cupy.cuda`` that makes a GPU the current one. It takes it that a thread's first device is that
+    already, and asks the runtime for nothing; the driver, which launches our kernels, then knows of no context in a thread that
+    begins with one."""
     if ordinal not in getattr(_met, "ordinals", ()) and cuda.runtime.getDevice() == ordinal:
         cuda.runtime.setDevice(ordinal)
+        cuda.runtime.memGetInfo()  # before CUDA 12 the first call that needs a context makes it
         _met.ordinals = {ordinal, *getattr(_met, "ordinals", ())}
     return cuda.Device(ordinal)

@@ -47,6 +47,7 @@ from gquery.planner.physical import (
 from gquery.planner.sparse_groups import read_sparse, sparse_columns
 from gquery.planner.stage_columns import stage_columns
 from gquery.runtime.records import replace
+from gquery.runtime.tuples import NamedTuple
 
 Keys = tuple[tuple[Column, Expr], ...]
 Calls = tuple[tuple[Column, AggregateCall], ...]
@@ -175,12 +176,13 @@ def _grouped(
     key_encoding = key_encoding_of(described, [w.nullable for w in described])
     limits = tuning.group_layouts
     most = max(limits.slots_a_row * stream.rows, limits.small_state)
-    layout: GroupLayout = "row-id hash"
+    layout: GroupLayout
     if key_encoding is not None:
         layout = "direct-address" if key_encoding.size <= min(most, limits.largest_state) else "hash"
     elif len(described) == 1 and is_raw_key(described[0]):
         layout = "hash"
-    if layout == "row-id hash":
+    else:
+        layout = "row-id hash"
         if _has_keys(stream, keys, aggregates):
             stream = _own_ids(lowering, stream)
         else:
@@ -224,7 +226,7 @@ def _clustered_key(stream: Stream, keys: Keys) -> Stored | None:
 
 
 def _named(aggregates: Calls, plans: tuple[AggregatePlan, ...]) -> tuple[tuple[Column, AggregatePlan], ...]:
-    return tuple((c, p) for (c, _), p in zip(aggregates, plans, strict=True))
+    return tuple([(c, p) for (c, _), p in zip(aggregates, plans, strict=True)])
 
 
 def _has_keys(stream: Stream, keys: Keys, aggregates: Calls) -> bool:
@@ -257,6 +259,16 @@ def _own_ids(lowering: Lowering, stream: Stream) -> Stream:
     return lowering.read(number, tuple(s.column for s in stream.source.columns), stream.rows, stream.limit)
 
 
+class _Coded(NamedTuple):
+    """An aggregate over codes (ranks of its argument, or row numbers): a group's ``code`` is one of ``codes`` and becomes
+    ``result``, one of ``values``."""
+
+    code: Column
+    codes: Column
+    result: Column
+    values: Stored
+
+
 def _over_ranks(
     lowering: Lowering,
     plan: Aggregate,
@@ -265,50 +277,53 @@ def _over_ranks(
     aggregates: Calls,
     wanted: frozenset[int],
 ) -> Stream:
-    """Groups in which some aggregates are taken over ranks of their argument, or over row numbers,
-    and turned back into values behind it."""
+    """Groups in which some aggregates are taken over codes and turned back into values behind it."""
     stream, keys, aggregates = _materialised(lowering, stream, keys, aggregates)
     coded = [a for _, a in aggregates if needs_ranks(a, _known(stream, a))]
-    number, ranks = _ranked(lowering, stream, keys, coded, len(coded) == len(aggregates))
-    made = stage_columns(lowering.stages[number].work)
-    stream = lowering.read(number, tuple(s.column for s in made), stream.rows, stream.limit)
+    ranked, ranks = _ranked(lowering, stream, keys, coded, len(coded) == len(aggregates))
+    made = stage_columns(lowering.stages[ranked].work)
+    stream = lowering.read(ranked, tuple([s.column for s in made]), stream.rows, stream.limit)
     row = new_column("row", BIGINT, False)
     if any(picks_row(a) for a in coded):
         stream = _numbered(stream, row)
-    inner, back = [], []
+    inner, decoded = list[tuple[Column, AggregateCall]](), dict[int, _Coded]()
     for c, a in aggregates:
         if not needs_ranks(a, _known(stream, a)):
             inner.append((c, a))
             continue
-        source = a.args[0]
-        assert isinstance(source, Column)
-        if (picked := picks_row(a)) is not None:
-            read = row
-            only = _with_value(source, stream, a.filter) if declaration(a).skips_null else a.filter
-            coding = replace(a, function=picked, args=(row,), filter=only, dtype=BIGINT)
-        else:
-            read = ranks[_rank_of(a)]
-            coding = replace(a, function="max" if _rank_of(a)[1].greatest else "min", args=(read,), dtype=read.dtype)
-        code = new_column(c.name, read.dtype)
-        inner.append((code, coding))
-        back.append((code, source if read is row else read, c, next(x for x in made if x.column == source)))
+        call, codes = _over_codes(a, row, ranks, stream)
+        code = new_column(c.name, call.dtype)
+        inner.append((code, call))
+        decoded[code.id] = _Coded(code, codes, c, next(s for s in made if s.column == a.args[0]))
     stream = _reading(lowering, stream, keys, tuple(inner))
     grouped = _grouped(lowering, plan, stream, keys, tuple(inner))
-    frame_columns = {s.column.id: s for s in stage_columns(lowering.stages[grouped].work)}
-    decoded = {code.id: (c, source) for code, _, c, source in back}
     passing = {c.id for c, a in aggregates if not declaration(a).skips_null}  # NULL, where that is in the row
     stored = []
-    for i, s in frame_columns.items():
-        if i in decoded:
-            c, source_ = decoded[i]
-            nullable = s.properties.nullable or (c.id in passing and source_.properties.nullable)
-            stored.append(Stored(c, replace(source_.properties, nullable=nullable), source_.physical_type))
-        else:
+    for s in stage_columns(lowering.stages[grouped].work):
+        of = decoded.get(s.column.id)
+        if of is None:
             stored.append(s)
-    pairs = tuple((code, source, c) for code, source, c, _ in back)
-    number = lowering.stage(RankDecode(grouped, number, pairs, tuple(stored)), "ranks back to values")
-    read_back = tuple(s.column for s in stored if s.column.id in wanted)
+            continue
+        nullable = s.properties.nullable or (of.result.id in passing and of.values.properties.nullable)
+        stored.append(Stored(of.result, replace(of.values.properties, nullable=nullable), of.values.physical_type))
+    pairs = tuple([(of.code, of.codes, of.result) for of in decoded.values()])
+    number = lowering.stage(RankDecode(grouped, ranked, pairs, tuple(stored)), "ranks back to values")
+    read_back = tuple([s.column for s in stored if s.column.id in wanted])
     return lowering.read(number, read_back, max(lowering.estimator.rows(plan), 1.0), stream.limit if keys else 1)
+
+
+def _over_codes(
+    a: AggregateCall, row: Column, ranks: Mapping[tuple[Column, RankOf], Column], stream: Stream
+) -> tuple[AggregateCall, Column]:
+    """The aggregate over codes that stands for one, and the column whose values its results number."""
+    source = a.args[0]
+    assert isinstance(source, Column)
+    if (picked := picks_row(a)) is not None:
+        only = _with_value(source, stream, a.filter) if declaration(a).skips_null else a.filter
+        return replace(a, function=picked, args=(row,), filter=only, dtype=BIGINT), source
+    _, how = asked = _rank_of(a)
+    codes = ranks[asked]
+    return replace(a, function="max" if how.greatest else "min", args=(codes,), dtype=codes.dtype), codes
 
 
 def _ranked(
@@ -324,7 +339,7 @@ def _ranked(
         by = [e for _, e in keys if isinstance(e, Column)]
         number, codes = lowering.rank_within_groups(stream, number, by, wanted, alone)
         return number, dict(zip(wanted, codes, strict=True))
-    extremes = not keys and all(a.filter is None for a in coded)
+    extremes = all(a.filter is None for a in coded)
     columns = list(dict.fromkeys(c for c, _ in wanted))
     number, ranks = lowering.rank_encoded(stream, number, columns, extremes, extremes and alone)
     return number, {(c, how): ranks[c.id] for c, how in wanted}

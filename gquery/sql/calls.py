@@ -1,6 +1,6 @@
 """Calls of functions, from sqlglot's nodes to a name and arguments.
 
-`sql.parse` marks the names of functions before sqlglot reads them, so that a call arrives as `exp.Anonymous`: the name as it
+`sqlglot_trees` marks the names of functions before sqlglot reads them, so that a call arrives as `exp.Anonymous`: the name as it
 was typed, the arguments in the order in which they were typed. Only forms that have a grammar of their own are classes of
 sqlglot's, and have an entry here: the name that `gquery.functions` declares for them, and its arguments.
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -22,6 +23,21 @@ def room_for(size: int, dtype: np.dtype[Any], device: Device, context: str = "",
     ahead = READ_AHEAD if dtype == np.uint8 else 0
     make = device.empty_copied if is_copied else device.empty_spillable
     return make(size + ahead, dtype, context)[:size]
+
+
+def rooms_for(wanted: Sequence[tuple[int, np.dtype[Any]]], device: Device, context: str = "") -> list[Array]:
+    """Such arrays of so many values that copies alone write, and that go together. Those that come to lie in files share them: a
+    process may have some thousand files open at once, on many systems."""
+    made, at = list[Array](), [0]
+    for size, dtype in wanted:
+        ahead = READ_AHEAD if dtype == np.uint8 else 0
+        at.append(at[-1] + -(-(size + ahead) * dtype.itemsize // mmap.PAGESIZE) * mmap.PAGESIZE)
+    if not device.has_to_file(at[-1]):
+        return [room_for(size, dtype, device, context, is_copied=True) for size, dtype in wanted]
+    whole = device.empty_copied(at[-1], np.uint8, context)
+    for (size, dtype), first in zip(wanted, at, strict=False):
+        made.append(whole[first : first + size * dtype.itemsize].view(dtype))
+    return made
 
 
 def copied(array: Array, source: Device, device: Device, context: str = "") -> Array:

@@ -57,6 +57,10 @@ class HostTier(Device):
                 raise
         return self.in_new_file(shape, dtype, context)
 
+    def has_to_file(self, wanted: int) -> bool:
+        """See `LimitedMemory.has_to_file`."""
+        return self._is_for_file(wanted)
+
     def empty_copied(self, size: int, dtype: DTypeLike, context: str = "") -> Array:
         """See `LimitedMemory.empty_copied`."""
         if not self._is_for_file(array_bytes(size, dtype)):

@@ -128,6 +128,10 @@ class LimitedMemory(ABC):
             with self._counting:
                 self.to_files -= 1
 
+    def has_to_file(self, wanted: int) -> bool:
+        """Whether so many bytes that `empty_copied` makes would lie in a file."""
+        return False
+
     def _is_for_file(self, wanted: int) -> bool:
         """Whether so many bytes, which are written and read in order, are to lie in a file."""
         if self.spill is None or self.memory_limit is None or wanted < tuning.memory.least_spilled:

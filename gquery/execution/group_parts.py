@@ -9,10 +9,11 @@ arrays are read as they lie are made range by range instead.
 from __future__ import annotations
 
 import traceback
+from functools import partial
 
 from gquery import tuning
 from gquery.errors import OutOfMemoryError
-from gquery.execution.behind import Behind, give_way
+from gquery.execution.behind import Behind, give_way, relieved
 from gquery.execution.collected import Collected
 from gquery.execution.part_runs import in_parts, part_run, parts_for, run_below, run_extra, with_keys
 from gquery.execution.parts import Parts
@@ -90,14 +91,20 @@ def groups_by_ranges(state: Run, stage: Stage, pipeline: Pipeline, report: Stage
     by = RangePartitioning(key.id, slots.base, width, -(-slots.width // width))
     partitioned = in_parts([run_below(run, number, report)], by, run, report, stage.label)
     made: list[Frame] = []
-    for n in range(by.parts):
-        check()
+
+    def of_range(n: int) -> Frame:
         with device.into_files():
             run.frames[number] = shifted(partitioned.part(n), key.id, slots.base + n * width, width, device)
         run_extra(run, number + 1)
-        frame, left = run.frames.pop(number + 1), min(width, slots.width - n * width)
-        of_part = {i: c.slice(0, left) for i, c in put_below(frame, device, stage.label).columns.items()}
-        made.append(Frame(of_part, left))
+        return run.frames.pop(number + 1)
+
+    with partitioned:
+        for n in range(by.parts):
+            check()
+            partitioned.begin(n + 1)
+            frame, left = relieved(partial(of_range, n), partitioned), min(width, slots.width - n * width)
+            of_part = {i: c.slice(0, left) for i, c in put_below(frame, device, stage.label).columns.items()}
+            made.append(Frame(of_part, left))
     return joined_below(made, device)
 
 

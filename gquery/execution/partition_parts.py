@@ -15,6 +15,7 @@ from gquery import tuning
 from gquery.device.device import Device
 from gquery.distributed.movable import movable
 from gquery.errors import OutOfMemoryError
+from gquery.execution.behind import relieved
 from gquery.execution.held import scratch_of
 from gquery.execution.part_runs import in_parts, numbered, parts_for
 from gquery.execution.parts import Parts
@@ -80,25 +81,33 @@ class _Divided:
         yield from self._each(parts, by)
 
     def _each(self, parts: Parts, by: HashPartitioning) -> Iterator[Frame]:
-        for n in range(parts.parts):
-            check()
-            if not parts.rows(n):
-                continue
-            try:
-                yield self._run(parts.part(n))
-            except OutOfMemoryError as error:
-                limits = tuning.spilling
-                traceback.clear_frames(error.__traceback__)
-                if by.seed >= limits.levels or parts.rows(n) < limits.least_rows:
-                    if self._device.below is None:
-                        raise one_partition(self._work, error, parts.rows(n)) from None
-                    yield self._run_below(joined_below(parts.pieces(n), self._device), self._device.below)
-                    continue
-            else:
-                continue
-            more = replace(by, seed=by.seed + 1, parts=tuning.spilling.least_parts)
-            again = in_parts(parts.pieces(n), more, self._state, self._report, self._device.task)
-            yield from self._each(again, more)
+        with parts:
+            for n in range(parts.parts):
+                check()
+                parts.begin(n + 1)
+                if parts.rows(n):
+                    yield from self._of_part(parts, n, by)
+
+    def _of_part(self, parts: Parts, n: int, by: HashPartitioning) -> Iterator[Frame]:
+        """What is made of one part."""
+        made, rows, limits = self._attempt(parts, n), parts.rows(n), tuning.spilling
+        if isinstance(made, Frame):
+            yield made
+        elif by.seed < limits.levels and rows >= limits.least_rows:
+            more = replace(by, seed=by.seed + 1, parts=limits.least_parts)
+            yield from self._each(in_parts(parts.pieces(n), more, self._state, self._report, self._device.task), more)
+        elif self._device.below is None:
+            raise one_partition(self._work, made, rows)
+        else:
+            yield self._run_below(joined_below(parts.pieces(n), self._device), self._device.below)
+
+    def _attempt(self, parts: Parts, n: int) -> Frame | OutOfMemoryError:
+        """What is made of one part at once, or the error of memory, which holds none of its arrays."""
+        try:
+            return relieved(lambda: self._run(parts.part(n)), parts)
+        except OutOfMemoryError as error:
+            traceback.clear_frames(error.__traceback__)
+            return error.with_traceback(None)
 
     def _run(self, part: Frame) -> Frame:
         device, frames = self._device, {self._work.stage: part}

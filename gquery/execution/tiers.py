@@ -14,9 +14,8 @@ import numpy as np
 
 from gquery import tuning
 from gquery.columns.table import ColumnData
-from gquery.device.array import Array
 from gquery.device.buffer import Buffer
-from gquery.device.copies import copy_all, room_for
+from gquery.device.copies import copy_all, rooms_for
 from gquery.device.device import Device
 from gquery.distributed.movable import concatenated
 from gquery.errors import OutOfMemoryError
@@ -58,12 +57,10 @@ def put_below(frame: Frame, device: Device, label: str) -> Frame:
 
 
 def _put_on_host(buffers: Sequence[Buffer], device: Device, below: Device, label: str) -> None:
-    copies: dict[int, tuple[Buffer, Array]] = {}
-    for buffer in buffers:
-        if id(buffer) not in copies and (buffer.cpu is None or not buffer.is_on(below)):
-            copies[id(buffer)] = buffer, room_for(buffer.length, buffer.dtype, below, label, is_copied=True)
-    copy_all([(to, buffer.on(device)) for buffer, to in copies.values()], below, device)
-    for buffer, to in copies.values():
+    moved = list({id(b): b for b in buffers if b.cpu is None or not b.is_on(below)}.values())
+    rooms = rooms_for([(b.length, b.dtype) for b in moved], below, label)
+    copy_all([(to, buffer.on(device)) for buffer, to in zip(moved, rooms, strict=True)], below, device)
+    for buffer, to in zip(moved, rooms, strict=True):
         buffer.place(below, to)
     for buffer in buffers:
         buffer.drop(device)

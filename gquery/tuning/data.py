@@ -282,7 +282,7 @@ class Memory(Record):
     )
     least_spilled: int = number(1 << 16, "bytes", "of an array that is worth a file", _LIMITS)
     stripes: int = number(
-        4, "files", "of an array of the tier below a device, at most: one thread at a time writes to each", _FILES
+        8, "files", "of what goes to the tier below a device at once, at most: one thread at a time writes to each", _FILES
     )
     stripe_bytes: int = number(16 << 20, "bytes", "of each, at least", _FILES)
     most_stripes: int = number(

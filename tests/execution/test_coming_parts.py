@@ -33,6 +33,7 @@ from tests.support.frames import column
 from tests.support.harness import compare, expect
 from tests.support.tuned import Tune
 
+WINDOW = "SELECT max(r), sum(r), count(*) FROM (SELECT row_number() OVER (PARTITION BY v ORDER BY k) AS r FROM t)"
 STARTS = [(0, 3, 3, 700, 1000), (0, 0, 0, 500, 500), (0, 200, 200, 200, 300)]  # of parts, in each cut; the second has no rows
 
 
@@ -173,7 +174,7 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 @pytest.mark.parametrize("tier", ["host", "files"])
-@pytest.mark.parametrize("sql", QUERIES[:4])
+@pytest.mark.parametrize("sql", [*QUERIES[:4], WINDOW])
 def test_queries_read_ahead(sql: str, tier: str, tmp_path: Path, tune: Tune, begun: list[int]) -> None:
     tune(tuning.spilling, least_rows=64)
     types, rows = expect(sql, LARGE)
@@ -185,7 +186,7 @@ def test_queries_read_ahead(sql: str, tier: str, tmp_path: Path, tune: Tune, beg
     check_nothing_left(db, tmp_path)
 
 
-@pytest.mark.parametrize("sql", QUERIES[:3])
+@pytest.mark.parametrize("sql", [*QUERIES[:3], WINDOW])
 @pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
 def test_cancelled_while_it_reads(
     sql: str, share: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begun: list[int]

@@ -20,10 +20,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from gquery import tuning
+from gquery.columns.table import ColumnData
 from gquery.device import file_copies, spill, staging
+from gquery.device.buffer import Buffer
 from gquery.device.chunks import is_page_locked, lock_pages
 from gquery.device.copies import copied, copy_all, copy_into, queue_all
 from gquery.device.device import Device
@@ -32,9 +35,11 @@ from gquery.device.host_tier import HostTier, LockedBlock
 from gquery.device.spill import SpillSpace, is_spilled, place_of
 from gquery.errors import FileError, OutOfMemoryError
 from gquery.execution import behind
+from gquery.execution.tiers import put_below
+from gquery.expression.types import BIGINT, PhysicalType
 from gquery.kernels.builtin import moves
 from gquery.operators.base import Frame
-from tests.execution.test_tiers import LARGE, QUERIES, check_nothing_left, limited
+from tests.execution.test_tiers import LARGE, QUERIES, check_nothing_left, limited, tier_of
 from tests.support.harness import compare, expect
 from tests.support.played_gpu import Array, DriverError, Gpu
 from tests.support.tuned import Tune
@@ -56,6 +61,12 @@ def gpu(tune: Tune) -> Iterator[Gpu]:
     staging._staging.cache_clear()
     yield Gpu()
     staging._staging.cache_clear()
+
+
+def open_files() -> int:
+    """How many files are open, without those that earlier tests have left to the collector."""
+    gc.collect()
+    return len(os.listdir("/proc/self/fd"))
 
 
 def arrays(seed: int = 1) -> list[Any]:
@@ -99,7 +110,7 @@ def test_what_lies_around_an_array_stays(tier: HostTier) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux tells which files are open")
 def test_a_long_array_lies_in_several_files(tier: HostTier) -> None:
     """Each has one descriptor, which goes with the array; so does its memory."""
-    opened = len(os.listdir("/proc/self/fd"))
+    opened = open_files()
     long, short = tier.empty_spillable(60_000, np.int64), tier.empty_spillable(6_000, np.int64)
     for array, files in ((long, 3), (short, 1)):
         place = place_of(array)
@@ -156,7 +167,7 @@ def test_arrays_of_any_size_in_files(tier: HostTier, tune: Tune, size: int) -> N
 @pytest.mark.skipif(sys.platform != "linux", reason="as above")
 def test_no_room_for_a_second_file(tier: HostTier, monkeypatch: pytest.MonkeyPatch) -> None:
     """A long array of which the disk takes a part alone leaves none behind."""
-    opened, calls, real = len(os.listdir("/proc/self/fd")), itertools.count(), os.posix_fallocate
+    opened, calls, real = open_files(), itertools.count(), os.posix_fallocate
 
     def allocate(file: int, at: int, size: int) -> None:
         if next(calls) >= 1:
@@ -466,3 +477,52 @@ def test_ctrl_c_while_others_are_at_work(monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(KeyboardInterrupt):
         file_copies._on_threads(work, 3, "read")
     assert sorted(ended) == [1, 2]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux tells which files are open")
+def test_columns_of_a_frame_share_files(tier: HostTier) -> None:
+    """However many there are, of any width: the files go with the last of them."""
+    device, rng = Device("cpu", 1, 10**9), np.random.default_rng(4)
+    device.below = tier
+    given = [rng.integers(0, 100, n).astype(t) for n in (0, 1, 700, 5003) for t in ("u1", "i2", "f4", "i8")]
+    opened = open_files()
+    columns = {n: ColumnData(BIGINT, PhysicalType.I64, len(a), Buffer(a.copy(), device)) for n, a in enumerate(given)}
+    moved = put_below(Frame(columns, 5003), device, "test")
+    assert len(os.listdir("/proc/self/fd")) <= opened + 3
+    arrays = [c.data.on(tier) for c in moved.columns.values()]
+    assert all(np.array_equal(a, b) and a.dtype == b.dtype for a, b in zip(arrays, given, strict=True))
+    assert all(place_of(a) is not None for a in arrays if a.size)
+    last = arrays[-1]
+    del columns, moved, arrays
+    gc.collect()
+    assert tier.spill is not None and tier.spill.taken > 0 and np.array_equal(last, given[-1])
+    del last
+    assert tier.spill.taken == 0 and len(os.listdir("/proc/self/fd")) == opened
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="as above")
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM t ORDER BY c3, k LIMIT 3 OFFSET 30000",
+        f"SELECT {', '.join(f'max(t.c{n} + u.c{n})' for n in range(6))} FROM t JOIN u ON t.k = u.k",
+    ],
+)
+def test_few_files_are_open_at_once(sql: str, tmp_path: Path) -> None:
+    """Many columns, in many slices: less than a process may have by itself on many systems."""
+    import resource
+
+    rng = np.random.default_rng(8)
+    table = pa.table({"k": rng.permutation(60_000) << 30} | {f"c{n}": rng.integers(0, 1 << 40, 60_000) for n in range(20)})
+    types, want = expect(sql, {"t": table, "u": table})
+    db = limited("cpu", "files", tmp_path, {"t": table, "u": table}, "2MB")
+    db.sql("SELECT 1").fetchall()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 120, hard))
+    try:
+        got = db.sql(sql).fetchall()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert compare(got, want, "ORDER BY" in sql, types) is None
+    below = tier_of(db)
+    assert below.spill is not None and below.spill.account.peak > 1_000_000

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from sqlglot import exp
 
 from gquery.errors import BindError, Error
+from gquery.expression.expr import Column
 from gquery.planner.logical.nodes import Definition, Plan, Query
 from gquery.runtime.records import dataclass
 from gquery.sql.binding.shared import Named
@@ -96,6 +97,8 @@ class Queries(QueryBinder, Protocol):
     catalog: Catalog
     has_columns: bool
     names_rowid: bool  # the text may name the column ``rowid`` of a table
+    distinct: dict[int, Column]  # by the columns of DISTINCT those that they are of
+    windows: set[int]  # the columns of window functions that were written
 
     @property
     def visible(self) -> Ctes: ...

@@ -13,6 +13,7 @@ CREATE TABLE m (a INTEGER NOT NULL, z INTEGER DEFAULT 3)
 CREATE TABLE p (a INTEGER, "B b" VARCHAR, PRIMARY KEY (a, "B b"))
 CREATE VIEW v AS SELECT a, b FROM k
 CREATE VIEW vv AS SELECT b AS q, a FROM v WHERE a > 1
+CREATE VIEW dd AS SELECT DISTINCT b, a FROM v
 CREATE SCHEMA aa
 CREATE TABLE aa.z (x BIGINT UNIQUE, y DOUBLE DEFAULT 2.5)
 CREATE TABLE "A" (x INTEGER)
@@ -56,6 +57,23 @@ FROM k
 VALUES (1)
 SELECT a FROM k GROUP BY ROLLUP (a)
 SELECT k FROM k
+SELECT DISTINCT a, b, e FROM k
+SELECT DISTINCT * FROM k ORDER BY a LIMIT 3
+SELECT DISTINCT ON (c) a, b, c FROM k ORDER BY c, a
+SELECT DISTINCT a + 1, b FROM k
+SELECT DISTINCT k.a, z FROM k, m
+SELECT a FROM (SELECT DISTINCT a, b FROM (SELECT DISTINCT a, b FROM vv AS r(b, a)))
+SELECT DISTINCT a FROM k GROUP BY a
+SELECT DISTINCT ON (a) a FROM k GROUP BY a
+SELECT DISTINCT a FROM (SELECT a, row_number() OVER () AS r FROM k)
+SELECT DISTINCT a FROM k QUALIFY row_number() OVER (ORDER BY b) = 1
+WITH q AS (SELECT DISTINCT a FROM k) SELECT * FROM q
+SELECT DISTINCT a FROM k UNION ALL SELECT a FROM k
+SELECT rowid, a, d FROM k
+SELECT rowid, a, rank() OVER (ORDER BY b) FROM k
+SELECT * FROM k LIMIT 10%
+SELECT * FROM k LIMIT (SELECT 1) OFFSET (SELECT 0)
+SELECT * FROM dd
 """
 STATEMENTS = """
 DESCRIBE k
@@ -88,3 +106,26 @@ def test_as_in_duckdb(sql: str) -> None:
     if sql.startswith("DESCRIBE "):
         got, want = [row[1:] for row in got], [row[1:] for row in want]
     assert got == want
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT 'nan'::DOUBLE AS x, 'inf'::REAL AS y, '-inf'::DOUBLE AS z, 1.5::REAL AS f, NULL::DOUBLE AS n",
+        "SELECT TIME '10:00:00.5' AS t, NULL::TIME AS n, TIMESTAMPTZ '2000-01-01 10:00:00' AS z, DATE '2000-01-01' AS d",
+        "SELECT * FROM (VALUES (TIME '10:00:00'), (TIME '10:00:00'), (NULL)) AS t(x)",
+        "SELECT * FROM (VALUES (TIMESTAMPTZ '1960-01-01'), (TIMESTAMPTZ '1960-01-01'), (NULL)) AS t(x)",
+        "SELECT TIME '10:00:00' AS t, TIMESTAMPTZ '2000-01-01' AS z, 1.5 AS x WHERE false",
+    ],
+)
+def test_summaries_of_one_value(sql: str) -> None:
+    """Of several values DuckDB estimates the quartiles."""
+    ours, theirs = gquery.connect("python"), duckdb.connect()
+    assert ours.sql(f"SUMMARIZE {sql}").fetchall() == theirs.execute(f"SUMMARIZE {sql}").fetchall()
+
+
+def test_summaries_of_several_times() -> None:
+    sql = "SUMMARIZE SELECT * FROM (VALUES (TIME '00:00:00'), (TIME '12:00:00'), (NULL), (TIME '23:59:59.999999')) AS t(x)"
+    ours, theirs = gquery.connect("python").sql(sql).fetchall()[0], duckdb.connect().execute(sql).fetchall()[0]
+    assert ours[:7] == theirs[:7]
+    assert ours[7:10] == ("06:00:00", "12:00:00", "18:00:00")

@@ -1,13 +1,13 @@
 """Of which table a column of a plan is, for DESCRIBE: columns of queries and views have the key and default of their table's.
 
-As in DuckDB, a column is its table's through filters, joins of all kinds, orders, limits, subqueries and views; what groups,
-windows, set operations and CTEs give is of no table.
+As in DuckDB, a column is its table's through filters, joins of all kinds, orders, limits, DISTINCT, subqueries and views; what
+groups, windows, set operations and CTEs give is of no table.
 """
 
 from __future__ import annotations
 
 from gquery.expression.expr import Column
-from gquery.planner.logical.nodes import Filter, Join, Limit, Plan, Project, Scan, Shared, Sort
+from gquery.planner.logical.nodes import Aggregate, Filter, Join, Limit, Plan, Project, Scan, Shared, Sort, Window
 from gquery.sql.constraints import NONE, Constraints
 from gquery.sql.ctes import Queries
 
@@ -28,9 +28,15 @@ class Origins:
                 return (NONE if name is None else self._catalog.constraints(name)), source.schema.fields[fields[n]].name
             case Filter() | Sort() | Limit():
                 return self.of(plan.source, column)
+            case Aggregate() if column.id in self._query.distinct:
+                return self.of(plan.source, self._query.distinct[column.id])
+            case Window(calls=calls) if self._query.windows.isdisjoint(c.id for c, _ in calls):  # numbers for LIMIT, rowid, ...
+                return self.of(plan.source, column) if column not in [c for c, _ in calls] else (NONE, "")
             case Project(source=source, exprs=exprs):
                 (e,) = (e for c, e in exprs if c.id == column.id)
                 return self.of(source, e) if isinstance(e, Column) else (NONE, "")
+            case Join(left=Window(), right=Window()):  # POSITIONAL, by the numbers of rows
+                return NONE, ""
             case Join(left=left, right=right):
                 sides = [side for side in (left, right) if any(c.id == column.id for c in side.columns)]
                 return self.of(sides[0], column) if sides else (NONE, "")

@@ -9,7 +9,7 @@ from typing import Any
 from sqlglot import exp
 
 from gquery.errors import BindError, DataError, FileError, NotSupportedError, ProgrammingError
-from gquery.expression.expr import Expr, SortKey, new_column
+from gquery.expression.expr import Column, Expr, SortKey, new_column
 from gquery.expression.types import JSON, NULL, UUID, VARCHAR
 from gquery.functions import unified
 from gquery.functions.casts import is_text_literal
@@ -62,6 +62,8 @@ class QueryScopes:
         self._visible: list[Ctes] = [Ctes()]
         self.asked: list[Query] = [] if around is None else around.asked
         self._views: dict[View, Named] = around._views if around is not None else {}
+        self.distinct: dict[int, Column] = {} if around is None else around.distinct
+        self.windows: set[int] = set() if around is None else around.windows
 
     def cte(self, cte: Cte) -> Query:
         """One use of a CTE."""

@@ -58,7 +58,7 @@ class SelectBinder:
         if where is not None:
             terms = [self._binder("WHERE").condition(n) for n in self._expanded([where.this], named=False)]
             plan = Filter(plan, conjunction(tuple(terms)))
-        self.windows = Windows(self.query.sql, self.node.args.get("windows") or ())
+        self.windows = Windows(self.query.sql, self.node.args.get("windows") or (), self.query.windows)
         self.groups = GroupedScope(self.scope) if self._is_grouped() else None
         if self.groups is not None:
             plan = self._grouped(plan, self.groups)
@@ -343,6 +343,7 @@ class SelectBinder:
         if self.node.args.get("distinct") is not None and not self.distinct_on:
             check_key(outputs, "DISTINCT", self.node, sql)
             distinct = tuple((new_column(c.name, c.dtype, c.nullable), c) for c in outputs)
+            self.query.distinct |= {c.id: of for c, of in distinct}
             by_item = {id(i): c for i, (c, _) in zip(self.items, distinct, strict=True)}
             by_expr = columns_by_expr((e, c) for (_, e), (c, _) in zip(targets, distinct, strict=True))
             projected, outputs = Aggregate(projected, distinct, ()), tuple(c for c, _ in distinct)

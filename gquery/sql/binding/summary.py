@@ -22,6 +22,7 @@ from gquery.sql.scope import Scope
 
 _DESCRIBED = ("column_name", "column_type", "null", "key", "default", "extra")
 _PERCENTAGE = decimal(9, 2)
+_MOMENTS = (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.TIME)
 _QUARTILES = {"q25": "0.25", "q50": "0.5", "q75": "0.75"}
 _SUMMARIZED = (
     "column_name", "column_type", "min", "max", "approx_unique", "avg", "std", *_QUARTILES, "count", "null_percentage",
@@ -67,10 +68,14 @@ def _entry(e: Expr, bound: Callable[[exp.Expr], Expr]) -> list[Expr]:
     unique = of("approx_count_distinct") if has_order else Literal(0 if dtype.kind is Kind.NULL else None, BIGINT)
     mean = _mean(dtype, bound, column)
     spread = cast(of("stddev"), VARCHAR) if dtype.is_numeric else missing
-    has_quartiles = dtype.is_numeric or dtype.is_temporal
-    quartiles = [
-        cast(cast(of("quantile_cont", q), dtype), VARCHAR) if has_quartiles else missing for q in _QUARTILES.values()
-    ]
+    has_quartiles = dtype.is_numeric or dtype.kind in _MOMENTS
+
+    def quartile(share: str) -> Expr:
+        found = cast(of("quantile_cont", share), dtype)
+        shown = cast(found, VARCHAR)
+        return Case(((call("isfinite", found), shown),), missing) if dtype.is_float else shown
+
+    quartiles = [quartile(q) if has_quartiles else missing for q in _QUARTILES.values()]
     count = bound(exp.Anonymous(this="count", expressions=[exp.Star()]))
     known = of("count")
     share = call("divide", cast(call("subtract", count, known), DOUBLE), cast(count, DOUBLE))
@@ -80,10 +85,11 @@ def _entry(e: Expr, bound: Callable[[exp.Expr], Expr]) -> list[Expr]:
 
 
 def _mean(dtype: DType, bound: Callable[[exp.Expr], Expr], column: exp.Expr) -> Expr:
-    """The mean of numbers and, as a moment, of dates and moments."""
+    """The mean of numbers and, as a moment, of dates and moments; of times of the day a time."""
     if dtype.is_numeric:
         return cast(cast(bound(exp.Anonymous(this="avg", expressions=[column.copy()])), DOUBLE), VARCHAR)
-    if dtype.kind not in (Kind.DATE, Kind.TIMESTAMP):
+    if dtype.kind not in _MOMENTS:
         return Literal(None, VARCHAR)
     micros = bound(exp.Anonymous(this="avg", expressions=[exp.Anonymous(this="epoch_us", expressions=[column.copy()])]))
-    return cast(call("make_timestamp", cast(micros, BIGINT)), VARCHAR)
+    moment = call("make_timestamp", cast(micros, BIGINT))
+    return cast(cast(moment, dtype) if dtype.kind in (Kind.TIME, Kind.TIMESTAMPTZ) else moment, VARCHAR)

@@ -39,8 +39,9 @@ def _over_rows(e: Expr, _: exp.Expr) -> Expr:
 class Windows:
     """The window functions of one SELECT. ``lift`` turns an expression over rows into one over groups, in a grouped query."""
 
-    def __init__(self, sql: str, definitions: Iterable[exp.Expr]) -> None:
-        self.sql = sql
+    def __init__(self, sql: str, definitions: Iterable[exp.Expr], made: set[int]) -> None:
+        """``made``: gets the ids of the columns of all calls."""
+        self.sql, self._ids = sql, made
         self.lift: Callable[[Expr, exp.Expr], Expr] = _over_rows
         self.definitions = self._named(definitions)
         self._nodes: dict[Hashable, tuple[tuple[Expr, ...], tuple[SortKey, ...]]] = {}
@@ -177,6 +178,7 @@ class Windows:
         column = self._columns.get(key)
         if column is None:
             column = self._columns[key] = new_column(name, call.dtype, call.nullable)
+            self._ids.add(column.id)
             self._nodes.setdefault(node, over)
             self._calls.setdefault(node, []).append((column, call))
         return column

@@ -8,8 +8,9 @@
 *first* is the time of a query's first run in this process, from its text to its rows, planning and compiling included; the
 cache of compiled kernels is empty at the beginning and kept by `--cache`. *hot* is the median of the runs behind it; with
 `--learn` of those behind the last one that changed how the query runs (on a GPU, behind its recording).
-The tables are in memory in both engines (`benchmarks.rules.workloads` says where they come from). Rows are compared, and a
-query whose rows differ is named. Queries that gquery refuses are listed with what it says.
+The tables are in memory in both engines (`benchmarks.rules.workloads` says where they come from). Rows are compared up
+to ties of a LIMIT (`benchmarks.ties`), and a query whose rows differ is named. Queries that gquery refuses are listed with
+what it says.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from typing import Any
 import gquery
 from benchmarks.literals import learn
 from benchmarks.rules import workloads
+from benchmarks.ties import difference
 from gquery.runtime.stopwatch import PARTS, Part, Watch, watched
-from tests.support.harness import compare
 
 LEAST_SHOWN = 0.005  # seconds
 
@@ -101,7 +102,7 @@ def measured(connection: gquery.Connection, oracle: Any | None, name: str, sql: 
     types = [str(d[1]) for d in oracle.description]
     if not given.views:  # whose run takes seconds, of reading
         beside = median(lambda: oracle.execute(sql).fetchall(), runs)
-    return Run(name, first, hot, beside, compare(got, want, False, types), state, watch.seconds)
+    return Run(name, first, hot, beside, difference(oracle, sql, got, want, types), state, watch.seconds)
 
 
 def print_line(r: Run, parts: bool = False) -> None:

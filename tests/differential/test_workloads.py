@@ -18,6 +18,7 @@ import pytest
 import gquery
 from benchmarks.rules import workloads
 from benchmarks.runs import oracle_of
+from benchmarks.ties import difference
 from tests.support.harness import Row, compare
 from tests.support.packages import needs_package
 from tests.support.templates import answer, constants, fresh, varied
@@ -91,14 +92,12 @@ def check(name: str, number: int, device: str, ranks: int = 1) -> None:
         connection = on_ranks(name, ranks)
     sql = text_of(texts, name, number)
     whole = _LIMIT.sub("", sql)
-    want, limited = oracle.execute(whole).fetchall(), len(oracle.execute(sql).fetchall())
+    want, limited = oracle.execute(whole).fetchall(), oracle.execute(sql).fetchall()
     for text in dict.fromkeys((whole, sql)):
         for _ in range(RUNS[device]):
             types, got = rows(connection, text)
-            if text is whole:
-                assert (wrong := compare(got, want, False, types)) is None, f"{wrong}\n{text}"
-            else:
-                assert len(got) == limited, text
+            wrong = compare(got, want, False, types) if text is whole else difference(oracle, sql, got, limited, types)
+            assert wrong is None, f"{wrong}\n{text}"
 
 
 @pytest.mark.slow

@@ -53,7 +53,7 @@ def python_values(array: pa.Array | pa.ChunkedArray) -> list[Any]:
 
 def _has_rows(type_: pa.DataType) -> bool:
     """Whether values hold structs without names, which are tuples."""
-    is_row = pa.types.is_struct(type_) and not any(f.name for f in type_)
+    is_row = pa.types.is_struct(type_) and type_.num_fields > 0 and not any(f.name for f in type_)
     return is_row or any(_has_rows(type_.field(n).type) for n in range(type_.num_fields))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -26,6 +27,8 @@ from gquery.functions.structs import constant_names
 from gquery.functions.vectors import Vector, array_of, each_row, each_value, size_of, value_array
 
 _MALFORMED = (ConversionError, "malformed JSON")
+_SPACES = " \t\r\n"
+_SPACE = re.compile(rf"[{_SPACES}]+")
 _ESCAPED = {ord('"'): '\\"', ord("\\"): "\\\\", 8: "\\b", 9: "\\t", 10: "\\n", 12: "\\f", 13: "\\r"}
 _ESCAPES = {n: f"\\u{n:04X}" for n in range(32)} | _ESCAPED
 
@@ -57,6 +60,19 @@ def value_of(text: str) -> Any:
         return _decoder.decode(text)
     except RecursionError:
         raise ValueError("nested too deep") from None
+
+
+def values_of(text: str) -> list[Any]:
+    """The values of a text that has several, one behind the other; ValueError for another."""
+    found, at, end = list[Any](), 0, len(text.rstrip(_SPACES))
+    while at < end:
+        begins = _SPACE.match(text, at)
+        try:
+            value, at = _decoder.raw_decode(text, at if begins is None else begins.end())
+        except RecursionError:
+            raise ValueError("nested too deep") from None
+        found.append(value)
+    return found
 
 
 def is_json(text: str) -> bool:

@@ -57,13 +57,15 @@ class ArrowSource:
     def __init__(
         self,
         name: str,
-        names: Sequence[str],
+        names: Sequence[str] | Mapping[str, DType | None],
         arrays: Sequence[Any],
         rows: int,
         narrow: bool = True,
         origin: Origin | None = None,
     ) -> None:
+        """``names`` may have a type each, where Arrow's says less: texts that are JSON."""
         self.name = name
+        self._types = names if isinstance(names, Mapping) else {}
         self._origin = origin
         self._arrays = list(arrays)
         self._owner: Any = None  # of the memory that the arrays lie in, to be kept while one of them is needed
@@ -84,7 +86,7 @@ class ArrowSource:
             return Field(name, _array_type(array, name), False)
         from gquery.columns.arrow import dtype_of
 
-        dtype = dtype_of(array.type)
+        dtype = self._types.get(name) or dtype_of(array.type)
         if self._origin is not None:
             self._origin.structure(array, name)
         return Field(name, dtype, array.null_count > 0 or _has_null_entries(array))

@@ -17,6 +17,7 @@ from gquery.columns.domain import Restriction, ScanUse
 from gquery.columns.ownership import file_origin
 from gquery.columns.table import ColumnData, ColumnStatistics, Table
 from gquery.errors import FileError, InterfaceError, did_you_mean
+from gquery.expression.types import DType
 from gquery.io.csv_dialect import Dialect, sniff
 from gquery.io.files import File, Paths, readable, reading
 from gquery.io.memory import ArrowSource
@@ -64,24 +65,20 @@ class FileSource(WatchedFiles):
         return self._inner.held()
 
     def _open(self, files: list[File]) -> None:
-        read = {"csv": self._read_csv, "json": self._read_json, "ipc": _read_ipc}[self._kind]
-        tables = []
-        for file in files:
-            check()
-            with reading(file.name, f"{self._kind.upper() if self._kind != 'ipc' else 'Arrow'} file"):
-                tables.append(readable(read(file)))
-                file.check_unchanged()
-        whole = tables[0]
-        if len(tables) > 1:
-            try:
-                whole = pa.concat_tables(self._comparable(tables), promote_options="permissive")
-            except MemoryError:
+        types: Mapping[str, DType] = {}
+        try:
+            tables = [self._table(file) for file in files]
+            whole = self._whole(tables, files)
+        except FileError as error:
+            mixed = self._mixed(files) if self._kind == "json" and isinstance(error.__cause__, pa.ArrowException) else None
+            if mixed is None:
                 raise
-            except (pa.ArrowException, TypeError) as error:
-                raise FileError(
-                    f'"{files[0].name}" and the files read with it have different columns: {error}'
-                ) from None
-            whole = _closed(whole)
+            tables, types = mixed
+            whole = self._whole(tables, files)
+        else:
+            if self._kind == "json" and any(map(_has_empty_structs, whole.schema.types)):
+                tables, types = self._mixed(files) or (tables, types)
+                whole = self._whole(tables, files)
         if not whole.num_columns and not whole.num_rows:  # files without a byte: a column without a value, as in DuckDB
             name, type_ = ("json", pa.json_()) if self._kind == "json" else ("column0", pa.string())
             whole = pa.table({name: pa.nulls(0, type_)})
@@ -91,9 +88,52 @@ class FileSource(WatchedFiles):
             whole = whole.append_column(column.name, array) if place < 0 else whole.set_column(place, column.name, array)
         first = f'"{files[0].name}"'
         origin = file_origin(first)
-        self._inner = ArrowSource(first, whole.column_names, whole.columns, whole.num_rows, self._narrow, origin)
+        names = {n: types.get(n) for n in whole.column_names} if types else whole.column_names
+        self._inner = ArrowSource(first, names, whole.columns, whole.num_rows, self._narrow, origin)
         self.schema = self._inner.schema
         self._files = files
+
+    def _table(self, file: File) -> pa.Table:
+        read = {"csv": self._read_csv, "json": self._read_json, "ipc": _read_ipc}[self._kind]
+        check()
+        with reading(file.name, f"{self._kind.upper() if self._kind != 'ipc' else 'Arrow'} file"):
+            table = readable(read(file))
+            file.check_unchanged()
+        return table
+
+    def _whole(self, tables: list[pa.Table], files: list[File]) -> pa.Table:
+        """The rows of all files."""
+        if len(tables) == 1:
+            return tables[0]
+        try:
+            whole = pa.concat_tables(self._comparable(tables), promote_options="permissive")
+        except MemoryError:
+            raise
+        except (pa.ArrowException, TypeError) as error:
+            cause = error if isinstance(error, pa.ArrowException) else pa.ArrowTypeError(str(error))
+            raise FileError(f'"{files[0].name}" and the files read with it have different columns: {error}') from cause
+        return _closed(whole)
+
+    def _mixed(self, files: list[File]) -> tuple[list[pa.Table], Mapping[str, DType]] | None:
+        """The tables of JSON files in which a field has values of several kinds, and the types of these; None where the error was
+        another."""
+        from gquery.io import mixed_json
+
+        try:
+            values = [mixed_json.decoded(_text(f)) for f in files]
+        except (ValueError, OSError):
+            return None
+        shape: Any = None
+        for each in values:
+            shape = mixed_json.shape_of(each, shape)
+        shape = mixed_json.settled(shape)
+        if not mixed_json.holds_json(shape):
+            return None
+        tables = []
+        for file, each in zip(files, values, strict=True):
+            with reading(file.name, "JSON file"):
+                tables.append(readable(_read_lines(mixed_json.lines(each, shape), self._json)))
+        return tables, mixed_json.types_of(self._whole(tables, files), shape)
 
     def _comparable(self, tables: list[pa.Table]) -> list[pa.Table]:
         """The tables; columns of a CSV file without a row have the types that other files give them."""
@@ -200,11 +240,7 @@ def _read_json(file: File, options: JsonOptions) -> pa.Table:
     if start.startswith(b"["):
         with file.stream() as stream:
             rows = json.loads(bytes(stream.read()))
-        lines = "\n".join(json.dumps(row) for row in rows).encode()
-        if not lines:
-            return pa.table({})
-        read = arrow_json.ReadOptions(block_size=max(block, len(lines)))
-        return _typed(lambda parse: arrow_json.read_json(pa.BufferReader(lines), read, parse), True)
+        return _read_lines("\n".join(json.dumps(row) for row in rows).encode(), options)
     if not start:
         return pa.table({})
 
@@ -213,6 +249,21 @@ def _read_json(file: File, options: JsonOptions) -> pa.Table:
             return arrow_json.read_json(stream, read, options)
 
     return _typed(parsed, not _is_object(start.split(b"\n")[0]))
+
+
+def _text(file: File) -> str:
+    with file.stream() as stream:
+        return bytes(stream.read()).decode("utf-8-sig")
+
+
+def _read_lines(lines: bytes, options: JsonOptions) -> pa.Table:
+    """A line an object."""
+    from pyarrow import json as arrow_json
+
+    if not lines:
+        return pa.table({})
+    read = arrow_json.ReadOptions(block_size=max(options.maximum_object_size, 1 << 16, len(lines)))
+    return _typed(lambda parse: arrow_json.read_json(pa.BufferReader(lines), read, parse), True)
 
 
 def _typed(parsed: Callable[[Any], pa.Table], newlines: bool) -> pa.Table:
@@ -303,3 +354,9 @@ def _read_ipc(file: File) -> pa.Table:
     source.seek(0)
     opened: Callable[[Any], Any] = pa.ipc.open_file if is_file else pa.ipc.open_stream
     return opened(source).read_all()
+
+
+def _has_empty_structs(type_: pa.DataType) -> bool:
+    """Whether there are objects without a field in a type."""
+    below = [type_.field(n).type for n in range(type_.num_fields)]
+    return (pa.types.is_struct(type_) and not below) or any(map(_has_empty_structs, below))

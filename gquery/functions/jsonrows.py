@@ -12,10 +12,11 @@ from gquery.expression.expr import Expr, Literal
 from gquery.expression.nested_types import list_of, struct_of
 from gquery.expression.types import BOOLEAN, JSON, UBIGINT, VARCHAR
 from gquery.functions.casts import cast
-from gquery.functions.json import as_json, type_name, value_of, written
+from gquery.functions.json import as_json, type_name
 from gquery.functions.json_paths import MISSING, has_wildcard, part_of, path_of
 from gquery.functions.registry import call, host_scalar, make, resolver
 from gquery.functions.vectors import Vector, array_of, each_row, each_value, size_of
+from gquery.runtime.json_values import value_of, written
 
 # ---- structure -------------------------------------------------------------------------------------------------------
 

@@ -27,12 +27,13 @@ from gquery.expression.types import (
 from gquery.functions.binary import to_texts
 from gquery.functions.cast_to_text import to_text
 from gquery.functions.casts import cast
-from gquery.functions.json import as_json, is_json, number_text, plain, quoted, value_of, written
+from gquery.functions.json import as_json, plain
 from gquery.functions.list_arrays import list_array
 from gquery.functions.nested_arrays import as_type, struct_array
 from gquery.functions.nested_casts import cast_elements
 from gquery.functions.registry import LIST_RESOLVERS, RESOLVERS, call, host_scalar, make, resolver
 from gquery.functions.vectors import Vector, array_of, each_value, size_of, value_array
+from gquery.runtime.json_values import is_json, number_text, quoted, value_of, written
 
 _TOO_WIDE = 15  # digits of a decimal beyond which it is written digit by digit, as no double may have them
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from gquery.columns.arrow import dtype_of
 from gquery.expression.nested_types import list_of, struct_of
 from gquery.expression.types import JSON, DType
-from gquery.functions.json import values_of, written
+from gquery.runtime.json_values import values_of, written
 
 MIXED: Final = "JSON"
 Shape = Any  # None of null alone, the name of a kind, MIXED, {name: shape} of objects, [shape] of lists
@@ -56,11 +56,11 @@ def _with(known: Shape, value: Any) -> Shape:
     return kind if known in (None, kind) else MIXED
 
 
-def settled(shape: Shape) -> Shape:
+def with_fields(shape: Shape) -> Shape:
     """The same; objects that never have a field are JSON: no struct is without fields."""
     if isinstance(shape, dict):
-        return {name: settled(s) for name, s in shape.items()} if shape else MIXED
-    return [settled(shape[0])] if isinstance(shape, list) else shape
+        return {name: with_fields(s) for name, s in shape.items()} if shape else MIXED
+    return [with_fields(shape[0])] if isinstance(shape, list) else shape
 
 
 def lines(values: Sequence[Any], shape: Shape) -> bytes:

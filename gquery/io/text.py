@@ -126,7 +126,7 @@ class FileSource(WatchedFiles):
         shape: Any = None
         for each in values:
             shape = mixed_json.shape_of(each, shape)
-        shape = mixed_json.settled(shape)
+        shape = mixed_json.with_fields(shape)
         if not mixed_json.holds_json(shape):
             return None
         tables = []

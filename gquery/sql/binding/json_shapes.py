@@ -18,7 +18,8 @@ from gquery.sql.types import sql_type
 
 def transformed(name: str, args: Sequence[exp.Expr], bind: Callable[[exp.Expr], Expr]) -> Expr:
     """JSON as values of a type. What does not fit is NULL."""
-    from gquery.functions.json import as_json, value_of
+    from gquery.functions.json import as_json
+    from gquery.runtime.json_values import value_of
 
     if name.endswith("_strict"):
         raise NotSupportedError(f"not supported: {name}; a cast of JSON to a STRUCT fails for what does not fit")

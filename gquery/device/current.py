@@ -55,12 +55,24 @@ class Current:
             raise named from error
 
 
-def known_gpu(cuda: Any, ordinal: int) -> Any:
+class KnownGpu:
     """The context manager of ``cupy.cuda`` that makes a GPU the current one. It takes it that a thread's first device is that
     already, and asks the runtime for nothing; the driver, which launches our kernels, then knows of no context in a thread that
     begins with one."""
-    if ordinal not in getattr(_met, "ordinals", ()) and cuda.runtime.getDevice() == ordinal:
-        cuda.runtime.setDevice(ordinal)
-        cuda.runtime.memGetInfo()  # before CUDA 12 the first call that needs a context makes it
-        _met.ordinals = {ordinal, *getattr(_met, "ordinals", ())}
-    return cuda.Device(ordinal)
+
+    __slots__ = ("_cuda", "_device", "_ordinal")
+
+    def __init__(self, cuda: Any, ordinal: int) -> None:
+        self._cuda, self._ordinal = cuda, ordinal
+
+    def __enter__(self) -> None:
+        cuda, ordinal = self._cuda, self._ordinal
+        if ordinal not in getattr(_met, "ordinals", ()) and cuda.runtime.getDevice() == ordinal:
+            cuda.runtime.setDevice(ordinal)
+            cuda.runtime.memGetInfo()  # before CUDA 12 the first call that needs a context makes it
+            _met.ordinals = {ordinal, *getattr(_met, "ordinals", ())}
+        self._device = cuda.Device(ordinal)
+        self._device.__enter__()
+
+    def __exit__(self, *raised: object) -> None:
+        self._device.__exit__(*raised)

@@ -20,7 +20,7 @@ import numpy as np
 from gquery import tuning
 from gquery.device.arena import reclaimable_bytes, release_recordings
 from gquery.device.array import READ_AHEAD, Array, on_gpu
-from gquery.device.current import Current, Nothing, known_gpu
+from gquery.device.current import Current, KnownGpu, Nothing
 from gquery.device.gpu_pool import GpuPool, limited
 from gquery.device.host import has_driver, machine_memory, processor, refuse_huge_pages
 from gquery.device.kept_memory import KEPT, available_memory
@@ -177,12 +177,12 @@ class Device(LimitedMemory):
         if self.is_cpu:
             return Nothing()
         limited = self.memory_limit is not None
-        return Current(lambda: self.task, self._activate_limited() if limited else known_gpu(_cupy().cuda, self.ordinal))
+        return Current(lambda: self.task, self._activate_limited() if limited else KnownGpu(_cupy().cuda, self.ordinal))
 
     @contextmanager
     def _activate_limited(self) -> Iterator[None]:
         cuda = _cupy().cuda
-        with known_gpu(cuda, self.ordinal), cuda.using_allocator(self._limited), limited():
+        with KnownGpu(cuda, self.ordinal), cuda.using_allocator(self._limited), limited():
             yield
 
     def copy_calls(self) -> CopyCalls | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any, cast
@@ -32,7 +33,13 @@ class FakeCuPy:
 
     def __init__(self) -> None:
         self.fault = ""
-        runtime = SimpleNamespace(CUDARuntimeError=CUDARuntimeError, getDeviceCount=lambda: self.answer(1))
+        runtime = SimpleNamespace(
+            CUDARuntimeError=CUDARuntimeError,
+            getDeviceCount=lambda: self.answer(1),
+            getDevice=lambda: self.answer(0),
+            setDevice=lambda ordinal: self.answer(None),
+            memGetInfo=lambda: self.answer((0, 0)),
+        )
         memory = SimpleNamespace(OutOfMemoryError=MemoryFullError)
         stream = SimpleNamespace(synchronize=lambda: self.answer(None))
         self.cuda = SimpleNamespace(
@@ -74,6 +81,7 @@ def cupy(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeCuPy]:
     monkeypatch.setattr(device, "_cupy", lambda: fake)
     monkeypatch.setattr(device, "has_driver", lambda: True)
     monkeypatch.setattr(device_faults, "_broken", None)
+    monkeypatch.setattr(current, "_met", threading.local())
     yield fake
     device_faults._broken = None
 
@@ -105,6 +113,29 @@ def test_the_first_use_and_all_later_ones(cupy: FakeCuPy, limit: int | None) -> 
         assert "an earlier query met" in str(later.value)
     assert cupy.entered == entered
     assert gquery.connect(device="cpu").sql("SELECT 1").fetchall() == [(1,)]
+
+
+@pytest.mark.parametrize("limit", [None, 10**9])
+def test_a_thread_that_meets_a_broken_gpu_first(cupy: FakeCuPy, limit: int | None) -> None:
+    """Making its context the thread's is the first that fails there."""
+    gpu = device.cuda_device().with_limit(limit)
+    cupy.cuda.using_allocator = lambda allocate: gpu_nothing()
+    cupy.fault, gpu.task = ILLEGAL, "join of t"
+    said: list[str] = []
+
+    def use() -> None:
+        for _ in range(2):
+            try:
+                with gpu.activate():
+                    said.append("nothing")
+            except DeviceError as error:
+                said.append(str(error))
+
+    thread = threading.Thread(target=use)
+    thread.start()
+    thread.join()
+    assert "noticed in join of t" in said[0] and "an earlier query met" in said[1] and len(said) == 2
+    assert cupy.entered == 0
 
 
 def gpu_nothing() -> Any:

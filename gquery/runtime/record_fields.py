@@ -74,6 +74,7 @@ class _Fields:
     def __get__(self, record: object, owner: type | None = None) -> dict[str, Any]:
         if self._made is None:
             self._made = self._make()
+            _replace(owner, "__dataclass_fields__", self, self._made)
         return self._made
 
     def _make(self) -> dict[str, Any]:
@@ -103,4 +104,14 @@ class _Matched:
 
     def __get__(self, record: object, owner: type | None = None) -> tuple[str, ...]:
         fields = self._fields.__get__(record, owner).values()
-        return tuple([f.name for f in fields if f._field_type is _FIELD and f.init and not f.kw_only])
+        made = tuple([f.name for f in fields if f._field_type is _FIELD and f.init and not f.kw_only])
+        _replace(owner, "__match_args__", self, made)
+        return made
+
+
+def _replace(owner: type | None, name: str, asked: _Fields | _Matched, made: object) -> None:
+    """Put what was made in the place of what was asked. Every pattern that matches by place asks its class for the names, which
+    runs no Python from then on."""
+    for cls in owner.__mro__ if owner is not None else ():
+        if vars(cls).get(name) is asked:
+            setattr(cls, name, made)

@@ -164,6 +164,8 @@ def test_fields_are_made_when_somebody_asks() -> None:
     with ThreadPoolExecutor(8) as pool:
         seen = list(pool.map(lambda _: [f.name for f in dataclasses.fields(Late)], range(200)))
     assert seen == [["a", "b"]] * 200 and Late.__match_args__ == ("a", "b")
+    stands = vars(Late)  # a pattern asks the class each time it matches by place
+    assert list(stands["__dataclass_fields__"]) == ["a", "b"] and stands["__match_args__"] == ("a", "b")
     assert dataclasses.is_dataclass(Late(3)) and dataclasses.asdict(Late(3, [4])) == {"a": 3, "b": [4]}
     assert [f.name for f in dataclasses.fields(dataclasses.dataclass(type("Theirs", (Late,), {})))] == ["a", "b"]
 

@@ -408,6 +408,7 @@ cuda = SimpleNamespace(
     runtime=SimpleNamespace(
         CUDARuntimeError=type("CUDARuntimeError", (RuntimeError,), {}),
         getDevice=lambda: 0,
+        setDevice=lambda ordinal: None,
         memGetInfo=lambda: (140 << 30, 141 << 30),
     ),
     Device=Place,

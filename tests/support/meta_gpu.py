@@ -28,9 +28,11 @@ from gquery.execution.program import _run
 from gquery.execution.speculation import Speculation
 from gquery.expression.types import Bounds, PhysicalType
 from gquery.kernels import targets
+from gquery.kernels.builtin import extremes, order_bits
 from gquery.kernels.kernel import Kernel
 from gquery.kernels.targets.base import Compiled, LaunchedKernel, Perhaps
 from gquery.kernels.targets.cuda import CudaTarget
+from gquery.operators import finalize, leading_rows
 from gquery.runtime.records import replace
 from tests.support import meta_arrays
 from tests.support.meta_arrays import copies
@@ -185,13 +187,21 @@ def meta_gpu() -> Iterator[None]:
             array.answer = expected
         return read(speculation, array, expected)
 
-    read, counted = Speculation.read_scalar, Speculation.read_count
+    def found(values: Any) -> tuple[Any, Any]:
+        made: tuple[Any, Any] = found_by_kernel(values)
+        if isinstance(values, meta_arrays.MetaArray):
+            made[0].answer, made[1].answer = 0, meta_arrays.EXTREME
+        return made
+
+    read, counted, found_by_kernel = Speculation.read_scalar, Speculation.read_count, extremes.extremes
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "cupy", meta_arrays)
         patch.setattr(devices, "_cupy", lambda: meta_arrays)
         patch.setattr("gquery.device.profile._gpu_profile", lambda device: H200)
         patch.setattr(Speculation, "read_count", read_count)
         patch.setattr(Speculation, "read_scalar", read_scalar)
+        for module in (extremes, finalize, leading_rows, order_bits):
+            patch.setattr(module, "extremes", found)
         patch.setattr(replay, "arena_of", lambda ordinal: ARENA)
         patch.setitem(targets.TARGETS, "cuda", __name__)
         _forget()

@@ -195,9 +195,12 @@ class RunFeedback:
 
     def ended(self, seen: Mapping[ScalarSite, int], on_gpu: bool) -> None:
         """A run has ended, and everything in it was right; it read these scalars back, on a CPU none."""
-        if on_gpu and self.shared is not None and self.shared.scalars is not None and seen != self.scalars:
-            grown = [n for n, known in self._stages.copy().items() if known.capacity]
-            self.shared.scalars.keep(self.shared.values, seen, grown)
+        if on_gpu and self.shared is not None and self.shared.scalars is not None:
+            if seen != self.scalars:
+                grown = [n for n, known in self._stages.copy().items() if known.capacity]
+                self.shared.scalars.keep(self.shared.values, seen, grown)
+            else:
+                self.shared.scalars.settle()
         self.scalars = seen
 
     def misspeculated(self) -> None:

@@ -44,18 +44,28 @@ class _Known(NamedTuple):
     grew: bool
 
 
+class _Ended(NamedTuple):
+    """A run that has ended, with what `StageScalars.keep` is told of it."""
+
+    values: SlotValues
+    seen: Mapping[ScalarSite, int]
+    grown: Collection[int]
+
+
 class StageScalars:
     """The scalars of one template's stages."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
         self._found = Recent[tuple[int, Hashable], _Known](tuning.speculation.kept_stages)
+        self._last: _Ended | None = None
         self._misspeculated = 0
         self._lock = threading.Lock()
 
     def expected(self, values: SlotValues) -> Expected | None:
         """What is known of a run with these values of the slots; None before a run of the template has ended, and where it
         has been wrong too often."""
+        self.settle()
         if len(self._found) == 0 or self._misspeculated >= tuning.speculation.given_up:
             return None
         scalars: dict[ScalarSite, int] = {}
@@ -71,11 +81,25 @@ class StageScalars:
     def keep(self, values: SlotValues, seen: Mapping[ScalarSite, int], grown: Collection[int] = ()) -> None:
         """Keep what a run with these values has read back; the tables of the stages ``grown`` had to grow, and have to again
         in other plans."""
+        with self._lock:
+            before, self._last = self._last, _Ended(values, seen, grown)
+        if before is not None and before.values is not values:  # else this run has told of each of its stages again
+            self._enter(before)
+
+    def settle(self) -> None:
+        """Enter the last run by what its stages depend on. To look for that takes some milliseconds, which the first run of a
+        text leaves to the second, or to the first one with other constants."""
+        with self._lock:
+            last, self._last = self._last, None
+        if last is not None:
+            self._enter(last)
+
+    def _enter(self, run: _Ended) -> None:
         by_stage: dict[int, dict[ScalarSite, int]] = {}
-        for site, value in seen.items():
+        for site, value in run.seen.items():
             by_stage.setdefault(site.stage, {})[site] = value
-        for key in self._keys(values):
-            self._found[key] = _Known(by_stage.get(key[0], {}), key[0] in grown)
+        for key in self._keys(run.values):
+            self._found[key] = _Known(by_stage.get(key[0], {}), key[0] in run.grown)
 
     def misspeculated(self) -> None:
         """A run that took scalars of others as given had to be made again."""

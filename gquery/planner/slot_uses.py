@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import fields, is_dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 from gquery.expression.slots import SlotLiteral
@@ -38,13 +39,20 @@ def _slots_of(node: Hashable, known: dict[int, Slots]) -> Slots:
     below: Iterable[Hashable]
     if isinstance(node, tuple):
         below = node
-    elif is_dataclass(node) and type(node).__module__.startswith(_OURS):
-        below = [getattr(node, f.name) for f in fields(node)]
+    elif names := _names(type(node)):
+        below = [getattr(node, name) for name in names]
     else:
         return _NONE
     known[id(node)] = _NONE  # a node that is met again below itself adds nothing
     made = known[id(node)] = _NONE.union(*[_slots_of(x, known) for x in below])
     return made
+
+
+@cache
+def _names(kind: type) -> tuple[str, ...]:
+    """The fields of our records; none of anything else."""
+    is_ours = is_dataclass(kind) and kind.__module__.startswith(_OURS)
+    return tuple([f.name for f in fields(kind)]) if is_ours else ()
 
 
 def _given(literal: Literal) -> Slots:

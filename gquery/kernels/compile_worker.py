@@ -3,10 +3,11 @@
 A compiler compiles one function at a time in a process, so the kernels of a query compile in several. This one imports the
 compiler (one of `COMPILERS`), has it make its tables by a first small kernel, and then forks a worker for each pair of
 file descriptors: so that is done once, and its memory is shared. A line on the first of a worker's pipes is a JSON request
-(compiler, name and text of the module, compute capability, folder of the cache, whether workers died of it); a line on the
-second answers it: an empty string or what went wrong. One more says in the beginning that the worker is ready. The result
-itself goes to the disk cache. A worker ends with its input. Where the hash of what compiles here is not the one that is given,
-as the package was upgraded beneath the process that asks, no worker starts: its kernels have the names of another compiler's.
+(compiler, name and text of the module or the kernel that it is made of, compute capability, folder of the cache, whether workers
+died of it); a line on the second answers it: an empty string or what went wrong. One more says in the beginning that the worker
+is ready. The result itself goes to the disk cache. A worker ends with its input. Where the hash of what compiles here is not the
+one that is given, as the package was upgraded beneath the process that asks, no worker starts: its kernels have the names of
+another compiler's.
 
 A process with pipes, not `multiprocessing`, which would run the main module of a script again.
 """
@@ -19,9 +20,10 @@ import os
 import sys
 from typing import IO
 
+from gquery.kernels.packed import unpacked
 from gquery.kernels.targets.cache import OTHER_BUILD, KernelSource, build_hash
 from gquery.kernels.targets.cpu import cpu_compiler
-from gquery.kernels.targets.cubin import make_cubin
+from gquery.kernels.targets.cubin import cuda_compiler, make_cubin
 
 COMPILERS = {
     "cpu_numba": "cpu_primitives",
@@ -87,11 +89,14 @@ def _serve(own: Ends, most: int, is_first: bool) -> int:
 
 
 def _compile(line: str) -> str:
-    compiler, name, text, cc, folder, is_careful = json.loads(line)
+    compiler, name, text, written, cc, folder, is_careful = json.loads(line)
     os.environ["GQUERY_CACHE_DIR"] = folder
-    source = KernelSource(name, lambda: str(text))
     target, _, compiler = compiler.partition("_")
     try:
+        if written is None:
+            source = KernelSource(name, lambda: str(text))
+        else:
+            source = cuda_compiler(compiler).source(unpacked(written))
         if target == "cuda":
             make_cubin(compiler, source, (cc[0], cc[1]), is_careful)
         else:

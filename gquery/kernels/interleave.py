@@ -65,7 +65,7 @@ def interleaved(body: Block, rows: int, hoisted: Collection[Name], prologue: Blo
         out += before
         out += _guarded(over(tail, row), guard, row)
         out += of_whole_warps(over(behind, row))
-    return UnrolledLoop(rows, tuple(out), function=function)
+    return UnrolledLoop(rows, tuple(out), (), function)
 
 
 def _interleave(steps: list[_Step], each: list[LeafMap], out: list[Statement]) -> Name | None:

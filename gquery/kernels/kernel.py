@@ -11,17 +11,17 @@ from collections.abc import Callable
 from dataclasses import field
 from functools import lru_cache
 from types import CodeType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from gquery.expression.frozen import frozen, frozen_open
 from gquery.kernels import ir
+from gquery.kernels.folding import Folding
 from gquery.kernels.ir.walk import statements
 from gquery.kernels.unroll import UnrolledLoop
 from gquery.runtime.digests import hex_digest
 from gquery.runtime.records import cached_property
 
 Blocks = tuple[ir.Block, ir.Block, ir.Block]
-_BLOCKS = ("prologue", "written", "epilogue")
 ElementType = Literal["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64"]
 
 
@@ -39,7 +39,7 @@ class Parameter:
 
 
 @frozen_open
-class Kernel:
+class Kernel(Folding):
     """The loop over rows ``lo <= i < hi`` of one pipeline.
 
     ``written`` runs once a row, with the row's index in ``i``; ``prologue`` and ``epilogue`` run once a thread, before and
@@ -62,6 +62,10 @@ class Kernel:
     under test.
     """
 
+    FOLDED = "prologue", "written", "epilogue"
+    KEPT = ("digest",)
+    DERIVED = ("_parted",)
+
     parameters: tuple[Parameter, ...]
     prologue: ir.Block
     written: ir.Block
@@ -79,15 +83,17 @@ class Kernel:
     is_draft: bool = False
     claimed: tuple[ir.Block, ir.Block] | None = field(default=None, compare=False, repr=False)
 
-    if not TYPE_CHECKING:
+    def fold(self) -> None:
+        super().fold()
+        if self.unrolled is not None:
+            self.unrolled.fold()
 
-        def __getattr__(self, name: str) -> Any:
-            """The statements of a kernel that is `read_later`, when somebody first looks at them."""
-            read = vars(self).get("read") if name in _BLOCKS else None
-            if read is None:
-                raise AttributeError(name)
-            vars(self).update(zip(_BLOCKS, read(), strict=True))
-            return vars(self)[name]
+    def __eq__(self, other: object) -> bool:
+        """Whether the machine code is the same: their statements need not be looked at."""
+        return self is other or (isinstance(other, Kernel) and self.digest == other.digest)
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
 
     @cached_property
     def _parted(self) -> tuple[ir.Block, tuple[ir.Function, ...]]:

@@ -10,6 +10,7 @@ _BRANCHES = "2026-11-28: a fresh plan: what many branches of CASE give is comput
 _FRAMES = "2026-11-24: passes behind a window's sort, counted"
 _BUCKETS = "2026-11-28: sorts by buckets, and keys of a few bits more than a word has room for"
 _PARTITIONING = "2026-11-23: rows partitioned by keys"
+_FIRST_RUNS = "2026-11-28: first runs of TPC-DS on an H200: what the host's calls cost"
 _SORTED_TILES = "2026-11-27: quantiles of frames that slide, sorted by tiles"
 
 
@@ -222,6 +223,17 @@ class Compiling(Record):
         0.5, "share", "of them that compile what no query waits for: a query that comes meets some that are free"
     )
     worker_kernels: int = number(200, "kernels", "that a process compiles before another takes its place")
+    kept_bytes: int = number(
+        1 << 28, "bytes", "of memory that such a process keeps from one kernel to the next, at most", _FIRST_RUNS
+    )
+    grown_bytes: int = number(1 << 24, "bytes", "by which it grows", _FIRST_RUNS)
+    listed_after: int = number(
+        16,
+        "kernels",
+        "that the cache has not, behind which its folder is listed: a look for a file takes up to 0.5 ms",
+        _FIRST_RUNS,
+    )
+    listed_seconds: float = number(5.0, "seconds", "that such a list is used", _FIRST_RUNS)
     own_kernels: int = number(
         128,
         "kernels",

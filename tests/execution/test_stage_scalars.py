@@ -20,6 +20,7 @@ from gquery.execution.stage_feedback import ScalarSite
 from gquery.execution.stage_scalars import Expected, StageScalars
 from gquery.expression.slots import SlotValues
 from gquery.kernels.bindings import ErrorSite
+from gquery.planner import slot_uses
 from gquery.planner.slot_uses import slots_by_stage
 from tests.support.simulated_target import simulated_connection
 from tests.support.speculating import Reads, speculate_on_host
@@ -133,6 +134,19 @@ def test_what_stages_depend_on() -> None:
         assert used[0] == [4] and used[-1] == [4, 100], used
 
 
+def test_first_runs_do_not_look_for_what_stages_depend_on(reads: Reads, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+    found = slot_uses.slots_by_stage
+    monkeypatch.setattr(slot_uses, "slots_by_stage", lambda program: calls.append(program) or found(program))
+    with _connect() as connection:
+        first = connection.sql(CHAIN.format(5, 100)).fetchall()
+        assert not calls
+        assert connection.sql(CHAIN.format(5, 100)).fetchall() == first and len(calls) <= 1
+        reads.clear()
+        connection.sql(CHAIN.format(5, 200)).fetchall()
+        assert len(calls) == 1 and reads.given and reads.wrong == 0
+
+
 def test_changed_tables(reads: Reads) -> None:
     """Numbers of rows that are gone are no numbers of those that came."""
     with _connect() as connection:
@@ -152,6 +166,7 @@ def test_wrong_numbers_are_noticed(reads: Reads) -> None:
     with _connect() as connection, _connect() as alone:
         connection.sql(CHAIN.format(5, 100)).fetchall()
         shared = _shared(connection, CHAIN.format(5, 100))
+        shared.settle()
         for key, found in list(shared._found.items()):
             shared._found[key] = found._replace(scalars={site: value + 1 for site, value in found.scalars.items()})
         reads.clear()

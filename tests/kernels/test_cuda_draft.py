@@ -20,18 +20,22 @@ import pyarrow as pa
 import pytest
 
 import gquery
+from gquery import tuning
 from gquery.errors import InternalError
 from gquery.kernels.builtin.registry import builtin_kernels
 from gquery.kernels.kernel import Kernel
 from gquery.kernels.targets import cubin, cuda, cuda_draft, cuda_llvm, workers
 from gquery.kernels.targets.base import Compiled
-from gquery.kernels.targets.cache import KernelSource, kernel_cache
+from gquery.kernels.targets.cache import KernelCache, KernelSource, kernel_cache
 from gquery.kernels.targets.compilers import compiling_by
+from gquery.kernels.targets.cubin import cubin_entry
 from gquery.kernels.targets.cubin_assembler import assemble
 from gquery.kernels.targets.cuda import CudaTarget
 from gquery.kernels.targets.cuda_modules import Modules
+from gquery.runtime.recent import Recent
 from tests.support import programs
 from tests.support.paths import ROOT
+from tests.support.tuned import Tune
 
 pytest.importorskip("cuda.bindings.nvvm")
 HOPPER = (9, 0)
@@ -111,6 +115,51 @@ def test_a_query_s_kernels_are_begun_and_waited_for_one_by_one(
     target.begin([first, third])  # nothing is left to do
     assert target.compile(second).is_draft
     ended(target, mine)
+
+
+def test_workers_write_the_modules(target: CudaTarget, mine: workers.Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not this process, whose lock queries wait for."""
+
+    def refuse(kernel: Kernel, name: str) -> str:
+        raise AssertionError(name)
+
+    kernels = some(3)
+    monkeypatch.setattr(cuda_llvm, "_module_text", refuse)
+    monkeypatch.setattr(cuda, "made_here", lambda name, source, cc: refuse(kernels[0], source.name))
+    with mine._changed:
+        mine._start("cuda_draft", least=1)
+        assert mine._changed.wait_for(lambda: mine.has_ready, 60)
+    target.begin(kernels)
+    ended(target, mine)
+    assert all(target.compile(k).is_draft for k in kernels)
+    assert not any(proper(target, k).is_draft for k in kernels)
+
+
+def test_many_kernels_are_looked_for_in_one_list(
+    target: CudaTarget, mine: workers.Workers, monkeypatch: pytest.MonkeyPatch, tune: Tune
+) -> None:
+    """Each look for a file that is not there is a call of the system, and slow on some hosts."""
+    looked: list[str] = []
+    has, read = KernelCache.has, KernelCache.read
+    monkeypatch.setattr(KernelCache, "has", lambda cache, name: looked.append(name) or has(cache, name))
+    monkeypatch.setattr(KernelCache, "read", lambda cache, name: looked.append(name) or read(cache, name))
+    tune(tuning.compiling, listed_after=4, listed_seconds=1000.0)
+    kernels = some(12)
+    with mine._changed:  # no worker takes anything
+        target.begin(kernels)
+        assert len(looked) == 4 and len(mine._open) == 12
+        target.begin(kernels)
+        assert len(looked) == 4 and len(mine._open) == 12
+    ended(target, mine)
+    target.begin(kernels)  # the list does not have them, but workers were given them
+    assert len(looked) == 4 and not mine._open
+    target._asked = Recent(16)  # as another process
+    kernel_cache()._listed_at = -1e9
+    target.begin(kernels)
+    assert len(looked) == 4 and not mine._open
+    for kernel in kernels:
+        (kernel_cache().path / cubin_entry(cuda_draft.source(kernel), HOPPER)).unlink()
+        assert target.compile(kernel).is_draft  # what is gone is made again
 
 
 @pytest.mark.parametrize("records", [True, False], ids=["recorded", "rehearsed"])

@@ -232,13 +232,14 @@ SCRIPT = """
 import json, sys
 from gquery.kernels.builtin.registry import builtin_kernels
 from gquery.kernels.targets.compilers import compiling_by
-from gquery.kernels.targets.cuda import TARGET, _requests
+from gquery.kernels.targets.cuda import TARGET
+from gquery.kernels.targets.cuda_sources import requests_of
 from gquery.kernels.targets.workers import workers
 kernels = list(builtin_kernels(on_gpus=True).values())[:12]
 with compiling_by("llvm"):
     TARGET.compile_cubin(kernels[0], (9, 0))
     missing, here = TARGET._missing(kernels, (9, 0)), []
-    workers().compile_at_once(_requests(missing, (9, 0)), here.append, elsewhere=True)
+    workers().compile_at_once(requests_of(missing, (9, 0)), here.append, elsewhere=True)
     left = TARGET._missing(kernels, (9, 0))
 print(json.dumps([len(missing) > 9, len(here), len(left), [m for m in ("numba", "cupy") if m in sys.modules]]))
 """

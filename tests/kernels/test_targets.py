@@ -178,7 +178,7 @@ def test_private_accumulators_and_batches(wide: bool) -> None:
         read_lines(*(f"private_flush_add_i64({2 * g}, s0, {g})" for g in range(4)))
         + read_lines(*(f"private_flush_add_f64({2 * g + 1}, s1, {g})" for g in range(4))),
         frozenset(),
-        unrolled=UnrolledLoop(4, read_lines(*(line.format(k) for line in (*step, *update) for k in range(4)))),
+        unrolled=UnrolledLoop(4, read_lines(*(line.format(k) for line in (*step, *update) for k in range(4))), (), None),
         wide_index=wide,
         uses_private=True,
     )  # fmt: skip

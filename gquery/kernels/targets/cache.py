@@ -15,6 +15,7 @@ import os
 import re
 import sys
 import tempfile
+import time
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
@@ -22,6 +23,7 @@ from dataclasses import field
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from gquery import kernels, tuning
 from gquery.errors import InternalError
@@ -31,6 +33,9 @@ from gquery.runtime.interrupt import holding
 from gquery.runtime.records import dataclass
 from gquery.runtime.syntax import compiled
 from gquery.runtime.versions import installed_versions
+
+if TYPE_CHECKING:
+    from gquery.kernels.kernel import Kernel
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 OTHER_BUILD = 4  # how a process ends that is to compile for one of another `build_hash`
@@ -43,11 +48,13 @@ _HEADER_BYTES = len(_MAGIC) + _SEAL_BYTES
 @dataclass(frozen=True)
 class KernelSource:
     """The text of a kernel's module, which is made when it is first asked for, and the name that what is made of it has in the
-    cache. Those of one name are equal. ``suffix`` is that of a file with such a text."""
+    cache. Those of one name are equal. ``suffix`` is that of a file with such a text. ``kernel`` is there where another process
+    can make the text of it."""
 
     name: str
     make: Callable[[], str] = field(compare=False, repr=False)
     suffix: str = field(default=".py", compare=False, repr=False)
+    kernel: Kernel | None = field(default=None, compare=False, repr=False)
 
     @cached_property
     def text(self) -> str:
@@ -65,6 +72,9 @@ class KernelCache:
         self._folder: int | None = None
         self._opened: list[int] = []  # closed at the end alone: another thread may be reading
         self._key = b""
+        self._absent = 0
+        self._listed: frozenset[str] = frozenset()
+        self._listed_at = 0.0
         self._open()
 
     @property
@@ -75,6 +85,23 @@ class KernelCache:
     def has(self, name: str) -> bool:
         """Whether there seems to be an entry of that name; `read` may find that it is none."""
         return self._folder is not None and has_file(self._folder, name)
+
+    def has_probably(self, name: str) -> bool:
+        """The same, by a list of the folder where many were looked for that are not there: it may be some seconds old, so that an
+        entry that was written since is not seen."""
+        if self._absent < tuning.compiling.listed_after:
+            found = self.has(name)
+            self._absent += not found
+            return found
+        now = time.monotonic()
+        if self._folder is not None and now - self._listed_at > tuning.compiling.listed_seconds:
+            self._listed_at = now
+            try:
+                self._listed = frozenset(os.listdir(self._folder))
+            except OSError:  # looked for one by one
+                self._absent = 0
+                return self.has(name)
+        return self._folder is not None and name in self._listed
 
     def read(self, name: str) -> bytes | None:
         """What was written under the name; None where that is not there, or not as it was written."""

@@ -32,14 +32,21 @@ from gquery.kernels.builtin.registry import awaited_kernels, encoding_kernels
 from gquery.kernels.kernel import Kernel, Parameter
 from gquery.kernels.targets import cpu, cuda_numba
 from gquery.kernels.targets.base import NARROW_ROWS, PRIVATE_THREADS, Compiled, Launched, LaunchedKernel, Perhaps
-from gquery.kernels.targets.cache import KernelSource, kernel_cache
+from gquery.kernels.targets.cache import kernel_cache
 from gquery.kernels.targets.compilers import Compiler, compiler_of
-from gquery.kernels.targets.cubin import Cubin, CubinCompiler, cubin_entry, cuda_compiler, make_cubin, read_cubin
+from gquery.kernels.targets.cubin import Cubin, cubin_entry, cuda_compiler, read_cubin
 from gquery.kernels.targets.cuda_launch import Launcher, launch_defaults
 from gquery.kernels.targets.cuda_modules import Modules
 from gquery.kernels.targets.cuda_shape import block_shape, resident_blocks
+from gquery.kernels.targets.cuda_sources import (
+    Source,
+    are_probably_absent,
+    entry_path,
+    is_still_made,
+    made_here,
+    requests_of,
+)
 from gquery.kernels.targets.workers import Request, workers
-from gquery.runtime.interrupt import beside
 from gquery.runtime.once import once
 from gquery.runtime.recent import Recent
 from gquery.runtime.stopwatch import part
@@ -54,6 +61,7 @@ class CudaTarget:
     def __init__(self) -> None:
         self._compiled = Recent[_Key, Compiled](tuning.compiling.kept_kernels)
         self._begun: set[tuple[int, int]] = set()  # capabilities for which the built-in kernels were seen to
+        self._asked = Recent[str, bool](tuning.compiling.kept_kernels)  # entries of the cache that workers were to make
         self._lock = threading.Lock()
         self._local = _Local()
 
@@ -80,7 +88,7 @@ class CudaTarget:
     def _newly(self, kernel: Kernel, key: _Key, cc: tuple[int, int]) -> Compiled:
         """The kernel, which is not in memory, or is a draft that is due."""
         first = self._first(kernel)
-        if workers().is_open(*_requests([first], cc)):  # with no lock, as other threads want other kernels
+        if is_still_made(first, cc):  # with no lock, as other threads want other kernels
             self._compile_now([first], cc)
         with self._lock:
             known = self._compiled.get(key)
@@ -97,7 +105,7 @@ class CudaTarget:
         if self._local.is_recorded or not kernel_cache().is_usable:
             return True
         found = self._source(kernel)
-        (request,) = _requests([found], cc)
+        (request,) = requests_of([found], cc)
         return kernel_cache().has(cubin_entry(found.source, cc)) or not workers().is_open(request)
 
     def _key(self, kernel: Kernel, device: int) -> _Key:
@@ -125,21 +133,17 @@ class CudaTarget:
         cc = _capability(device)
         for kernel in kernels:
             if self._key(kernel, device) not in self._compiled and (missing := self._without_code([kernel], cc)):
-                workers().compile_soon(_requests(missing, cc))
+                workers().compile_soon(self._asking(missing, cc))
                 is_begun = True
         if is_begun:
             self._compile_first(list(perhaps()), cc)
             self._compile_builtin(cc)
 
-    def _is_final(self, kernel: Kernel, device: int) -> bool:
-        """Whether the kernel is in memory, and no draft."""
-        compiled = self._compiled.get(self._key(kernel, device))
-        return compiled is not None and not compiled.is_draft
-
     def compile_in_background(self, kernels: Sequence[Kernel]) -> None:
         """Begin to compile in the background what no cache has."""
         device = _device()
-        self._compile_later([k for k in kernels if not self._is_final(k, device)], _capability(device))
+        known = ((k, self._compiled.get(self._key(k, device))) for k in kernels)
+        self._compile_later([k for k, made in known if made is None or made.is_draft], _capability(device))
 
     def is_at_hand(self, kernels: Sequence[Kernel]) -> bool:
         """Whether nobody would have to wait for a compiler: for these kernels, and the built-in ones that have been used. Also
@@ -175,36 +179,50 @@ class CudaTarget:
         self._begin(self._without_code(kernels, cc), cc)
 
     def _compile_later(self, kernels: Sequence[Kernel], cc: tuple[int, int]) -> None:
-        self._begin(self._missing(kernels, cc), cc)
+        self._begin([s for s in sorted({self._source(k) for k in kernels}) if self._lacks([s], cc)], cc)
 
-    def _begin(self, missing: Sequence[_Source], cc: tuple[int, int]) -> None:
+    def _begin(self, missing: Sequence[Source], cc: tuple[int, int]) -> None:
         if missing and kernel_cache().is_usable:  # workers hand their results over through it
-            workers().compile_later(_requests(missing, cc))
+            workers().compile_later(self._asking(missing, cc))
 
-    def _missing(self, kernels: Sequence[Kernel], cc: tuple[int, int]) -> list[_Source]:
+    def _missing(self, kernels: Sequence[Kernel], cc: tuple[int, int]) -> list[Source]:
         sources = {self._source(k) for k in kernels}
         return [found for found in sorted(sources) if read_cubin(found.source, cc) is None]
 
-    def _without_code(self, kernels: Sequence[Kernel], cc: tuple[int, int]) -> list[_Source]:
+    def _without_code(self, kernels: Sequence[Kernel], cc: tuple[int, int]) -> list[Source]:
         """What is to be compiled for kernels of which the cache has neither the machine code nor that of a draft."""
-        without = [k for k in kernels if self._found(k, cc) is None]
+        without = [k for k in kernels if self._lacks((self._source(k), self._first(k)), cc)]
         longest_first = sorted(without, key=lambda k: (-len(k.text), k.digest))
         return list(dict.fromkeys(self._first(k) for k in longest_first))
 
-    def _source(self, kernel: Kernel) -> _Source:
-        name = compiler_of(self.name)
-        return _Source(name, cuda_compiler(name).source(kernel))
+    def _asking(self, missing: Sequence[Source], cc: tuple[int, int]) -> list[Request]:
+        for found in missing:
+            self._asked[entry_path(found, cc)] = True
+        return requests_of(missing, cc)
 
-    def _first(self, kernel: Kernel, is_final: bool = False) -> _Source:
+    def _lacks(self, sources: Sequence[Source], cc: tuple[int, int]) -> bool:
+        """Whether the cache probably has none of these, the last of which would be asked for: what workers were given is there
+        once they are done with it, or is compiled where it is needed."""
+        last = sources[-1]
+        return is_still_made(last, cc) if entry_path(last, cc) in self._asked else are_probably_absent(sources, cc)
+
+    def _source(self, kernel: Kernel) -> Source:
+        name = compiler_of(self.name)
+        return Source(name, cuda_compiler(name).source(kernel))
+
+    def _first(self, kernel: Kernel, is_final: bool = False) -> Source:
         """What a first run of a kernel waits for: a draft, where the kernel proper can be compiled beside this process."""
         is_final = is_final or self._local.is_recorded or compiler_of(self.name) != "llvm"
         if is_final or not kernel_cache().is_usable or not workers().can_start:
             return self._source(kernel)
-        return _Source("draft", cuda_compiler("draft").source(kernel))
+        return Source("draft", cuda_compiler("draft").source(kernel))
 
-    def _found(self, kernel: Kernel, cc: tuple[int, int], is_final: bool = False) -> tuple[Cubin, _Source] | None:
+    def _found(self, kernel: Kernel, cc: tuple[int, int], is_final: bool = False) -> tuple[Cubin, Source] | None:
         """The machine code of a kernel in the cache, or else of what a first run takes, and which of them it is."""
-        for source in (self._source(kernel), self._first(kernel, is_final)):
+        sources = self._source(kernel), self._first(kernel, is_final)
+        if entry_path(sources[1], cc) in self._asked:  # what stands on it is not made before it
+            sources = sources[::-1]
+        for source in sources:
             cubin = read_cubin(source.source, cc)
             if cubin is not None:
                 return cubin, source
@@ -214,24 +232,24 @@ class CudaTarget:
         """Have the kernels' machine code in the cache folder. Needs no GPU."""
         self._compile_now(self._missing(kernels, cc) if kernel_cache().is_usable else [], cc)
 
-    def _compile_now(self, missing: Sequence[_Source], cc: tuple[int, int]) -> None:
+    def _compile_now(self, missing: Sequence[Source], cc: tuple[int, int]) -> None:
         """Compile into the cache folder, if it can be used, in several processes where that is sooner."""
         if not kernel_cache().is_usable:
             return
-        is_begun = any(workers().is_open(r) for r in _requests(missing, cc))
+        is_begun = any(workers().is_open(r) for r in requests_of(missing, cc))
         if len(missing) > 1 or is_begun or (missing and workers().has_ready):
             # a worker that is ready has done three kernels before this process has imported Numba
             is_imported = "numba.cuda" in sys.modules or all(found.compiler != "numba" for found in missing)
             patience = 1 if is_imported else tuning.compiling.patience
             compilers = {found.source: found.compiler for found in missing}
             workers().compile_at_once(
-                _requests(missing, cc), lambda r: _made_here(compilers[r[1]], r[1], r[2]), patience
+                requests_of(missing, cc), lambda r: made_here(compilers[r[1]], r[1], r[2]), patience
             )
 
     def compile_cubin(self, kernel: Kernel, cc: tuple[int, int]) -> Cubin:
         """The kernel's machine code for a compute capability, from the cache or made now. Needs no GPU."""
         name, source = self._source(kernel)
-        return read_cubin(source, cc) or _made_here(name, source, cc)
+        return read_cubin(source, cc) or made_here(name, source, cc)
 
     def _make(self, kernel: Kernel, cc: tuple[int, int], is_final: bool) -> Compiled:
         start = time.perf_counter()
@@ -240,7 +258,7 @@ class CudaTarget:
         if found is None:
             name, source = first = self._first(kernel, is_final)
             self._compile_now([first], cc)
-            found = self._found(kernel, cc, is_final) or (_made_here(name, source, cc), first)
+            found = self._found(kernel, cc, is_final) or (made_here(name, source, cc), first)
         cubin, (name, source) = found
         if name == "draft":
             self._compile_later([kernel], cc)
@@ -351,24 +369,7 @@ class _Key(NamedTuple):
     compiler: Compiler
 
 
-class _Source(NamedTuple):
-    """A kernel's module and what compiles it."""
-
-    compiler: CubinCompiler
-    source: KernelSource
-
-
 _modules = once(Modules)  # of a GPU
-
-
-def _made_here(name: CubinCompiler, source: KernelSource, cc: tuple[int, int]) -> Cubin:
-    """Compiled in this process. What a worker died of is not optimized here, and not kept: another process has workers again."""
-    died = workers().has_died_of((f"cuda_{name}", source, cc))
-    return beside(lambda: make_cubin(name, source, cc, is_careful=died, is_kept=not died))
-
-
-def _requests(found: Sequence[_Source], cc: tuple[int, int]) -> list[Request]:
-    return [(f"cuda_{compiler}", source, cc) for compiler, source in found]
 
 
 def _device() -> int:

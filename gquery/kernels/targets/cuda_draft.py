@@ -17,7 +17,7 @@ from gquery.kernels.targets.cache import KernelSource, source_name
 
 def source(kernel: Kernel) -> KernelSource:
     """A kernel's module, and a name in the cache that is not that of the kernel proper."""
-    return KernelSource(source_name("cuda", "draft", kernel.digest), lambda: _text(kernel), ".ll")
+    return KernelSource(source_name("cuda", "draft", kernel.digest), lambda: _text(kernel), ".ll", kernel)
 
 
 def _text(kernel: Kernel) -> str:

@@ -54,7 +54,7 @@ def _user_module(function: Callable[..., Any], given: tuple[Type, ...], name: st
 def source(kernel: Kernel) -> KernelSource:
     """A kernel's module, lowered when it is asked for, and its name in the cache."""
     name = source_name("cuda", "llvm", kernel.digest)
-    return KernelSource(name, lambda: _module_text(kernel, name), ".ll")
+    return KernelSource(name, lambda: _module_text(kernel, name), ".ll", kernel)
 
 
 def _module_text(kernel: Kernel, name: str) -> str:

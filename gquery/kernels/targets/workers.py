@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gquery import tuning
+from gquery.kernels.packed import packed
 from gquery.kernels.targets.cache import OTHER_BUILD, KernelSource, build_hash, kernel_cache
 from gquery.runtime.interrupt import check
 from gquery.runtime.records import dataclass
@@ -293,7 +294,9 @@ class _Line:
         import json  # as below
 
         compiler, source, cc = request
-        said = json.dumps([compiler, source.name, source.text, cc, str(kernel_cache().path), is_careful])
+        written = packed(source.kernel) if source.kernel is not None else None
+        text = source.text if written is None else None
+        said = json.dumps([compiler, source.name, text, written, cc, str(kernel_cache().path), is_careful])
         try:
             self._requests.write(said + "\n")
             self._requests.flush()
@@ -322,12 +325,15 @@ def _parent(compiler: str, lines: Sequence[_Line]) -> subprocess.Popen[bytes]:
     single = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # a process with threads is not to be forked
     ends = [":".join(map(str, line.theirs)) for line in lines]
     most = str(tuning.compiling.worker_kernels)
+    kept, grown = str(tuning.compiling.kept_bytes), str(tuning.compiling.grown_bytes)
+    # glibc's allocator gives back what a kernel took, and touches it anew for the next one: 1,700 faults each
+    memory = {"MALLOC_TRIM_THRESHOLD_": kept, "MALLOC_MMAP_THRESHOLD_": kept, "MALLOC_TOP_PAD_": grown}
     import subprocess  # with its own 2 ms, which a process that starts no workers does without
 
     return subprocess.Popen(
         [sys.executable, "-P", "-m", "gquery.kernels.compile_worker", compiler, most, build_hash(), *ends],
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": path} | single, pass_fds=[d for line in lines for d in line.theirs],
+        env={**os.environ, "PYTHONPATH": path} | single | memory, pass_fds=[d for line in lines for d in line.theirs],
         process_group=0,  # Ctrl-C in a terminal is meant for us alone
     )  # fmt: skip
 

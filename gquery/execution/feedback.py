@@ -200,7 +200,7 @@ class RunFeedback:
                 grown = [n for n, known in self._stages.copy().items() if known.capacity]
                 self.shared.scalars.keep(self.shared.values, seen, grown)
             else:
-                self.shared.scalars.settle()
+                self.shared.scalars.enter_last()
         self.scalars = seen
 
     def misspeculated(self) -> None:

@@ -65,7 +65,7 @@ class StageScalars:
     def expected(self, values: SlotValues) -> Expected | None:
         """What is known of a run with these values of the slots; None before a run of the template has ended, and where it
         has been wrong too often."""
-        self.settle()
+        self.enter_last()
         if len(self._found) == 0 or self._misspeculated >= tuning.speculation.given_up:
             return None
         scalars: dict[ScalarSite, int] = {}
@@ -86,7 +86,7 @@ class StageScalars:
         if before is not None and before.values is not values:  # else this run has told of each of its stages again
             self._enter(before)
 
-    def settle(self) -> None:
+    def enter_last(self) -> None:
         """Enter the last run by what its stages depend on. To look for that takes some milliseconds, which the first run of a
         text leaves to the second, or to the first one with other constants."""
         with self._lock:

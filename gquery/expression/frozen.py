@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import field, fields
-from typing import Any, TypeVar, cast, dataclass_transform
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast, dataclass_transform
 
 from gquery.runtime.records import dataclass, remembered_by, when_made
 
@@ -112,3 +113,52 @@ def _twin(e: Any) -> Any:
     while e.memo_twin is not None:
         e = e.memo_twin
     return e
+
+
+class Serializable:
+    """A record of which the fields ``BLOCKS``, which have no defaults, may be kept as bytes: a kernel that is compiled is
+    launched without its statements, some hundreds of objects that Python's collector would go through again and again. ``KEPT`` is what
+    was found out of it and goes with it to another process; ``DERIVED`` what is found out anew."""
+
+    BLOCKS: ClassVar[tuple[str, ...]] = ()
+    KEPT: ClassVar[tuple[str, ...]] = ()
+    DERIVED: ClassVar[tuple[str, ...]] = ()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """What is serialized, or is to be read, when somebody first looks at it."""
+            read = vars(self).get("read") if name in self.BLOCKS else None
+            if read is None:
+                raise AttributeError(name)
+            found = dict(zip(self.BLOCKS, read(), strict=True))
+            vars(self).update(found)  # another thread may serialize it again
+            return found[name]
+
+    def serialize(self) -> None:
+        """Keep the fields as bytes, until somebody looks at them. An error of `pickle` where one cannot be."""
+        import pickle  # which a first query does without
+
+        own = vars(self)
+        if "content" not in own:
+            own["content"] = content = pickle.dumps(
+                [getattr(self, name) for name in self.BLOCKS], pickle.HIGHEST_PROTOCOL
+            )
+            own["read"] = partial(_loaded, content)
+        for name in (*self.BLOCKS, *self.DERIVED):
+            own.pop(name, None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        self.serialize()
+        names = (*[f.name for f in fields(cast(Any, self))], *self.KEPT, "content")
+        own = vars(self)
+        return {name: own[name] for name in names if name in own and name not in self.BLOCKS}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, read=partial(_loaded, state["content"]))
+
+
+def _loaded(content: bytes) -> Any:
+    import pickle  # as above
+
+    return pickle.loads(content)

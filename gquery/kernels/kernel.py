@@ -13,9 +13,8 @@ from functools import lru_cache
 from types import CodeType
 from typing import Any, Literal
 
-from gquery.expression.frozen import frozen, frozen_open
+from gquery.expression.frozen import Serializable, frozen, frozen_open
 from gquery.kernels import ir
-from gquery.kernels.folding import Folding
 from gquery.kernels.ir.walk import statements
 from gquery.kernels.unroll import UnrolledLoop
 from gquery.runtime.digests import hex_digest
@@ -39,7 +38,7 @@ class Parameter:
 
 
 @frozen_open
-class Kernel(Folding):
+class Kernel(Serializable):
     """The loop over rows ``lo <= i < hi`` of one pipeline.
 
     ``written`` runs once a row, with the row's index in ``i``; ``prologue`` and ``epilogue`` run once a thread, before and
@@ -62,7 +61,7 @@ class Kernel(Folding):
     under test.
     """
 
-    FOLDED = "prologue", "written", "epilogue"
+    BLOCKS = "prologue", "written", "epilogue"
     KEPT = ("digest",)
     DERIVED = ("_parted",)
 
@@ -83,10 +82,10 @@ class Kernel(Folding):
     is_draft: bool = False
     claimed: tuple[ir.Block, ir.Block] | None = field(default=None, compare=False, repr=False)
 
-    def fold(self) -> None:
-        super().fold()
+    def serialize(self) -> None:
+        super().serialize()
         if self.unrolled is not None:
-            self.unrolled.fold()
+            self.unrolled.serialize()
 
     def __eq__(self, other: object) -> bool:
         """Whether the machine code is the same: their statements need not be looked at."""

@@ -12,8 +12,8 @@ _NOT_PACKED = (pickle.PicklingError, AttributeError, TypeError, RecursionError)
 
 
 def packed(kernel: Kernel) -> str | None:
-    """The kernel for another process. It is folded by that. None where it calls what that may not have: functions of users; and
-    where its expressions nest too deeply."""
+    """The kernel for another process. It is serialized by that. None where it calls what that may not have, functions of users,
+    and where its expressions nest too deeply."""
     if any(not str(function.__module__).startswith("gquery.") for _, function in kernel.functions):
         return None
     try:

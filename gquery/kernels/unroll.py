@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from gquery import tuning
 from gquery.expression.facts import BITMAP_BITS
-from gquery.kernels.folding import Folding
+from gquery.expression.frozen import Serializable
 from gquery.kernels.ir.expressions import ROW, Call, Constant, Expression, Leaf, LeafMap, Load, Name, Tuple
 from gquery.kernels.ir.statements import Block, Function, Let, Return, Statement, Store, Unpack, line_count, printed
 from gquery.kernels.ir.walk import assigned, blocks, over, read, statements, with_blocks, with_calls
@@ -54,11 +54,11 @@ class RowFunction:
 
 
 @dataclass(frozen=True)
-class UnrolledLoop(Folding):
+class UnrolledLoop(Serializable):
     """A kernel's work for ``rows`` rows at once, their indices in ``i0``, ``i1``, ...; ``single`` is the same for the one row in
     ``i``, where that is shorter than the kernel's body. Both may call ``function``."""
 
-    FOLDED = "body", "single", "function"
+    BLOCKS = "body", "single", "function"
 
     rows: int
     body: Block

@@ -135,9 +135,13 @@ def test_what_stages_depend_on() -> None:
 
 
 def test_first_runs_do_not_look_for_what_stages_depend_on(reads: Reads, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = []
-    found = slot_uses.slots_by_stage
-    monkeypatch.setattr(slot_uses, "slots_by_stage", lambda program: calls.append(program) or found(program))
+    calls: list[Any] = []
+
+    def counted(program: Any) -> Any:
+        calls.append(program)
+        return slots_by_stage(program)
+
+    monkeypatch.setattr(slot_uses, "slots_by_stage", counted)
     with _connect() as connection:
         first = connection.sql(CHAIN.format(5, 100)).fetchall()
         assert not calls
@@ -166,7 +170,7 @@ def test_wrong_numbers_are_noticed(reads: Reads) -> None:
     with _connect() as connection, _connect() as alone:
         connection.sql(CHAIN.format(5, 100)).fetchall()
         shared = _shared(connection, CHAIN.format(5, 100))
-        shared.settle()
+        shared.enter_last()
         for key, found in list(shared._found.items()):
             shared._found[key] = found._replace(scalars={site: value + 1 for site, value in found.scalars.items()})
         reads.clear()

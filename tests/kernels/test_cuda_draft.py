@@ -141,8 +141,17 @@ def test_many_kernels_are_looked_for_in_one_list(
     """Each look for a file that is not there is a call of the system, and slow on some hosts."""
     looked: list[str] = []
     has, read = KernelCache.has, KernelCache.read
-    monkeypatch.setattr(KernelCache, "has", lambda cache, name: looked.append(name) or has(cache, name))
-    monkeypatch.setattr(KernelCache, "read", lambda cache, name: looked.append(name) or read(cache, name))
+
+    def looks(cache: KernelCache, name: str) -> bool:
+        looked.append(name)
+        return has(cache, name)
+
+    def reads(cache: KernelCache, name: str) -> bytes | None:
+        looked.append(name)
+        return read(cache, name)
+
+    monkeypatch.setattr(KernelCache, "has", looks)
+    monkeypatch.setattr(KernelCache, "read", reads)
     tune(tuning.compiling, listed_after=4, listed_seconds=1000.0)
     kernels = some(12)
     with mine._changed:  # no worker takes anything

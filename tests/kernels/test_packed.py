@@ -48,20 +48,20 @@ def test_another_process_makes_the_same_of_a_kernel() -> None:
         assert texts(kernel) == want and packed(kernel) == sent
 
 
-def test_what_is_folded_is_as_before() -> None:
+def test_what_is_serialized_is_as_before() -> None:
     kernel = next(k for k in fresh() if k.unrolled is not None)
     unrolled = kernel.unrolled
     assert unrolled is not None
     blocks = kernel.prologue, kernel.written, kernel.epilogue, unrolled.body, unrolled.single, unrolled.function
     digest, number = kernel.digest, hash(kernel)
-    kernel.fold()
+    kernel.serialize()
     assert kernel.digest == digest and hash(kernel) == number and "written" not in vars(kernel)
     assert "body" not in vars(unrolled) and vars(unrolled)["rows"] == unrolled.rows
     again = kernel.prologue, kernel.written, kernel.epilogue, unrolled.body, unrolled.single, unrolled.function
     assert again == blocks
-    kernel.fold()
+    kernel.serialize()
     assert "written" not in vars(kernel) and kernel.body == blocks[1]
-    kernel.fold()
+    kernel.serialize()
     for other in (copy.copy(kernel), copy.deepcopy(kernel), pickle.loads(pickle.dumps(kernel)), replace(kernel)):
         assert other == kernel and other.written == blocks[1]
     alone = replace(kernel, unrolled=None)
@@ -78,14 +78,14 @@ def test_kernels_are_told_apart_by_their_text() -> None:
     assert len({one, replace(one), replace(one, uses_block=True)}) == 2
 
 
-def test_folding_leaves_the_collector_little() -> None:
+def test_serialized_kernels_leave_the_collector_little() -> None:
     kernels = fresh()
     for kernel in kernels:
         _ = kernel.digest
     gc.collect()
     before = len(gc.get_objects())
     for kernel in kernels:
-        kernel.fold()
+        kernel.serialize()
     gc.collect()
     assert before - len(gc.get_objects()) > 100 * len(kernels)
 
@@ -99,8 +99,9 @@ def test_what_cannot_be_sent_goes_as_text(nests: bool) -> None:
         kernel = Kernel((), (), (ir.Let(ir.Name("x"), value),), (), frozenset())
         vars(kernel)["digest"] = "d"
         assert packed(kernel) is None and kernel.written[0].value is value  # type: ignore[union-attr]
-        while value.arguments if isinstance(value, ir.Call) else ():  # freed step by step
-            value = value.arguments[0]
+        inner: Any = value
+        while isinstance(inner, ir.Call):  # freed step by step
+            inner = inner.arguments[0]
         return
     with gquery.connect(device="cpu") as connection:
         connection.register("t", pa.table({"a": [1, 2, 3]}))
@@ -111,5 +112,3 @@ def test_what_cannot_be_sent_goes_as_text(nests: bool) -> None:
 
 def _mine(x: int) -> int:
     return x + 1
-
-

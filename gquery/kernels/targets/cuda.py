@@ -133,7 +133,7 @@ class CudaTarget:
         cc = _capability(device)
         for kernel in kernels:
             if self._key(kernel, device) not in self._compiled and (missing := self._without_code([kernel], cc)):
-                workers().compile_soon(self._asking(missing, cc))
+                workers().compile_soon(self._noted(missing, cc))
                 is_begun = True
         if is_begun:
             self._compile_first(list(perhaps()), cc)
@@ -183,7 +183,7 @@ class CudaTarget:
 
     def _begin(self, missing: Sequence[Source], cc: tuple[int, int]) -> None:
         if missing and kernel_cache().is_usable:  # workers hand their results over through it
-            workers().compile_later(self._asking(missing, cc))
+            workers().compile_later(self._noted(missing, cc))
 
     def _missing(self, kernels: Sequence[Kernel], cc: tuple[int, int]) -> list[Source]:
         sources = {self._source(k) for k in kernels}
@@ -195,7 +195,7 @@ class CudaTarget:
         longest_first = sorted(without, key=lambda k: (-len(k.text), k.digest))
         return list(dict.fromkeys(self._first(k) for k in longest_first))
 
-    def _asking(self, missing: Sequence[Source], cc: tuple[int, int]) -> list[Request]:
+    def _noted(self, missing: Sequence[Source], cc: tuple[int, int]) -> list[Request]:
         for found in missing:
             self._asked[entry_path(found, cc)] = True
         return requests_of(missing, cc)

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gquery import tuning
-from gquery.kernels.packed import packed
 from gquery.kernels.targets.cache import OTHER_BUILD, KernelSource, build_hash, kernel_cache
 from gquery.runtime.interrupt import check
 from gquery.runtime.records import dataclass
@@ -292,6 +291,8 @@ class _Line:
         """Have a worker compile, without the optimizer if it ``is_careful``; whether it is well. What went wrong with a kernel
         comes up again where that is asked for."""
         import json  # as below
+
+        from gquery.kernels.packed import packed
 
         compiler, source, cc = request
         written = packed(source.kernel) if source.kernel is not None else None

@@ -117,8 +117,8 @@ def _twin(e: Any) -> Any:
 
 class Serializable:
     """A record of which the fields ``BLOCKS``, which have no defaults, may be kept as bytes: a kernel that is compiled is
-    launched without its statements, some hundreds of objects that Python's collector would go through again and again. ``KEPT`` is what
-    was found out of it and goes with it to another process; ``DERIVED`` what is found out anew."""
+    launched without its statements, some hundreds of objects that Python's collector would go through again and again.
+    ``KEPT`` is what was found out of it and goes with it to another process; ``DERIVED`` what is found out anew."""
 
     BLOCKS: ClassVar[tuple[str, ...]] = ()
     KEPT: ClassVar[tuple[str, ...]] = ()

@@ -19,6 +19,7 @@ from gquery.expression.slots import SlotValues
 from gquery.kernels import ir
 from gquery.kernels.bindings import Binding, Constant, ErrorSite, SlotConstant, StatePart
 from gquery.kernels.code import Code
+from gquery.kernels.interleave import interleaved
 from gquery.kernels.kernel import Kernel, Parameter
 from gquery.kernels.marks import filters
 from gquery.kernels.render import condition, described, render
@@ -198,8 +199,6 @@ def _unit(pipeline: Pipeline, target: str, role: str, counted: bool = False, row
     kernel = code.kernel()
     steps = None
     if not counted and _gains_from_stages(pipeline, target, kernel):
-        from gquery.kernels.interleave import interleaved
-
         steps = interleaved(kernel.body, tuning.loops.unrolled_rows, code.hoisted, kernel.prologue)
     if steps is not None:
         kernel = replace(kernel, unrolled=steps)

@@ -36,7 +36,7 @@ UNUSED = (
 )  # fmt: skip
 UNUSED_BY_NUMBERS = (
     "gquery.kernels.host_calls", "gquery.kernels.like", "gquery.functions.binary", "gquery.columns.assemble_texts",
-    "gquery.kernels.interleave", "gquery.planner.preview", "gquery.planner.logical.united",
+    "gquery.planner.preview", "gquery.planner.logical.united",
     "gquery.execution.collected",
 )  # fmt: skip
 MOST = 492

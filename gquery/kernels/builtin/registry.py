@@ -15,7 +15,7 @@ ENCODING = ("text_coding", "marking", "narrowing")
 ON_CPUS = ("gathers._APPEND", "parquet_pages.READ", "parquet_pages.FOOTER", "held_pages.FETCH", "held_pages.UPLOAD",
            "held_pages.DICTIONARIES", "held_pages.LIST", "moves", *ENCODING)  # fmt: skip
 """Beginnings of names: these have memory fetched early, read files, or encode what comes from outside."""
-NOT_AWAITED = ("held_pages", "held_texts", "extremes", "moves")
+NOT_AWAITED = ("held_pages", "held_texts", "extremes.ORDERS", "moves")
 """Beginnings of names: what these do on a GPU, the host does until they are compiled, or few queries ask for."""
 
 

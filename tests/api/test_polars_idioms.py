@@ -70,6 +70,7 @@ ORDERED: dict[str, Idiom] = {
     "filter or": lambda f, o, p: f.filter((p.col("a") > 3) | (p.col("k") == "y")),
     "filter not": lambda f, o, p: f.filter(~(p.col("k") == "x")),
     "is_in": lambda f, o, p: f.filter(p.col("a").is_in([1, 2])),
+    "is_in of nothing": lambda f, o, p: f.select(a=p.col("a").is_in([]), n=~p.col("a").is_in([])),
     "is_between": lambda f, o, p: f.filter(p.col("a").is_between(1, 3)),
     "is_null": lambda f, o, p: f.filter(p.col("a").is_null()),
     "is_not_null": lambda f, o, p: f.filter(p.col("a").is_not_null()),

@@ -14,8 +14,9 @@ from gquery.runtime.records import dataclass
 
 _DELIMITERS = ",|;\t"
 _LOSSY = re.compile(
-    r"\s*(?:0\d[\d.]*(?:[eE][+-]?\d+)?|\+[\d.]+(?:[eE][+-]?\d+)?|[+-]?(?:inf|infinity|nan))\s*", re.IGNORECASE
+    r"\s*(?:0\d[\d.]*(?:[eE][+-]?\d+)?|\+[\d.]+(?:[eE][+-]?\d+)?|\+(?:inf|infinity|nan))\s*", re.IGNORECASE
 )
+_INFINITE = re.compile(r"\s*-?inf(?:inity)?\s*", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ def sniff(sample: bytes, delimiter: str | None, header: bool | None, quote: str,
     Dialect(delimiter=',', has_header=False, names=('column0', 'column1'))
     """
     text = sample.decode("utf-8-sig", errors="replace")
-    lines = text.splitlines(keepends=True)[skip:]
+    lines = list(io.StringIO(text, newline=""))[skip:]  # CR, LF or both end a line
     if len(lines) > 1 and not text.endswith(("\n", "\r")):
         lines = lines[:-1]  # the sample may end within a line
     text = "".join(lines)
@@ -51,14 +52,30 @@ def sniff(sample: bytes, delimiter: str | None, header: bool | None, quote: str,
 
 
 def _text_columns(rows: Sequence[Sequence[str]]) -> frozenset[int]:
-    """Columns with a cell that Arrow takes for a number and DuckDB, whose text it would lose, does not."""
-    return frozenset(k for row in rows for k, cell in enumerate(row) if _LOSSY.fullmatch(cell))
+    """Columns with a cell that Arrow takes for a number and DuckDB, whose text it would lose, does not. Infinity is a number
+    behind another, or behind NaN: DuckDB takes the first of a column for a day."""
+    texts, numbers = set[int](), set[int]()
+    for row in rows:
+        for k, cell in enumerate(row):
+            if _LOSSY.fullmatch(cell) or (k not in numbers and _INFINITE.fullmatch(cell)):
+                texts.add(k)
+            elif k not in numbers and _is_number(cell):
+                numbers.add(k)
+    return frozenset(texts)
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
 
 
 def _rows(text: str, delimiter: str, quote: str, most: int | None = None) -> list[list[str]]:
     found, most = [], tuning.reading.csv_rows if most is None else most
     try:
-        lines = io.StringIO(text)
+        lines = io.StringIO(text, newline="")
         quoted = csv.reader(lines, delimiter=delimiter, quotechar=quote) if quote else None
         for row in quoted or csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE):
             if row:

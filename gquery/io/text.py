@@ -157,6 +157,9 @@ class FileSource(WatchedFiles):
         types = {n: arrow_type(t) for n, t in options.columns}
         for name, dtype in options.types:
             types[_known(name, names)] = arrow_type(dtype)
+        is_alone = dialect.has_header and b"\n" not in sample and b"\r" not in sample and len(sample) < tuning.reading.csv_sample
+        if is_alone:  # which Arrow does not take for a line
+            return pa.table({n: pa.nulls(0, types.get(n, pa.string())) for n in names})
         types = {names[k]: pa.string() for k in dialect.texts if k < len(names)} | types
         if options.all_varchar:
             types = {n: pa.string() for n in names} | types

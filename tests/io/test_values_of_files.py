@@ -13,6 +13,8 @@ CSV = (
     "a,b\n01234,1\n00001,2\n", "a\n12\n+5\n-3\n", "a\n1e5\n2.5\n", "a\n2000-01-01\n2001-02-03\n", "a\nt\nf\n", "a\nyes\nNo\n",
     "a\n1\n\n2\n", "a\ninf\nnan\n1.5\n", "a\n0\n01\n", "a\n0.10\n1.5\n", "a\n00\n0\n", "a\n-01\n5\n", "a\n01.5\n2\n",
     "a\n99999999999999999999\n1\n", "a,b\n1,x\n2,\n", "a\n2000-01-01 10:00:00\n2001-02-03 00:00:00.5\n", "a\n0e5\n2\n",
+    "a\n1.5\ninf\n-Infinity\nnan\n", "a\nnan\n", "a\nnan\ninf\n1\n", "a,b\n,1\n1,2\ninf,3\n", "a\n-inf\n1\n", "a\n+inf\n1\n",
+    'a,b\r1,x\r2,"y\rz"\r', "a\r1\r2\r", "a,b\r\n1,x\r\n", "a,b", '"a",b c', "a", "a,b\nx\u2028y,1\n", "a,b\n\x1cz,1\n",
 )  # fmt: skip
 JSON = (
     '{"a":1}\n{"a":2.5}\n', '{"a":99999999999999999999}\n', '{"a":"2000-01-01"}\n{"a":null}\n', '{"a":-0.0}\n',

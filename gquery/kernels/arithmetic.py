@@ -281,8 +281,9 @@ def add_interval(value: Value, interval: Literal, code: Code) -> Value:
         value = _add_months(value, by.months, code)
     for shift in (by.days * MICROS_PER_DAY, by.micros):
         if shift:
-            constant = Value(code.constant(shift), None, ValueProperties(TIMESTAMP, Bounds(shift, shift), False))
-            value = exact("add", value, constant, TIMESTAMP, code)
+            what = ValueProperties(TIMESTAMP, Bounds(shift, shift), False)
+            constant = wide_constant(shift, code) if what.register is Register.I128 else code.constant(shift)
+            value = exact("add", value, Value(constant, None, what), TIMESTAMP, code)
     return value
 
 

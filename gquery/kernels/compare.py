@@ -16,7 +16,7 @@ from gquery.columns.table import Dictionary
 from gquery.device.buffer import Buffer
 from gquery.expression.expr import Literal
 from gquery.expression.slots import pin
-from gquery.expression.types import BOOLEAN, Register, type_bounds
+from gquery.expression.types import BOOLEAN, INT64, Register, type_bounds
 from gquery.kernels import dictionaries, ir
 from gquery.kernels.bindings import Content
 from gquery.kernels.code import Code
@@ -93,7 +93,12 @@ def is_in(value: Value, items: tuple[Literal, ...], code: Code) -> Value:
         tests = [code.call("eq_i64", value.var, k) for k in places]
         return Value(code.let(ir.disjunction(tests)), value.ok, what)
     if register is Register.I64:
-        pin([x for x in items if not fits_int64(type_bounds(x.dtype))])
+        wide = [x for x in items if not fits_int64(type_bounds(x.dtype))]
+        pin(wide)
+        beyond = {id(x) for x in wide if not INT64.low <= int(x.value) <= INT64.high}  # which no value of 64 bits is
+        items = tuple([x for x in items if id(x) not in beyond])
+        if not items:
+            return Value(ir.FALSE, value.ok, what)
         if many:
             return Value(_search(value.var, _values, items, code), value.ok, what)
     if register is Register.STR and len(items) > tuning.kernel_texts.chained_texts:

@@ -1,4 +1,4 @@
-"""Days and moments plus intervals of up to 2^31 days, whose microseconds take more than 64 bits: values as in DuckDB, or errors."""
+"""Days and moments plus intervals of up to 2^31 days, whose microseconds take more than 64 bits, beside DuckDB."""
 
 from __future__ import annotations
 

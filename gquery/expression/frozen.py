@@ -141,10 +141,9 @@ class Serializable:
 
         own = vars(self)
         if "content" not in own:
-            own["content"] = content = pickle.dumps(
-                [getattr(self, name) for name in self.BLOCKS], pickle.HIGHEST_PROTOCOL
-            )
+            content = pickle.dumps([getattr(self, name) for name in self.BLOCKS], pickle.HIGHEST_PROTOCOL)
             own["read"] = partial(_loaded, content)
+            own["content"] = content  # last: another thread that finds it drops the fields
         for name in (*self.BLOCKS, *self.DERIVED):
             own.pop(name, None)
 

@@ -6,6 +6,8 @@ import copy
 import dataclasses
 import gc
 import pickle
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pyarrow as pa
@@ -112,3 +114,27 @@ def test_what_cannot_be_sent_goes_as_text(nests: bool) -> None:
 
 def _mine(x: int) -> int:
     return x + 1
+
+
+def test_threads_that_serialize_and_look() -> None:
+    """Workers' threads send a kernel while queries look at it."""
+    kernels = [k for k in fresh() if k.unrolled is not None][:12]
+    want = [(k.written, k.prologue, k.unrolled and k.unrolled.body, k.text) for k in kernels]
+
+    def work(looks: bool) -> None:
+        for _ in range(20):
+            for kernel, (written, prologue, body, text) in zip(kernels, want, strict=True):
+                if looks:
+                    assert kernel.written == written and kernel.prologue == prologue
+                    assert kernel.unrolled is not None and kernel.unrolled.body == body and kernel.text == text
+                else:
+                    kernel.serialize()
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            for done in [pool.submit(work, n % 2 == 0) for n in range(4)]:
+                done.result(120)
+    finally:
+        sys.setswitchinterval(before)

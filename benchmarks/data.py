@@ -173,7 +173,7 @@ def exact_sum(array: Any) -> int:
     return (int((array >> 32).sum()) << 32) + int((array & 0xFFFFFFFF).sum())
 
 
-def fingerprint(xp: Any, key: Any, value: Any) -> int:
+def fingerprint(key: Any, value: Any) -> int:
     """A sum over rows, modulo 2**64, that is linear in the values: equal over rows and over their sums by key, and by luck
     alone where any key has a wrong sum."""
     return int((mix(key.view(np.uint64)) * value.view(np.uint64)).sum(dtype=np.uint64))

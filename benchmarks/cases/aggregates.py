@@ -117,30 +117,30 @@ class _Groups:
 
 
 def _medians(make: Maker, tables: Tables, answer: Answer) -> Checks:
-    t, xp = tables["t"], make.xp
+    t = tables["t"]
     groups = _Groups(make, t["k"], t["v"], 2_000)
     low, high = (groups.begin + groups.last) // 2, (groups.begin + groups.last + 1) // 2
     v = t["v"][groups.order]
     expected = (v[low] + v[high]) // 2  # values are even
-    got = fingerprint(xp, answer.integers(0), answer.integers(1))
+    got = fingerprint(answer.integers(0), answer.integers(1))
     yield "the number of groups", answer.rows, int(groups.keys.size)
-    yield "the fingerprint of the medians", got, fingerprint(xp, groups.keys, expected)
+    yield "the fingerprint of the medians", got, fingerprint(groups.keys, expected)
 
 
 def _latest(make: Maker, tables: Tables, answer: Answer) -> Checks:
-    t, xp = tables["t"], make.xp
+    t = tables["t"]
     groups = _Groups(make, t["k"], t["o"], t["o"].size)
     expected = t["v"][groups.order[groups.last]]
-    got = fingerprint(xp, answer.integers(0), answer.integers(1))
+    got = fingerprint(answer.integers(0), answer.integers(1))
     yield "the number of groups", answer.rows, int(groups.keys.size)
-    yield "the fingerprint of the values", got, fingerprint(xp, groups.keys, expected)
+    yield "the fingerprint of the values", got, fingerprint(groups.keys, expected)
 
 
 def _distinct(make: Maker, tables: Tables, answer: Answer) -> Checks:
     t, xp = tables["t"], make.xp
     group = xp.unique(t["g"] * VALUES + t["u"]) // VALUES
-    got = fingerprint(xp, answer.integers(0), answer.integers(1))
-    yield "the fingerprint of the counts", got, fingerprint(xp, group, xp.ones_like(group))
+    got = fingerprint(answer.integers(0), answer.integers(1))
+    yield "the fingerprint of the counts", got, fingerprint(group, xp.ones_like(group))
 
 
 def _about(make: Maker, tables: Tables, answer: Answer) -> Checks:
@@ -152,13 +152,13 @@ def _about(make: Maker, tables: Tables, answer: Answer) -> Checks:
 def _rolled_up(make: Maker, tables: Tables, answer: Answer) -> Checks:
     t, xp = tables["t"], make.xp
     none = xp.full_like(t["a"], -1)
-    levels = [_both(xp, t["a"], t["b"]), _both(xp, t["a"], none), _both(xp, none, none)]
-    got = fingerprint(xp, _both(xp, answer.integers(0), answer.integers(1)), answer.integers(2))
+    levels = [_both(t["a"], t["b"]), _both(t["a"], none), _both(none, none)]
+    got = fingerprint(_both(answer.integers(0), answer.integers(1)), answer.integers(2))
     yield "the number of groups", answer.rows, sum(int(xp.unique(k).size) for k in levels)
-    yield "the fingerprint of the sums", got, sum(fingerprint(xp, k, t["v"]) for k in levels) % 2**64
+    yield "the fingerprint of the sums", got, sum(fingerprint(k, t["v"]) for k in levels) % 2**64
 
 
-def _both(xp: Any, a: Any, b: Any) -> Any:
+def _both(a: Any, b: Any) -> Any:
     """One number for two; that two pairs get the same is improbable."""
     return (mix(a.view(np.uint64)) * np.uint64(3) + mix(b.view(np.uint64))).view(np.int64)
 
@@ -174,8 +174,8 @@ def _least(skipped: int, make: Maker, tables: Tables, answer: Answer) -> Checks:
     number = xp.zeros(answer.rows, np.int64)
     for place in range(DIGITS):
         number = 10 * number + text[:, place]
-    got = fingerprint(xp, answer.integers(0), number)
-    yield "the fingerprint of the texts", got, fingerprint(xp, key[first], expected)
+    got = fingerprint(answer.integers(0), number)
+    yield "the fingerprint of the texts", got, fingerprint(key[first], expected)
 
 
 def _sums(groups: int, make: Maker, tables: Tables, answer: Answer) -> Checks:
@@ -185,10 +185,10 @@ def _sums(groups: int, make: Maker, tables: Tables, answer: Answer) -> Checks:
     for at in range(0, int(k.size), _CHUNK):
         key = k[at : at + _CHUNK].astype(np.int64)
         seen[key] = True
-        total += fingerprint(xp, key, v[at : at + _CHUNK].astype(np.int64))
+        total += fingerprint(key, v[at : at + _CHUNK].astype(np.int64))
     yield "the number of groups", answer.rows, int(seen.sum())
     yield "the sum of the keys", exact_sum(answer.integers(0)), exact_sum(xp.flatnonzero(seen))
-    got = fingerprint(xp, answer.integers(0), answer.integers(1))
+    got = fingerprint(answer.integers(0), answer.integers(1))
     yield "the fingerprint of the sums", got, total % 2**64
 
 
@@ -198,6 +198,6 @@ def _cubed(make: Maker, tables: Tables, answer: Answer) -> Checks:
     for i, k in enumerate(_cube_keys()):
         unit = (CUBE_VALUES + 1) ** i
         levels = [level + digit * unit for level in levels for digit in (t[k], CUBE_VALUES)]
-    got = fingerprint(xp, answer.integers(0), answer.integers(1))
+    got = fingerprint(answer.integers(0), answer.integers(1))
     yield "the number of groups", answer.rows, sum(int(xp.unique(level).size) for level in levels)
-    yield "the fingerprint of the sums", got, sum(fingerprint(xp, level, t["v"]) for level in levels) % 2**64
+    yield "the fingerprint of the sums", got, sum(fingerprint(level, t["v"]) for level in levels) % 2**64

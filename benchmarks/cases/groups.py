@@ -91,12 +91,12 @@ def _sums(make: Maker, tables: Tables, answer: Answer) -> Checks:
 
 
 def _sums_of_two(make: Maker, tables: Tables, answer: Answer) -> Checks:
-    t, xp = tables["t"], make.xp
-    both = _combined(xp, t["a"], t["b"])
-    yield from _compare(make, both, t["v"], _combined(xp, answer.integers(0), answer.integers(1)), answer.integers(2))
+    t = tables["t"]
+    both = _combined(t["a"], t["b"])
+    yield from _compare(make, both, t["v"], _combined(answer.integers(0), answer.integers(1)), answer.integers(2))
 
 
-def _combined(xp: Any, a: Any, b: Any) -> Any:
+def _combined(a: Any, b: Any) -> Any:
     """One number for two; that two pairs get the same is improbable."""
     return (mix(a.view(np.uint64)) * np.uint64(3) + mix(b.view(np.uint64))).view(np.int64)
 
@@ -104,7 +104,7 @@ def _combined(xp: Any, a: Any, b: Any) -> Any:
 def _compare(make: Maker, k: Any, v: Any, key: Any, total: Any) -> Checks:
     xp = make.xp
     yield "the number of groups", int(key.size), int(xp.unique(k).size)
-    yield "the fingerprint of the sums", fingerprint(xp, key, total), fingerprint(xp, k, v)
+    yield "the fingerprint of the sums", fingerprint(key, total), fingerprint(k, v)
 
 
 def _sums_of_strings(make: Maker, tables: Tables, answer: Answer) -> Checks:

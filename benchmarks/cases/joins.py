@@ -62,11 +62,11 @@ def _sides(rows: int, n: int, is_sparse: bool, order: str, make: Maker) -> Table
             wanted += n * make.random(rows, 2, 5)
         case _:
             pass
-    w = make.xp.where(wanted < n, _payload(make, wanted), -1)
+    w = make.xp.where(wanted < n, _payload(wanted), -1)
     key = make.sparse if is_sparse else _same
     return {
         "p": {"k": key(wanted), "v": make.random(rows, 1_000, 3), "w": w},
-        "b": {"k": key(number), "v": _payload(make, number)},
+        "b": {"k": key(number), "v": _payload(number)},
     }
 
 
@@ -75,11 +75,11 @@ def _repeated(rows: int, n: int, make: Maker) -> Tables:
     come out as in the other cases."""
     number = make.xp.concatenate([make.permutation(n, seed) for seed in range(MATCHES)])
     wanted = make.random(rows // MATCHES, n, 9)
-    columns = {"k": make.sparse(wanted), "v": make.random(rows // MATCHES, 1_000, 3), "w": _payload(make, wanted)}
-    return {"p": columns, "b": {"k": make.sparse(number), "v": _payload(make, number)}}
+    columns = {"k": make.sparse(wanted), "v": make.random(rows // MATCHES, 1_000, 3), "w": _payload(wanted)}
+    return {"p": columns, "b": {"k": make.sparse(number), "v": _payload(number)}}
 
 
-def _payload(make: Maker, number: Any) -> Any:
+def _payload(number: Any) -> Any:
     """What a build row carries, made from its number."""
     return (mix(number.view(np.uint64)) % np.uint64(1_000_003)).astype(np.int64)
 

@@ -46,9 +46,9 @@ def _sorted(make: Maker, tables: Tables, answer: Answer) -> Checks:
 
 def _sorted_with_payload(make: Maker, tables: Tables, answer: Answer) -> Checks:
     yield from _sorted(make, tables, answer)
-    t, xp = tables["t"], make.xp
-    got = fingerprint(xp, answer.integers(0), answer.integers(1))
-    yield "the fingerprint of the rows", got, fingerprint(xp, t["k"], t["v"])
+    t = tables["t"]
+    got = fingerprint(answer.integers(0), answer.integers(1))
+    yield "the fingerprint of the rows", got, fingerprint(t["k"], t["v"])
 
 
 def _top(make: Maker, tables: Tables, answer: Answer) -> Checks:
@@ -63,13 +63,13 @@ def _top(make: Maker, tables: Tables, answer: Answer) -> Checks:
 def _top_double(make: Maker, tables: Tables, answer: Answer) -> Checks:
     t, xp = tables["t"], make.xp
     first = xp.argsort(t["k"])[:TOP]
-    got = fingerprint(xp, answer.integers(0), answer.integers(1))
-    yield "the fingerprint of the rows", got, fingerprint(xp, t["k"][first].astype(np.int64), t["v"][first])
+    got = fingerprint(answer.integers(0), answer.integers(1))
+    yield "the fingerprint of the rows", got, fingerprint(t["k"][first].astype(np.int64), t["v"][first])
 
 
 def _by_two(make: Maker, tables: Tables, answer: Answer) -> Checks:
-    t, xp = tables["t"], make.xp
+    t = tables["t"]
     a, b = answer.integers(0), answer.integers(1)
     wrong = (a[1:] < a[:-1]) | ((a[1:] == a[:-1]) & (b[1:] > b[:-1]))
     yield "the rows out of order", int(wrong.sum()), 0
-    yield "the fingerprint of the rows", fingerprint(xp, b, a), fingerprint(xp, t["b"], t["a"].astype(np.int64))
+    yield "the fingerprint of the rows", fingerprint(b, a), fingerprint(t["b"], t["a"].astype(np.int64))

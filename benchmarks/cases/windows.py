@@ -112,16 +112,16 @@ class _Sorted:
 
 def _same(expected: Callable[[_Sorted], Any], make: Maker, tables: Tables, answer: Answer) -> Checks:
     s = _Sorted(make, tables)
-    got = fingerprint(make.xp, answer.integers(0), answer.integers(len(answer.table.columns) - 1))
-    yield "the fingerprint of the rows", got, fingerprint(make.xp, s.o, expected(s).astype(np.int64))
+    got = fingerprint(answer.integers(0), answer.integers(len(answer.table.columns) - 1))
+    yield "the fingerprint of the rows", got, fingerprint(s.o, expected(s).astype(np.int64))
 
 
 def _first_rows(make: Maker, tables: Tables, answer: Answer) -> Checks:
     s = _Sorted(make, tables)
     first = s.at - s.begin < TOP
     yield "the number of rows", answer.rows, int(first.sum())
-    got = fingerprint(make.xp, answer.integers(1), answer.integers(0))
-    yield "the fingerprint of the rows", got, fingerprint(make.xp, s.o[first], s.base[first] // s.rows)
+    got = fingerprint(answer.integers(1), answer.integers(0))
+    yield "the fingerprint of the rows", got, fingerprint(s.o[first], s.base[first] // s.rows)
 
 
 def _rank(s: _Sorted) -> Any:

@@ -38,7 +38,6 @@ MAKE, KEY = "_interval", "_interval_key"
 MONTHS, DAYS, MICROS = "_interval_months", "_interval_days", "_interval_micros"
 KEY_TYPE = decimal(38, 0)
 _MONTH_DAYS = 30  # of intervals that are compared
-_TYPES = (INTEGER, INTEGER, BIGINT)
 
 
 def part_bounds(interval: Bounds | None) -> tuple[Bounds, Bounds, Bounds]:

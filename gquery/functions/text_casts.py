@@ -34,10 +34,6 @@ from gquery.functions.vectors import (
 from gquery.runtime.arrow_compute import pc
 from gquery.runtime.records import dataclass
 
-_INTEGERS: dict[Kind, Any] = {
-    Kind.TINYINT: pa.int8(), Kind.SMALLINT: pa.int16(), Kind.INTEGER: pa.int32(), Kind.BIGINT: pa.int64(),
-    Kind.UTINYINT: pa.uint8(), Kind.USMALLINT: pa.uint16(), Kind.UINTEGER: pa.uint32(), Kind.UBIGINT: pa.uint64(),
-}  # fmt: skip
 _MICROS = pa.timestamp("us")
 _INFINITE = 2**63 - 1  # the microseconds of no finite moment, with either sign
 _TRUE, _FALSE = strings(["true", "t", "yes", "y", "1"]), strings(["false", "f", "no", "n", "0"])

@@ -42,7 +42,7 @@ from gquery.runtime.threads import Phases, Task, run_phases
 def run_host_rows(work: HostRows, frame: Frame, device: Device, workers: int, label: str) -> Frame:
     """The frame with the columns that calls make."""
     columns = {s.column.id: frame.columns[s.column.id] for s in work.columns if s.column.id in frame.columns}
-    run = _Run(work, frame, device, label, workers)
+    run = _Run(work, frame, device, label)
     many = len(run.chunks) > 1
     try:
         run_phases([run.phases()], workers if many else 1)
@@ -247,7 +247,7 @@ class _Call:
 
 
 class _Run:
-    def __init__(self, work: HostRows, frame: Frame, device: Device, label: str, workers: int) -> None:
+    def __init__(self, work: HostRows, frame: Frame, device: Device, label: str) -> None:
         self.frame, self.room = frame, _Room(device, label)
         used = {i for _, e in work.made for i in used_columns(e)}
         self.read = {i: frame.columns[i] for i in used}

@@ -42,6 +42,8 @@ def trunc_years_of_era(days: int, count: int) -> int:
 
 def _boundaries(args: tuple[Expr, ...]) -> Expr | None:
     """Whole units between the begins of two: those of decades and the like, and quarters, whose counts depend on it."""
+    if len(args) != 3:
+        return None
     part, first, last = args
     unit = constant_unit(part)
     if unit not in ("quarter", "decade", "century", "millennium"):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -113,6 +114,21 @@ def send_files(moves: Sequence[tuple[int, Array]], device: Device, stream: Any =
         lambda n: stage.send(rows[n][0], parts[n], stream),
         "read",
     )
+
+
+def close_together(files: list[OpenFile]) -> None:
+    """Let go of files, which this list may be the last to hold: to give the pages of one back takes the system as long as to read
+    them. The list is emptied."""
+    if not files:
+        return
+    left, files[:] = list(files), []
+
+    def close(_: int) -> None:
+        while left:
+            with suppress(IndexError):  # another thread has the last one
+                left.pop()
+
+    _on_threads(close, min(tuning.transfers.file_movers, core_count(), len(left)), "closed")
 
 
 def _has_movers(device: Device) -> bool:

@@ -65,15 +65,16 @@ class Collected:
         self._placed = high
 
     def all(self) -> Frame:
-        """All rows, one frame behind another."""
+        """All rows, one frame behind another, of which this has none afterwards."""
         self._behind.wait()
-        if not self._first:
-            return joined_below(self._others, self._device)
-        columns = {}
-        for i, column in self._first.items():
-            columns[i] = replace(column, statistics=ColumnStatistics(self._bounds[i]))
-        placed = rows_between(Frame(columns, self._expected), 0, self._placed)
-        return joined_below([placed, *self._others], self._device)
+        frames, self._others = self._others, []
+        if self._first:
+            columns = {
+                i: replace(column, statistics=ColumnStatistics(self._bounds[i])) for i, column in self._first.items()
+            }
+            frames = [rows_between(Frame(columns, self._expected), 0, self._placed), *frames]
+            self._first, self._arrays = {}, {}
+        return joined_below(frames, self._device)
 
     def _has_place(self, frame: Frame) -> bool:
         """Whether there are arrays for a frame's rows, which are made for the first one."""

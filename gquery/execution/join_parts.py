@@ -15,7 +15,7 @@ from gquery.execution.joined_parts import JoinedParts, Stages
 from gquery.execution.part_runs import numbered, part_run, parts_for, run_below
 from gquery.execution.sort_parts import sort_within_memory
 from gquery.execution.state import Run, StageReport, Unbuilt
-from gquery.execution.tiers import put_below
+from gquery.execution.tiers import let_go, put_below
 from gquery.expression.expr import Column, SortKey, new_column
 from gquery.expression.types import BIGINT
 from gquery.kernels.values import value_properties
@@ -123,6 +123,7 @@ def join_by_parts(
         joined.add([run.frames.pop(at_stage.before)], [unbuilt.rows], parts, 0)
         run.frames[at_stage.middle] = joined.rows()
     run_rest(run, last, last.work, report)
+    let_go([run.frames.pop(at_stage.middle)], run.context.device)
     if number is not None:
         run.frames[last.number] = _in_order(run, last, number, report)
     if step.records_matches:

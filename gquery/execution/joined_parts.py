@@ -86,11 +86,11 @@ class JoinedParts:
                 other.begin_next()
                 one.begin_next()
                 self._add(one, other, seed, other.rows == rows)
+            if not self._made.frames and not seed:
+                nothing = right.nothing()
+                self._build(nothing)
+                self._join([left.nothing()], nothing)
         self._coming = outer
-        if not self._made.frames and not seed:
-            nothing = right.nothing()
-            self._build(nothing)
-            self._join([left.nothing()], nothing)
 
     def _add(self, probed: Part, built: Part, seed: int, is_whole: bool) -> None:
         """Join the rows of one part, which ``is_whole`` if no other has rows of the table."""

@@ -20,7 +20,7 @@ from gquery.distributed.column_pieces import statistics_together
 from gquery.errors import OutOfMemoryError
 from gquery.execution.behind import Beside
 from gquery.execution.collected import is_alike
-from gquery.execution.tiers import brought
+from gquery.execution.tiers import brought, let_go
 from gquery.operators.base import Frame, words_a_row
 from gquery.operators.partition_rows import Partitioned, rows_between
 from gquery.runtime.interrupt import holding
@@ -36,10 +36,10 @@ Moves = list[tuple[Array, list[Array]]]
 
 class Parts:
     """Rows in parts, in the tier: ``cuts`` are frames of which each has some rows of every part. Nothing is on its way from there
-    when a block of them is left."""
+    when a block of them is left, and they are let go of."""
 
     def __init__(self, cuts: Sequence[Partitioned], device: Device) -> None:
-        self._cuts, self._device = cuts, device
+        self._cuts, self._device = list(cuts), device
         self._coming: dict[int, tuple[Frame, Beside]] = {}
 
     @property
@@ -109,6 +109,9 @@ class Parts:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None) -> None:
         self.give_way()
+        frames = [c.frame for c in self._cuts]
+        self._cuts.clear()
+        let_go(frames, self._device)
 
     def _room(self, number: int) -> tuple[Frame, Moves]:
         """Room for the rows of a part, and what is copied there."""

@@ -99,26 +99,37 @@ class _Sorted:
 
     def all(self) -> Frame:
         """The sorted rows, in the tier."""
+        parts = Parts(self._chunks(), self._device)
+        self._report.spilled_bytes += self._row_bytes * self._frame.rows
+        with parts, Behind(self._device, self._label) as behind:
+            made = Collected(self._device, self._label, behind, self._frame.rows)
+            for n in range(parts.parts):
+                check()
+                self._add(parts, n, made, behind)
+            return made.all()
+
+    def _chunks(self) -> list[Partitioned]:
+        """Chunks of rows, each in its order, in the tier, with the rows between two splitters as parts."""
         numbers, splitters = self._splitters()
-        chunks: list[Partitioned] = []
+        made: list[Partitioned] = []
         with Behind(self._device, self._label) as behind:
             for low in range(0, self._frame.rows, self._step):
                 check()
                 chunk = rows_between(self._frame, low, min(low + self._step, self._frame.rows))
                 rows, cuts = behind.made(partial(self._chunk, chunk, splitters, numbers < low))
-                chunks.append(Partitioned(behind.move(rows), tuple(cuts)))
-        self._report.spilled_bytes += self._row_bytes * self._frame.rows
-        self._report.parts += len(chunks)
-        with Parts(chunks, self._device) as parts, Behind(self._device, self._label) as behind:
-            made = Collected(self._device, self._label, behind, self._frame.rows)
-            for n in range(parts.parts):
-                check()
-                if len(pieces := parts.pieces(n)) > 1:
-                    parts.begin(n + 1)
-                    made.add(relieved(partial(self._together, parts, n), behind, parts))
-                elif pieces[0].rows:
-                    made.add(pieces[0])
-            return made.all()
+                made.append(Partitioned(behind.move(rows), tuple(cuts)))
+        self._report.parts += len(made)
+        return made
+
+    def _add(self, parts: Parts, number: int, made: Collected, behind: Behind) -> None:
+        """Add the rows between two splitters, in their order."""
+        pieces = parts.pieces(number)
+        if len(pieces) > 1:
+            del pieces
+            parts.begin(number + 1)
+            made.add(relieved(partial(self._together, parts, number), behind, parts))
+        elif pieces[0].rows:
+            made.add(pieces[0])
 
     def _splitters(self) -> tuple[Array, Frame]:
         """Rows between which ranges lie, in their order: their numbers (int64, on the host) and their keys, in the tier."""

@@ -17,6 +17,7 @@ from gquery.columns.table import ColumnData
 from gquery.device.buffer import Buffer
 from gquery.device.copies import copy_all, rooms_for
 from gquery.device.device import Device
+from gquery.device.spill import OpenFile, place_of
 from gquery.distributed.movable import concatenated
 from gquery.errors import OutOfMemoryError
 from gquery.execution.pipelines import run_pipeline
@@ -64,6 +65,26 @@ def _put_on_host(buffers: Sequence[Buffer], device: Device, below: Device, label
         buffer.place(below, to)
     for buffer in buffers:
         buffer.drop(device)
+
+
+def let_go(frames: list[Frame], device: Device) -> None:
+    """Empty a list of frames. Those that lie in files below a device, and that nobody else has, are gone then: several threads
+    close the files, and not the one that is the last to have a frame, for which all others wait."""
+    files = [] if device.below is None else _files_of(frames, device.below)
+    frames.clear()
+    if files:
+        from gquery.device.file_copies import close_together  # few queries need it
+
+        close_together(files)
+
+
+def _files_of(frames: Sequence[Frame], below: Device) -> list[OpenFile]:
+    found: dict[int, OpenFile] = {}
+    for frame in frames:
+        for buffer in [b for c in (*frame.columns.values(), *frame.rank_values.values()) for b in c.buffers]:
+            if type(buffer) is Buffer and buffer.is_on(below) and (place := place_of(buffer.on(below))) is not None:
+                found.update((id(f), f) for f in place.file.files)
+    return list(found.values())
 
 
 def brought(frames: Sequence[Frame], device: Device) -> Frame:

@@ -19,15 +19,16 @@ import numpy as np
 import pytest
 
 from gquery import tuning
+from gquery.device import file_copies
 from gquery.device.device import Device
 from gquery.device.host_tier import HostTier
-from gquery.device.spill import SpillSpace
+from gquery.device.spill import OpenFile, SpillSpace
 from gquery.errors import FileError, InterruptError, OutOfMemoryError
 from gquery.execution import behind, group_parts, joined_parts, parts, sort_parts
-from gquery.execution.tiers import put_below
+from gquery.execution.tiers import let_go, put_below
 from gquery.expression.types import PhysicalType
 from gquery.operators.base import Frame
-from gquery.operators.partition_rows import Partitioned
+from gquery.operators.partition_rows import Partitioned, rows_between
 from tests.execution.test_tiers import LARGE, QUERIES, check_nothing_left, limited
 from tests.support.frames import column
 from tests.support.harness import compare, expect
@@ -303,3 +304,44 @@ def test_rows_that_arrive_behind_are_whole(device: Device) -> None:
         gc.collect()
         assert device.account.taken == 0
     assert seen == [0, 1000, 2000, 3000, 4000]
+
+
+# ---- files that are let go of ----------------------------------------------------------------------------------------
+
+
+def test_frames_that_are_let_go_of(device: Device) -> None:
+    """Their files are closed, but those that somebody else has a view of."""
+    assert device.below is not None and device.below.spill is not None
+    opened, spill = len(os.listdir("/proc/self/fd")), device.below.spill
+    frames = [put_below(Frame({0: column(range(n), PhysicalType.I64, device)}, n), device, "test") for n in (500, 700)]
+    kept = rows_between(frames[1], 3, 9)
+    here = Frame({0: column([1, 2], PhysicalType.I64, device)}, 2)
+    let_go(given := [*frames, here], device)
+    assert given == [] and spill.taken > 500 * 8
+    frames.clear()
+    assert 700 * 8 <= spill.taken < 1200 * 8
+    let_go(frames, device)
+    assert kept.columns[0].data.host.tolist() == list(range(3, 9)) and here.rows == 2
+    let_go(given := [kept], device)
+    del kept
+    assert spill.taken == 0 and len(os.listdir("/proc/self/fd")) == opened
+
+
+@pytest.mark.parametrize("sql", [*QUERIES[:4], WINDOW])
+def test_nobody_else_has_parts_that_are_let_go_of(sql: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So the threads close their files, and not whoever looks at a frame last, with the interpreter's lock."""
+    db = limited("cpu", "files", tmp_path, LARGE, "700kB")
+    db.sql(sql).fetchall()
+    closed, real = list[int](), file_copies.close_together
+
+    def close(files: list[OpenFile]) -> None:
+        numbers = [f.descriptor for f in files]
+        closed.append(len(numbers))
+        real(files)
+        for number in numbers:
+            with pytest.raises(OSError, match="Bad file descriptor"):
+                os.fstat(number)
+
+    monkeypatch.setattr(file_copies, "close_together", close)
+    db.sql(sql).fetchall()
+    assert sum(closed) > 2

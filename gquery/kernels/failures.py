@@ -32,12 +32,18 @@ def of_text(failed: Any, error: type[DatabaseError], message: str, texts: Any, i
     behind it. That of a constant points at its place."""
     first = int(np.flatnonzero(failed)[0])
     value = texts if isinstance(texts, pa.Scalar) else texts[first] if isinstance(texts, pa.Array) else None
-    text = None if value is None else value.as_py()
+    text = value.as_py() if value is not None and _is_text(value.type) else None
     if not isinstance(text, str) or not issubclass(error, ConversionError):
         return Failure(failed, error, message)
     shown = repr(beginning(text))
     said = message.replace("{}", shown) if "{}" in message else f"{message}: {shown}"
     return Failure(failed, partial(of_constant, text) if is_constant else error, said)
+
+
+def _is_text(of: pa.DataType) -> bool:
+    """Whether values of a type are texts. Others are not asked for: a struct whose fields have one name is no value of Python."""
+    plain = of.value_type if pa.types.is_dictionary(of) else of
+    return any(t(plain) for t in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view))
 
 
 def of_raised(error: DatabaseError) -> Failure:

@@ -171,3 +171,19 @@ def test_errors_say_the_text(call: str, said: str, given: str) -> None:
     db.register("t", pa.table({"s": [None, "zz"] * 20, "i": [0, 1] * 20}))
     with pytest.raises(gquery.ConversionError, match=said):
         db.sql(f"SELECT {call.format(given)} FROM t").fetchall()
+
+
+@pytest.mark.parametrize(
+    "entries", ["[(s, 1)]", "[(s, 1), ('zz', 2)]", "[('a', 1), ('a', 2)]", "[(NULL::VARCHAR, [1])]", "[(s, s), (s, s)]"]
+)
+@pytest.mark.parametrize("given", ["{}", "CASE WHEN i > 0 THEN {} END"])
+def test_errors_of_rows_without_names(entries: str, given: str) -> None:
+    """Rows of a list, whose fields have one name, are no values of Python to be said."""
+    db = gquery.connect(device="python")
+    db.register("t", pa.table({"s": [None, "zz"] * 20, "i": [0, 1] * 20}))
+    asked = f"SELECT {given.format(f'map_from_entries({entries})')} FROM t"
+    if entries == "[(s, 1)]" and given != "{}":
+        assert db.sql(f"SELECT count(*) FROM ({asked}) v(m) WHERE m = MAP {{'zz': 1}}").fetchall() == [(20,)]
+    else:
+        with pytest.raises(gquery.ConversionError, match="the keys of a map have to differ"):
+            db.sql(asked).fetchall()

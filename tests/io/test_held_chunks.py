@@ -8,6 +8,7 @@ import random
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,7 @@ class Played:
 
     def __init__(self) -> None:
         self.kernels, self.decoded, self.outcome, self.parts = Kernels("cpu", lanes=1), 0, 0, 0
+        self.lock = Lock()
 
     def fetch(self, file: int, chunks: Array) -> bool:
         return self.kernels.fetch(file, chunks)
@@ -64,7 +66,8 @@ class Played:
         self.parts = len(chunks.states)
         found = self.kernels.decode(cpu_device(), chunks)
         assert found.shape == (len(chunks.states), FOUND)
-        self.decoded += int((found[:, OUTCOME] == 0).all())
+        with self.lock:  # columns are read by several threads
+            self.decoded += int((found[:, OUTCOME] == 0).all())
         if self.outcome:
             found[-1, OUTCOME] = self.outcome
         return found

@@ -273,13 +273,18 @@ def moved(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return asked
 
 
+def on_gpu(values: np.ndarray) -> Any:
+    """An array of the played GPU, which stands for one of CuPy."""
+    return Array(values)
+
+
 def test_movers_are_asked_once_a_thread(tier: HostTier, gpu: Gpu, moved: list[str]) -> None:
     """However many pieces there are: no thread comes back to the interpreter between two."""
     given = np.arange(60_000)
-    made, back = tier.empty_copied(60_000, np.int64), Array(np.zeros(60_000, np.int64))
-    write_files([(made, Array(given))], gpu)  # type: ignore[list-item]
+    made, back = tier.empty_copied(60_000, np.int64), on_gpu(np.zeros(60_000, np.int64))
+    write_files([(made, on_gpu(given))], gpu)
     assert moved == ["receive"] * 4 and np.array_equal(made, given)
-    read_files([(back, made)], gpu)  # type: ignore[list-item]
+    read_files([(back, made)], gpu)
     assert moved[4:] == ["send"] * 4 and np.array_equal(back.values, given)
 
 
@@ -287,33 +292,33 @@ def test_what_the_movers_cannot_do(tier: HostTier, gpu: Gpu, moved: list[str], m
     """The system's error is that of the piece, moved once more plainly; where that succeeds, the others go on. A copy that the
     driver refuses is its error."""
     given = np.arange(60_000)
-    made, there = tier.empty_copied(60_000, np.int64), Array(given)
+    made, there = tier.empty_copied(60_000, np.int64), on_gpu(given)
     refusing = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_int64] * 4)(lambda *_: -1)
     address = ctypes.cast(refusing, ctypes.c_void_p).value
     with monkeypatch.context() as patch:
         patch.setattr(staging, "native_calls", lambda: (address, address))
-        write_files([(made, there)], gpu)  # type: ignore[list-item]
+        write_files([(made, there)], gpu)
     assert len(moved) > 100 and np.array_equal(made, given)
     place = place_of(made)
     assert place is not None
     os.ftruncate(place.file.files[1].descriptor, 9000)
-    for back in (Array(np.zeros(60_000, np.int64)), Array(np.zeros(60_000, np.int64))):
+    for back in (on_gpu(np.zeros(60_000, np.int64)), on_gpu(np.zeros(60_000, np.int64))):
         with pytest.raises(FileError, match="cannot be read .*Input/output error"):
-            read_files([(back, made)], gpu)  # type: ignore[list-item]
+            read_files([(back, made)], gpu)
         assert not gpu.played.pending
     gpu.played.failing = 7
     with pytest.raises(DriverError, match="7"):
-        write_files([(made, there)], gpu)  # type: ignore[list-item]
+        write_files([(made, there)], gpu)
     with pytest.raises(DriverError, match="7"):
         send_files([(back.data.ptr, given)], gpu)
     gpu.played.failing = 0
-    write_files([(made, there)], gpu)  # type: ignore[list-item]  # the buffers are there still
+    write_files([(made, there)], gpu)  # the buffers are there still
     assert np.array_equal(made, given)
     reading = os.open(f"/proc/self/fd/{place.file.files[2].descriptor}", os.O_RDONLY)
     os.dup2(reading, place.file.files[2].descriptor)
     os.close(reading)
     with pytest.raises(OutOfMemoryError, match="cannot be written .*Bad file descriptor"):
-        write_files([(made, there)], gpu)  # type: ignore[list-item]
+        write_files([(made, there)], gpu)
 
 
 def test_a_system_that_takes_and_gives_less(tier: HostTier, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -361,7 +366,7 @@ def test_memory_that_is_not_page_locked_goes_through_buffers(gpu: Gpu, tune: Tun
     given, at_once = np.arange(10_000), np.arange(600)
     locked: Any = np.asarray(LockedBlock(SimpleNamespace(ptr=given.ctypes.data), 80_000, 80_000, deque())).view("i8")
     assert is_page_locked(locked) and is_page_locked(locked[5:]) and not is_page_locked(given)
-    to: list[Any] = [Array(np.zeros(n, "i8")) for n in (10_000, 9_000)]
+    to: list[Any] = [on_gpu(np.zeros(n, "i8")) for n in (10_000, 9_000)]
     copy_all([(to[0], given), (to[1], given[1000:])], gpu, Device("cpu"))
     assert np.array_equal(to[0].values, given) and np.array_equal(to[1].values, given[1000:])
     assert gpu.played.drained == 1 and not gpu.played.pending

@@ -57,6 +57,7 @@ def parquet_metadata(paths: Sequence[str], kind: str, narrow: bool) -> TableSour
 
 
 def _columns(name: str, footer: Any) -> Iterator[Row]:
+    fields = footer.schema.to_arrow_schema().names
     for g in range(footer.num_row_groups):
         group = footer.row_group(g)
         chunks = [group.column(c) for c in range(group.num_columns)]
@@ -68,10 +69,16 @@ def _columns(name: str, footer: Any) -> Iterator[Row]:
             distinct = found.distinct_count if found is not None and found.has_distinct_count else None
             yield (
                 name, g, group.num_rows, group.num_columns, group.total_byte_size, n, c.file_offset, c.num_values,
-                ", ".join(c.path_in_schema.split(".")), c.physical_type, least, most, nulls, distinct, least, most, c.compression,
+                _path(c.path_in_schema, fields), c.physical_type, least, most, nulls, distinct, least, most, c.compression,
                 ", ".join(c.encodings), c.dictionary_page_offset, c.data_page_offset,
                 c.total_compressed_size, c.total_uncompressed_size, compressed,
             )  # fmt: skip
+
+
+def _path(path: str, fields: Sequence[str]) -> str:
+    """A leaf's names, which PyArrow joins by dots: that of a field may have some itself."""
+    first = max((f for f in fields if path == f or path.startswith(f"{f}.")), key=len, default=path)
+    return ", ".join([first, *path[len(first) + 1 :].split(".")] if len(path) > len(first) else [first])
 
 
 def _files(name: str, footer: Any) -> Iterator[Row]:

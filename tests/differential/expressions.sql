@@ -158,3 +158,6 @@ select id, @i64, @ -i8, @i8 - 3, 2 * @f64, @(i32 + 1) % 5 = 2, - @i16 from t whe
 
 -- cpu
 select @(i8 % 3) as k, count(*), sum(@ -i16) from t where i8 > -128 group by @(i8 % 3) having @(k) >= 0 order by k
+
+-- cpu
+select id, @null, @ null + 1, @case when i8 > 0 then -i8 end from t

@@ -28,6 +28,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "price": pa.array([decimal.Decimal("1.50")] * 3, pa.decimal128(9, 2)), "xs": [[1, 2], [], None],
             "row": [{"x": 1, "y": "q"}] * 3, "flag": [True, False, None], "nothing": pa.array([None] * 3, pa.int32()),
             "time": [datetime.time(1, 2, 3)] * 3, "narrow": pa.array([1.0, 2.0, 3.0], pa.float32()),
+            "a.b": [1, 2, 3], "a.c.": [{"x": 1}] * 3, "a": [[1], [2], []],
         }
     )  # fmt: skip
     pq.write_table(table, made / "groups.parquet", row_group_size=2)

@@ -62,6 +62,8 @@ class ExpressionReader(ValueReader):
             self.end(start)
         elif self.word == "@":  # a parameter or a call to sqlglot, as what is behind it is a name or not
             self.say(marked(ABS), "(")
+            if self.word == "null":
+                self.edit(self.at, ("null",))
             self.expression(OTHER + 1)
             made = None
             self.end(start)

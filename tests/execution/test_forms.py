@@ -72,6 +72,7 @@ class Compiler:
 @pytest.fixture
 def compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Compiler]:
     compiler, plain, aside = Compiler(), CpuTarget._make, CpuTarget._compile_aside
+    background = Background()
 
     def held(self: CpuTarget, kernel: Kernel, source: Any) -> None:  # before it has the compiler's lock
         assert compiler.goes_on.wait(FAIL_SECONDS)
@@ -79,12 +80,16 @@ def compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Compil
 
     monkeypatch.setattr(CpuTarget, "_make", lambda self, kernel, name: compiler.make(plain, self, kernel, name))
     monkeypatch.setattr(CpuTarget, "_compile_aside", held)
-    monkeypatch.setattr("gquery.kernels.targets.background._background", Background())
+    monkeypatch.setattr("gquery.kernels.targets.background._background", background)
     monkeypatch.setattr(workers, "_workers", Workers(0))
     monkeypatch.setattr(TARGET, "_compiled", Recent(1000))  # other tests have compiled the same
     monkeypatch.setenv("GQUERY_CACHE_DIR", str(tmp_path))
     yield compiler
     compiler.goes_on.set()
+    end = time.monotonic() + FAIL_SECONDS
+    while background._busy:  # what it makes would be there for the next test
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import pickle
 import threading
+import uuid
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from contextvars import copy_context
@@ -253,8 +254,13 @@ def listening() -> str | None:
 def _run_here(place: str, asks: str, head: bytes, buffers: Sequence[Any]) -> None:
     """What a worker does with an order of a process that listens at ``asks``."""
     order: Order = unpacked(Packed(head, tuple(buffers)), copies=False)
+    worker = _served.get(place)
     for request in order.of(place):
-        _Rank(request, order, _served[place], partial(_tell, asks, request)).start()
+        tell = partial(_tell, asks, request)
+        if worker is None:
+            _in_background(partial(tell, Ran(lost=f"the worker at {place} is gone")))
+        else:
+            _Rank(request, order, worker, tell).start()
 
 
 def _tell(asks: str, request: Request, ran: Ran) -> None:
@@ -264,12 +270,42 @@ def _tell(asks: str, request: Request, ran: Ran) -> None:
             line.send("answer", (request.run, request.rank, data.head), data.buffers)
 
 
+def greet(name: str, reached: Callable[[], object]) -> None:
+    """Ask the process that listens at a name to answer, and call ``reached`` once it has."""
+    own, token = listening(), uuid.uuid4().hex
+    if own is None:
+        return
+
+    def answer(number: int, data: Packed) -> None:
+        del answered[token]
+        reached()
+
+    def send() -> None:
+        if not _send(name, "greet", own, token):
+            del answered[token]
+
+    answered[token] = answer
+    _in_background(send)
+
+
 def _greet(asks: str, token: str, buffers: Sequence[Any]) -> None:
     """Show the process that listens at ``asks`` that it is reached from here."""
-    line = lines.to(asks)
-    if line is not None:
-        with suppress(OSError):
-            line.send("answer", (token, 0, b""))
+    _in_background(partial(_send, asks, "answer", token, 0, b""))
+
+
+def _send(name: str, operation: str, *message: object) -> bool:
+    """Whether it was sent: somebody listens at that name."""
+    line = lines.to(name)
+    with suppress(OSError):
+        if line is not None:
+            line.send(operation, message)
+            return True
+    return False
+
+
+def _in_background(send: Callable[[], object]) -> None:
+    """Have a thread send for one that reads, or for an event loop: they may be what the other end waits for."""
+    threading.Thread(target=send, name="gquery-greeting", daemon=True).start()
 
 
 def _answer(asked: str, number: int, head: bytes, buffers: Sequence[Any]) -> None:

@@ -24,18 +24,21 @@ from typing import Any, cast
 import numpy as np
 
 from gquery import tuning
+from gquery.errors import InternalError
 from gquery.runtime import interrupt
 
 _HEAD = struct.Struct("<Q")  # bytes of the pickle that follows: operation, arguments, bytes of each buffer behind it
 _CREDENTIALS = struct.Struct("3i")  # process, user, group
 _MOST_PIECES = 512  # that one call of the system takes; Linux takes 1,024
+_reader = threading.local()  # with ``is_here`` on the threads that read
 
 Handler = Callable[..., object]
 
 
 class Listener:
     """Calls ``handlers`` with what other processes of this host send: the arguments, and then the buffers, each an array of uint8
-    of its own. OSError where the system has no such sockets."""
+    of its own. A handler returns soon, and sends nothing itself: what it waited for would not be read. OSError where the system
+    has no such sockets."""
 
     def __init__(self, handlers: Mapping[str, Handler]) -> None:
         self.name = f"gquery-{uuid.uuid4().hex}"
@@ -67,6 +70,7 @@ class Listener:
                 other.close()
 
     def _read(self, other: socket.socket) -> None:
+        _reader.is_here = True
         with other, suppress(EOFError, OSError):  # the process has ended, or hung up in the midst of a message
             while True:
                 (size,) = _HEAD.unpack(_received(other, _HEAD.size))
@@ -95,16 +99,21 @@ class Line:
     def send(self, operation: str, arguments: tuple[Any, ...], buffers: Sequence[Any] = ()) -> None:
         """Have the other process call a handler. Buffers may be written to again when this returns. OSError where the process has
         ended, InterruptError where the caller is stopped before all is sent; then the line is closed."""
+        if getattr(_reader, "is_here", False):  # the other end may wait for this thread to read
+            raise InternalError(f"a thread that reads is to send {operation!r}")
         views = [memoryview(b).cast("B") for b in buffers]
         head = pickle.dumps((operation, arguments, [v.nbytes for v in views]), protocol=5)
         pieces = [memoryview(_HEAD.pack(len(head)) + head), *[v for v in views if v.nbytes]]
-        with self._lock:
-            try:
-                while pieces:
-                    pieces = _behind(pieces, self._sent(pieces[:_MOST_PIECES]))
-            except BaseException:
-                self._socket.close()
-                raise
+        while not self._lock.acquire(timeout=tuning.memory.wait_seconds):  # another sends, and nobody reads
+            interrupt.check()
+        try:
+            while pieces:
+                pieces = _behind(pieces, self._sent(pieces[:_MOST_PIECES]))
+        except BaseException:
+            self._socket.close()
+            raise
+        finally:
+            self._lock.release()
 
     def close(self) -> None:
         """Hang up."""

@@ -10,9 +10,9 @@ sockets, and answer so.
 from __future__ import annotations
 
 import asyncio
-import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from queue import SimpleQueue
 from typing import Any
 
@@ -66,6 +66,7 @@ class Orders:
         if new:  # a rank that begins sends to others, which may not have heard of the run
             names = await self._client.run(direct.serve, workers=new, on_error="ignore", asynchronous=True)
             self._names = {**self._names, **{worker: name for worker, name in names.items() if name is not None}}
+            new = [w for w in new if w not in self._tried]  # another run of the connection has asked the same meanwhile
             self._tried |= {worker: asyncio.create_task(self._try(worker)) for worker in new}
         order = order._replace(names=self._names)
         if self._reached.issuperset(workers):
@@ -108,23 +109,9 @@ class Orders:
 
     async def _try(self, worker: str) -> None:
         """Find out how a worker is reached."""
-        self._greet(worker)
+        if worker in self._names:
+            direct.greet(self._names[worker], partial(self._near.add, worker))
         with suppress(Exception):
             call = self._client.rpc(worker).gquery_is_here()
             if await asyncio.wait_for(call, tuning.cluster.connect_seconds):
                 self._reached.add(worker)
-
-    def _greet(self, worker: str) -> None:
-        own, name = direct.listening(), self._names.get(worker)
-        line = None if own is None or name is None else direct_comm.lines.to(name)
-        if line is None:
-            return
-        token = uuid.uuid4().hex
-
-        def answered(number: int, data: Packed) -> None:
-            del direct.answered[token]
-            self._near.add(worker)
-
-        direct.answered[token] = answered
-        with suppress(OSError):
-            line.send("greet", (own, token))

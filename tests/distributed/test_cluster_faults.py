@@ -21,6 +21,7 @@ from tests.support.two_workers import two_workers, with_files
 pytest.importorskip("distributed")
 
 from gquery.cluster import direct, direct_comm, host_sockets, worker
+from gquery.distributed.transport import RankAbortedError
 
 TABLES = {"t": pa.table({"k": np.arange(900) % 7, "v": np.arange(900)})}
 SQL = "SELECT k, count(*), sum(v) FROM t GROUP BY k ORDER BY k"
@@ -82,8 +83,12 @@ class _InTime(threading.Thread):
         return self._made
 
 
+def _threads(name: str) -> list[threading.Thread]:
+    return [t for t in threading.enumerate() if t.name.startswith(name)]
+
+
 def _ranks() -> list[threading.Thread]:
-    return [t for t in threading.enumerate() if t.name.startswith("gquery-rank")]
+    return _threads("gquery-rank")
 
 
 def _until(holds: Callable[[], bool], seconds: float = 20) -> None:
@@ -282,3 +287,46 @@ def test_workers_of_this_host_are_asked_through_its_sockets(client: Any, tmp_pat
         orders._names = dict.fromkeys(orders._names, "gquery-nobody")
         assert db.sql(SQL).fetchall() == WANT and not orders._near
         _near(db)
+
+
+def test_who_reads_a_socket_does_not_wait_for_one() -> None:
+    """A worker is greeted while all that goes its way is full, and more is to come: it answers, and all is read."""
+    name = direct.listening()
+    if name is None:
+        pytest.skip("the system has no abstract names of sockets")
+    line, go_on, reached = direct_comm.lines.to(name), threading.Event(), threading.Event()
+    assert line is not None
+    direct_comm.inboxes.end_all("ended", RankAbortedError("the run has ended"))
+
+    def hold_up(number: int, data: object) -> None:
+        go_on.wait(20)
+
+    direct.answered["holds up"] = hold_up
+    line.send("answer", ("holds up", 0, b""))
+    direct.greet(name, reached.set)
+    _until(lambda: not _threads("gquery-greeting"))
+    rank = threading.Thread(
+        target=line.send, args=("hand_over", (("ended", 0, 0, 1), "", b""), [bytes(2**24)]), daemon=True
+    )
+    rank.start()
+    _until(line._lock.locked)
+    del direct.answered["holds up"]
+    go_on.set()
+    rank.join(20)
+    assert reached.wait(20) and not rank.is_alive() and not direct.answered
+
+
+def test_an_order_to_a_worker_that_is_gone(client: Any, tmp_path: Path, tune: Tune) -> None:
+    """Who reads it goes on, and says so: the run is made elsewhere."""
+    tune(tuning.cluster, whole_bytes=0)
+    with gquery.connect(device="python", cluster=client, workers=2, threads=1) as db:
+        with_files(db, TABLES, tmp_path, 100)
+        _near(db)
+        gone = dict(direct._served)
+        direct._served.clear()
+        try:
+            assert _InTime(db, SQL).made() == WANT
+        finally:
+            direct._served.update(gone)
+        _near(db)
+        assert _InTime(db, SQL).made() == WANT

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from gquery.cluster.host_sockets import Line, Lines, Listener
-from gquery.errors import InterruptError
+from gquery.errors import InternalError, InterruptError
 from gquery.runtime import interrupt
 
 pytestmark = pytest.mark.skipif(not hasattr(socket, "SO_PEERCRED"), reason="the system has no abstract names of sockets")
@@ -149,3 +149,48 @@ def test_what_is_sent_to_one_who_has_gone(listener: Listener) -> None:
     """Its reader has hung up: at last sending fails, and nothing waits."""
     line = Line(listener.name)
     assert refused(lambda: line.send("no such handler", ()))
+
+
+def test_a_handler_that_sends_is_an_error(listener: Listener) -> None:
+    """It would wait for others, who may wait for its thread to read."""
+    there, said = Line(listener.name), queue.SimpleQueue[BaseException]()
+
+    def send() -> None:
+        try:
+            there.send("put", ())
+        except InternalError as error:
+            said.put(error)
+
+    other = Listener({"send": lambda buffers: send()})
+    line = Line(other.name)
+    line.send("send", ())
+    assert "'put'" in str(said.get(timeout=20))
+    for end in (line, there, other):
+        end.close()
+
+
+def test_who_waits_for_another_that_sends_is_stopped() -> None:
+    """Nobody reads: one thread is in the midst of a message, the next has not begun."""
+    server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    server.bind("\0gquery-test-nobody-reads")
+    server.listen()
+    line, tokens, ended = Line("gquery-test-nobody-reads"), [interrupt.Token(), interrupt.Token()], list[int]()
+
+    def send(n: int) -> None:
+        with interrupt.acting_for(tokens[n]):
+            try:
+                line.send("put", (), [bytes(2**24)])
+            except (InterruptError, OSError):
+                ended.append(n)
+
+    threads = []
+    for n in range(2):
+        threads.append(threading.Thread(target=send, args=(n,), daemon=True))
+        threads[-1].start()
+        while not line._lock.locked():
+            time.sleep(0.01)
+    for n in (1, 0):
+        tokens[n].stopped = True
+        threads[n].join(20)
+    assert ended == [1, 0]
+    server.close()

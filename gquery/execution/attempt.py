@@ -34,7 +34,8 @@ class Attempt:
     run is to count. ``selection`` are the numbers (uint32) of the rows that the kernel *select* has found, None where there is
     no such kernel, or it has not run yet. ``matches`` are the bitmaps of text scans, by column and pattern: all partitions and
     kernels have one. ``sections`` are the parts on the device of columns that are streamed through it; ``held`` is what
-    kernels have the addresses of, by id, so that memory of columns that a limit has let go of is not another's meanwhile.
+    kernels, and string views that they make, have the addresses of, by id, so that memory of columns that a limit has let go
+    of, for any thread, is not another's meanwhile.
     ``number`` is that of the rows (see `Frame`) that kernels go over: of the frame, or of the selection."""
 
     run: Run
@@ -59,7 +60,7 @@ class Attempt:
             self.run.bound.append(BoundArguments(unit, made))
         for place, parameter, binding in unit.open:
             value = self.value(unit, binding, state)
-            if self.device.streams:
+            if self.device.streams or (self.device.is_cpu and not isinstance(binding, StatePart)):
                 self.held[id(value)] = value
             if checks.ENABLED:
                 checks.check_owner(unit.kernel, parameter.name, value)

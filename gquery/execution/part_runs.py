@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gquery import tuning
+from gquery.device.addresses import staying
 from gquery.device.device import Device
 from gquery.errors import OutOfMemoryError
 from gquery.execution.feedback import PartsFeedback, RunFeedback
@@ -70,7 +71,8 @@ def run_counted(state: Run, stage: Stage, pipeline: Pipeline, report: StageRepor
     """Run a pipeline, and count what array functions made of its result. OutOfMemoryError leaves nothing of it."""
     device = state.context.device
     try:
-        run_pipeline(state, stage, pipeline, report)
+        with staying(device):
+            run_pipeline(state, stage, pipeline, report)
         if device.keeps_columns:
             count_made(state.joins.get(stage.number) or state.frames.get(stage.number), device, stage.label)
     except OutOfMemoryError:

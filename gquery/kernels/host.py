@@ -108,9 +108,10 @@ def _run(
     code.do(ir.Call("emit", (value.var, value.ok or ir.TRUE)))
     kernel = code.kernel()
     compiled = target.compile(kernel)
-    arguments = []
+    arguments, held = [], []
     for parameter in kernel.parameters:
         content = _resolve(code.bindings[parameter.name], columns, status)
+        held.append(content)  # of which a kernel has the address
         if not parameter.is_pointer and not isinstance(content, int | float):
             address = int(content.ctypes.data)  # of characters
             content = checks.span_of(address, content.nbytes) if checks.ENABLED else address

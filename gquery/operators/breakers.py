@@ -13,6 +13,7 @@ from gquery import tuning
 from gquery.columns.arrow import arrow_type
 from gquery.columns.opaque import Pending
 from gquery.columns.table import ColumnData
+from gquery.device.addresses import staying
 from gquery.device.array import Array
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device, cpu_device
@@ -58,6 +59,18 @@ def run_breaker(
     workers: int = 1,
 ) -> Frame:
     """The frame that a pipeline breaker makes, on ``device``, by so many threads where that is a CPU."""
+    with staying(device):
+        return _made(work, frames, joins, matched, device, workers)
+
+
+def _made(
+    work: PipelineBreaker,
+    frames: Mapping[int, Frame],
+    joins: Mapping[int, JoinIndex],
+    matched: Mapping[int, Array],
+    device: Device,
+    workers: int,
+) -> Frame:
     match work:
         case SortRows():
             return _sort(work, frames[work.stage], device, workers)

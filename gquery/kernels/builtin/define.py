@@ -14,6 +14,7 @@ from typing import cast
 import numpy as np
 
 from gquery import tuning
+from gquery.device.addresses import stay
 from gquery.device.array import Array
 from gquery.device.device import Device
 from gquery.device.host import address_of
@@ -163,5 +164,8 @@ def element_word(values: Array) -> str:
 
 
 def address(array: Array) -> int:
-    """Where an array's first element lies in its device's memory."""
-    return address_of(array) if isinstance(array, np.ndarray) else int(array.data.ptr)
+    """Where an array's first element lies in its device's memory; see `device.addresses`."""
+    if not isinstance(array, np.ndarray):
+        return int(array.data.ptr)
+    stay(array)
+    return address_of(array)

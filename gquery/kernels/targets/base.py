@@ -92,12 +92,21 @@ class Target(Protocol):
         ...
 
 
-def arguments_of(target: Target, kernel: Kernel, values: Sequence[Argument]) -> list[object]:
+class Arguments(list[object]):
+    """What a launch of a kernel takes, parameter by parameter: addresses, on a CPU. ``held`` are the arrays that lie there: any
+    thread may have their columns moved (see `device.addresses`)."""
+
+    def __init__(self, arguments: Iterable[object], held: Iterable[object] = ()) -> None:
+        super().__init__(arguments)
+        self.held = list(held)
+
+
+def arguments_of(target: Target, kernel: Kernel, values: Sequence[Argument]) -> Arguments:
     """What a launch of a kernel takes for the values of its parameters."""
     if checks.ENABLED:
         for parameter, value in zip(kernel.parameters, values, strict=True):
             checks.check_owner(kernel, parameter.name, value)
-    return [target.argument(p, v) for p, v in zip(kernel.parameters, values, strict=True)]
+    return Arguments([target.argument(p, v) for p, v in zip(kernel.parameters, values, strict=True)], values)
 
 
 class MorselTarget(Target, Protocol):

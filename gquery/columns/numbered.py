@@ -5,24 +5,27 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Sequence
+from typing import Protocol, TypeGuard
 
 import numpy as np
 
+from gquery.columns.domain import Restriction, ScanUse, is_divisible
 from gquery.columns.table import ColumnData, ColumnStatistics, Table, TableSource
 from gquery.device.buffer import Buffer
 from gquery.expression.types import BIGINT, Bounds, Field, Schema, physical_type_for
+from gquery.runtime.records import replace
 
 ROW_NUMBER = "row number"
 
 
 class NumberedRows:
-    """The table, and numbers from 0 on in its last field. See `TableSource`."""
+    """The table, and numbers from 0 on in its last field, ``number``. See `TableSource`."""
 
     def __init__(self, whole: TableSource) -> None:
         self._whole = whole
         self.name, self.version, self.rows = whole.name, whole.version, whole.rows
         self.schema = Schema((*whole.schema.fields, Field(ROW_NUMBER, BIGINT, False)))
-        self._number = len(whole.schema.fields)
+        self.number = len(whole.schema.fields)
         bounds = Bounds(0, max(self.rows - 1, 0))
         self._statistics = ColumnStatistics(
             bounds, 0, self.rows, is_sorted=True, is_unique=True, values=bounds, longest_run=1
@@ -31,22 +34,31 @@ class NumberedRows:
 
     def statistics(self, field: int) -> ColumnStatistics:
         """What is known of the field at a position."""
-        return self._statistics if field == self._number else self._whole.statistics(field)
+        return self._statistics if field == self.number else self._whole.statistics(field)
 
     def has_nulls(self, field: int) -> bool:
         """Whether the field may hold NULLs."""
-        return field != self._number and self._whole.has_nulls(field)
+        return field != self.number and self._whole.has_nulls(field)
 
     def is_unique(self, field: int) -> bool:
         """Whether no value comes twice and none is NULL, for certain."""
-        return field == self._number or self._whole.is_unique(field)
+        return field == self.number or self._whole.is_unique(field)
+
+    def restricted(self, uses: Sequence[ScanUse]) -> Restriction:
+        """The first rows, where the table gives them: none are left out before. See `DivisibleSource`."""
+        if not is_divisible(self._whole):
+            return Restriction(self)
+        own = [replace(use, fields=tuple([f for f in use.fields if f != self.number]), domains=dict) for use in uses]
+        found = self._whole.restricted(own)
+        is_whole = id(found.source) == id(self._whole)
+        return Restriction(self if is_whole else NumberedRows(found.source), found.is_cut)
 
     def load(self, fields: Sequence[int]) -> Table:
         """The fields in the order that is asked for."""
-        own = [f for f in fields if f != self._number]
+        own = [f for f in fields if f != self.number]
         found = dict(zip(own, self._whole.load(own).columns, strict=True))
-        if self._number in fields:
-            found[self._number] = self._numbers()
+        if self.number in fields:
+            found[self.number] = self._numbers()
         return Table(Schema(tuple(self.schema.fields[f] for f in fields)), tuple(found[f] for f in fields), self.rows)
 
     def _numbers(self) -> ColumnData:
@@ -56,6 +68,18 @@ class NumberedRows:
             data = Buffer(np.arange(self.rows, dtype=type_.numpy))
             made = self._column = ColumnData(BIGINT, type_, self.rows, data, statistics=self._statistics)
         return made
+
+
+class NumberableSource(Protocol):
+    """A table in memory, whose rows have numbers."""
+
+    def numbered(self) -> NumberedRows:
+        """The same table with the number of each row as one more field, the last one."""
+
+
+def can_be_numbered(source: TableSource) -> TypeGuard[NumberableSource]:
+    """Whether a source is a `NumberableSource`."""
+    return hasattr(source, "numbered")
 
 
 class NumberedTable:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
-from gquery.columns.numbered import NumberedTable
-from gquery.columns.table import ColumnData, ColumnStatistics, Table, TableSource
+from gquery.columns.numbered import NumberedRows, NumberedTable
+from gquery.columns.table import ColumnData, ColumnStatistics, Table
 from gquery.device.array import Array
 from gquery.errors import InterfaceError
 from gquery.expression.types import Schema
@@ -61,7 +61,7 @@ class TableStore:
         """Those of the fields of which rows can be fetched: all are loaded. See `planner.late_fetch`."""
         return list(fields) if loaded else []
 
-    def numbered(self) -> TableSource:
+    def numbered(self) -> NumberedRows:
         """The same table with the number of each row in its last field."""
         return self._numbered.of(self)
 

@@ -16,7 +16,7 @@ import numpy as np
 from gquery import tuning
 from gquery.columns.domain import Restriction, ScanUse
 from gquery.columns.looked_over import bounds_and_order, sample_of
-from gquery.columns.numbered import NumberedTable
+from gquery.columns.numbered import NumberedRows, NumberedTable
 from gquery.columns.statistics import Sampled, sampled
 from gquery.columns.store import TableStore, check_names, new_version
 from gquery.columns.table import ColumnData, ColumnStatistics, Table, TableSource
@@ -168,7 +168,7 @@ class ArrowSource:
             arrays = {f: self._arrays[f] for f in fields if f not in self._columns and not self.is_live}
         return [f for f, array in arrays.items() if not _is_cupy(array) and is_pickable(array.type)]
 
-    def numbered(self) -> TableSource:
+    def numbered(self) -> NumberedRows:
         """The same table with the number of each row in its last field."""
         return self._numbered.of(self)
 

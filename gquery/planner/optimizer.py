@@ -162,6 +162,8 @@ RULES: tuple[Rule, ...] = (
     Rule("unnest_subqueries", _on_plan(unnest_subqueries), required=True),
     Rule("decorrelate", _on_plan(decorrelate), required=True, makes_uses=True),
     Rule("fix_moment", lambda query, _: fix_moment(query), required=True, whole=True),
+    # before filters go down, to the rows whose numbers they are of
+    Rule("number_rows", _on_plan(_rare("number_rows")), only=(Window,)),
     Rule("inline_renames", lambda query, _: inline_renames(query)),
     Rule("simplify", _simplify),
     # filters on the rows pass by the groups that are joined to them

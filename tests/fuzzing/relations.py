@@ -20,7 +20,7 @@ _ORDERED = (INT, DATE, DEC, TIME, STR, CLOCK, ZONED)  # of ASOF
 def relation(g: Grammar) -> tuple[str, Names]:
     """A relation in parentheses or a call, and its columns without an alias."""
     shapes: tuple[Callable[[Grammar], tuple[str, Names]], ...] = (
-        _merged, _asof, _asof, _positional, _star, _values, _series, _from_first, _sample, _columns,
+        _merged, _asof, _asof, _positional, _star, _values, _series, _from_first, _sample, _columns, _numbered,
     )  # fmt: skip
     return g.tape.one(shapes)(g)
 
@@ -84,6 +84,15 @@ def _positional(g: Grammar) -> tuple[str, Names]:
     a, b = tape.one(KINDS), tape.one(KINDS)
     text = f"(SELECT x.{_plain(g, a)} AS c0, y.{_plain(g, b)} AS c1 FROM {tape.one(TABLES)} AS x "
     return f"{text}POSITIONAL JOIN {tape.one(TABLES)} AS y)", _made(a, b)
+
+
+def _numbered(g: Grammar) -> tuple[str, Names]:
+    """The rows of a table with their numbers, some of them."""
+    tape = g.tape
+    a, number = tape.one(KINDS), tape.one(("row_number() OVER ()", "row_number() OVER () - 1", "-row_number() OVER ()"))
+    kept = ("", f" WHERE n = {tape.count(-3, 9)}", f" WHERE n BETWEEN {tape.count(-9, 3)} AND {tape.count(3, 40)}")
+    rows = f"(SELECT {_plain(g, a)} AS a, {number} AS n FROM {tape.one(TABLES)})"
+    return f"(SELECT a AS c0, n AS c1 FROM {rows}{tape.one(kept)})", _made(a, INT)
 
 
 def _star(g: Grammar) -> tuple[str, Names]:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 
+from gquery.columns.numbered import NumberedRows, NumberedTable
 from gquery.columns.table import ColumnStatistics, Table
 from gquery.expression.types import (
     BIGINT,
@@ -37,6 +38,10 @@ class Described:
     known: tuple[ColumnStatistics, ...]
     version: int = 0
     loaded: list[int] = field(default_factory=list)
+    of_numbers: NumberedTable = field(default_factory=NumberedTable)
+
+    def numbered(self) -> NumberedRows:
+        return self.of_numbers.of(self)
 
     def statistics(self, field: int) -> ColumnStatistics:
         return self.known[field]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
@@ -39,6 +40,14 @@ from gquery.sql.scope import Calls, Scope
 from gquery.sql.types import Parameters
 
 _OF_TEXTS = (ProgrammingError, NotSupportedError, DataError, FileError)  # errors of what a query says
+_QUOTED = re.compile(r"'(?:[^']|'')*'")
+_ROWID = re.compile(rf"\b{ROWID}\b")
+
+
+def _names_rowid(sql: str) -> bool:
+    """Whether a text may name that column: in quotes it is none, as in the path of a file."""
+    lower = sql.lower()
+    return ROWID in lower and _ROWID.search(_QUOTED.sub("", lower)) is not None
 
 
 class QueryScopes:
@@ -58,7 +67,7 @@ class QueryScopes:
         self.calls: Calls = {}
         self.interned = Interned()
         self.drawing: dict[str, str] = {}
-        self.names_rowid = ROWID in sql.lower()
+        self.names_rowid = _names_rowid(sql)
         self._visible: list[Ctes] = [Ctes()]
         self.asked: list[Query] = [] if around is None else around.asked
         self._views: dict[View, Named] = around._views if around is not None else {}

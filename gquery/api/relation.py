@@ -174,7 +174,7 @@ class Relation(Outputs, PythonRows, Verbs):
         if self._show_text:
             return text_html("\n".join(str(v) for row in self for v in row))
         table, total = self._peek(_SHOWN)
-        return render_html(self.columns, self.types, _shown_rows(table.slice(0, _SHOWN)), total)
+        return render_html(self.columns, self.types, self._shown_rows(table.slice(0, _SHOWN)), total)
 
     @boundary
     def _draw(self, max_rows: int) -> str:
@@ -198,7 +198,12 @@ class Relation(Outputs, PythonRows, Verbs):
             table = pa.concat_tables([table.slice(0, max_rows - half), table.slice(total - half)])
         elif total < 0:
             table = table.slice(0, max_rows)
-        return _shown_rows(table), total
+        return self._shown_rows(table), total
+
+    def _shown_rows(self, table: pa.Table) -> list[tuple[Any, ...]]:
+        from gquery.result.shown import shown_rows
+
+        return list(shown_rows(table, self.types))
 
     def _peek(self, rows: int) -> tuple[pa.Table, int]:
         """Rows to show and how many there are, -1 for "more". What has run is taken as it is."""
@@ -234,10 +239,3 @@ def message(connection: Connection, columns: Mapping[str, Sequence[Any]], show_t
             case _:
                 arrays[name] = string_array(values).cast(pa.string())
     return Relation(connection, None, result=import_table(pa.table(arrays)), show_text=show_text)
-
-
-def _shown_rows(table: pa.Table) -> list[tuple[Any, ...]]:
-    """Rows as tuples, in which intervals are texts: Python's own have no months."""
-    from gquery.result.interval_columns import with_texts
-
-    return list(python_rows(with_texts(table)))

@@ -21,11 +21,11 @@ def with_durations(table: pa.Table) -> pa.Table:
 
 def with_texts(table: pa.Table) -> pa.Table:
     """The table with the texts of intervals in their place."""
-    return _replaced(table, _texts, pa.string())
+    return _replaced(table, interval_texts, pa.string())
 
 
-def _texts(array: pa.Array) -> pa.Array:
-    """Each text is made once."""
+def interval_texts(array: pa.Array) -> pa.Array:
+    """The texts of intervals; each is made once."""
     encoded = packed(array).dictionary_encode()
     known = string_array([interval_text(int(v)) for v in encoded.dictionary.to_pylist()])
     return cast(take(known, encoded.indices), pa.string())

@@ -211,9 +211,12 @@ class Shell:
         if isinstance(result, str):
             self.out.write(result)
         else:
+            from gquery.result.shown import json_rows, shown_rows
             from gquery.shell.modes import write
 
-            write(self.out, result.columns, result.types, result, self.options.format)
+            form, types = self.options.format, result.types
+            made = json_rows if form.mode in ("json", "jsonlines") else shown_rows
+            write(self.out, result.columns, types, made(result.to_arrow_table(), types), form)
         self.out.flush()
         if self._once:
             self.redirect(None)

@@ -71,6 +71,8 @@ ORDERED: dict[str, Idiom] = {
     "filter not": lambda f, o, p: f.filter(~(p.col("k") == "x")),
     "is_in": lambda f, o, p: f.filter(p.col("a").is_in([1, 2])),
     "is_in of nothing": lambda f, o, p: f.select(a=p.col("a").is_in([]), n=~p.col("a").is_in([])),
+    "is_in with None": lambda f, o, p: f.select(
+        a=p.col("a").is_in([1, None]), n=~p.col("a").is_in([1, None]), o=p.col("a").is_in([None])),
     "is_between": lambda f, o, p: f.filter(p.col("a").is_between(1, 3)),
     "is_null": lambda f, o, p: f.filter(p.col("a").is_null()),
     "is_not_null": lambda f, o, p: f.filter(p.col("a").is_not_null()),
@@ -108,9 +110,14 @@ ORDERED: dict[str, Idiom] = {
     "sort directions": lambda f, o, p: f.drop_nulls().sort("k", "a", descending=[True, False]),
     "sort nulls_last": lambda f, o, p: f.sort("a", "z", nulls_last=True),
     "sort nulls first": lambda f, o, p: f.sort("a", "z", nulls_last=False),
+    "sort nulls_last for each": lambda f, o, p: f.sort("k", "b", "z", nulls_last=[True, False, True]),
+    "sort nulls_last and directions": lambda f, o, p: f.sort("a", "b", descending=[True, False], nulls_last=[False, True]),
     "sort expr": lambda f, o, p: f.sort(p.col("a") + p.col("z").dt.day(), nulls_last=True),
     "pipe": lambda f, o, p: f.pipe(lambda g, n: g.head(n), 2),
     "concat": lambda f, o, p: p.concat([f, f]),
+    "concat relaxed": lambda f, o, p: p.concat([f.select("a"), f.select(p.col("b").alias("a"))], how="vertical_relaxed"),
+    "concat diagonal_relaxed": lambda f, o, p: p.concat(
+        [f.select("k", "a"), f.select(p.col("b").alias("a"), p.col("t"))], how="diagonal_relaxed"),
     "concat diagonal": lambda f, o, p: p.concat([f.select("k", "a"), o.select("k", "w")], how="diagonal"),
     "str case": lambda f, o, p: f.select(u=p.col("s").str.to_uppercase(), l=p.col("s").str.to_lowercase()),
     "str len": lambda f, o, p: f.select(c=p.col("s").str.len_chars(), b=p.col("s").str.len_bytes()),
@@ -212,7 +219,7 @@ ORDERED: dict[str, Idiom] = {
         x=_day(p).rolling_std(3), y=_day(p).rolling_var(3), z=_day(p).rolling_median(3)),
     "dt keeps dates": lambda f, o, p: f.select(
         x=p.col("d").dt.month_start(), y=p.col("d").dt.truncate("1w"), z=p.col("d").dt.offset_by("1mo"),
-        w=p.col("z").dt.month_end()),
+        w=p.col("z").dt.month_end(), m=p.col("z").dt.month_start()),
     "dt truncate several": lambda f, o, p: f.select(x=p.col("z").dt.truncate("15m"), y=p.col("z").dt.truncate("2d")),
     "reverse": lambda f, o, p: f.reverse(),
     "gather_every": lambda f, o, p: f.gather_every(2, 1),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import os
@@ -419,3 +420,33 @@ def test_screens_of_the_documentation() -> None:
             screen.truncate()
             shell.run_text("".join(line[8:] + "\n" for line in typed.splitlines()))
             assert screen.getvalue() == expected
+
+
+# ---- values ---------------------------------------------------------------------------------------------------------
+
+ODD_VALUES = (
+    "INTERVAL 1 MONTH", "INTERVAL '-1 hour'", "INTERVAL '1 year 2 days 3:04:05.5'", "NULL::INTERVAL", "DATE '0044-03-15 (BC)'",
+    "TIMESTAMP '290000-01-01'", "TIMESTAMPTZ '2024-01-01 01:00:00+01'", "TIME '01:02:03.5'", "0.1::REAL", "1e20", "1e-5::REAL",
+    "'nan'::DOUBLE", "[NULL, 'NULL', 'a, b', '', 'c']", "{'a': DATE '2024-01-01', 'b': 'it''s'}", "MAP {'k': [0.1::REAL]}",
+    "[[1], NULL]", "1.50", "1e-10::DECIMAL(12, 11)", "'a'::BLOB", "ROW(1, 'x')",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", ["csv", "line"])
+def test_values_are_written_as_casts_to_text_write_them(mode: str, shell: Shell) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    duckdb.execute("SET TimeZone = 'UTC'")
+    for value in ODD_VALUES:
+        wanted = duckdb.sql(f"SELECT ({value})::VARCHAR").fetchone()[0]
+        text = written(shell, f".mode {mode}\nSELECT {value} AS x;")
+        if mode == "line":
+            assert text == f"x = {'NULL' if wanted is None else wanted}\n"
+        else:
+            assert next(csv.reader(text.splitlines()[1:]), []) == ([] if wanted is None else [wanted])
+
+
+def test_values_of_json(shell: Shell) -> None:
+    text = "SELECT INTERVAL 1 MONTH a, DATE '0044-03-15 (BC)' b, 0.1::REAL c, ['NULL', NULL] d, NULL::INTERVAL e, 1e20::REAL f;"
+    assert json.loads(written(shell, ".mode json\n" + text)) == [
+        {"a": "1 month", "b": "0044-03-15 (BC)", "c": 0.1, "d": ["NULL", None], "e": None, "f": 1e20}
+    ]

@@ -142,13 +142,14 @@ class Expression(Methods, Values):
         return Expression(exp.Between(this=self.node, low=a.node, high=b.node), _names(self, a, b))
 
     def is_in(self, values: Any) -> Expression:
-        """``IN``: a list of values, or a relation of one column. Nothing is in a list without values; NULL stays NULL."""
+        """Whether a value is in a list, or in a relation of one column, as SQL's ``IN``. None in a list is no value, as in
+        Polars: nothing is in a list without values. NULL stays NULL."""
         if _is_relation(values):
             subquery = lift(values)
             return Expression(exp.In(this=self.node, query=subquery.node), _names(self, subquery))
         if not isinstance(values, Iterable):
             raise InterfaceError(f"is_in takes a list of values or a relation, not {values!r}")
-        items = [lift(v) for v in values]
+        items = [lift(v) for v in values if v is not None]
         if not items:
             return when(self.is_not_null()).then(False).otherwise(None)
         return Expression(exp.In(this=self.node, expressions=[i.node for i in items]), _names(self, *items))

@@ -191,6 +191,8 @@ class Methods:
     def quantile(self, quantile: float, interpolation: Literal["nearest", "linear"] = "linear") -> Expression:
         """The value below which so large a part of the values lies, between two of them where none does; ``nearest``: one of
         the values."""
+        if interpolation not in ("nearest", "linear"):
+            raise InterfaceError(f"interpolation of quantile is nearest or linear, not {interpolation!r}")
         return _call("quantile_disc" if interpolation == "nearest" else "quantile_cont", self, quantile)
 
     def any(self) -> Expression:

@@ -191,8 +191,10 @@ class DateMethods(_Of):
         return self._of.cast("DATE")
 
     def month_start(self) -> Expression:
-        """The first day of the month."""
-        return self.truncate("1mo")
+        """The first day of the month, at the same time."""
+        from gquery.api.dataframe.expression import call
+
+        return self._call("_offset", call("to_days", 1 - self.day()))
 
     def month_end(self) -> Expression:
         """The last day of the month, at the same time."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from gquery.errors import BindError, InterfaceError
 from gquery.runtime.arguments import checked
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 Names = str | Sequence[str] | None
 Keep = Literal["any", "first", "last", "none"]
+ConcatHow = Literal["vertical", "vertical_relaxed", "diagonal", "diagonal_relaxed"]
 _NUMBER = "gquery_row"  # a column that is not in any result
 
 
@@ -207,16 +208,24 @@ class Rows:
         return made.filter(col(_NUMBER) == number_is).drop(_NUMBER)
 
 
-def concat(relations: Sequence[Any], how: Literal["vertical", "diagonal"] = "vertical") -> Any:
-    """The rows of several relations, one after another: columns by their places, or, *diagonal*, by their names, with NULL where
-    one has no such column. What is no relation belongs to the connection of the first that is one."""
+def concat(relations: Sequence[Any], how: ConcatHow = "vertical") -> Any:
+    """The rows of several relations, one after another, which have the same columns, in the same order; or, *diagonal*, by their
+    names, with NULL where one has no such column. Types meet as in UNION ALL (*vertical_relaxed* and *diagonal_relaxed* are other
+    names of the same). What is no relation belongs to the connection of the first that is one."""
     from gquery.api.dataframe.verbs import Verbs
 
+    if how not in get_args(ConcatHow):
+        raise InterfaceError(f"how of concat is {', '.join(get_args(ConcatHow))}, not {how!r}")
+    by_name = how.startswith("diagonal")
     given = list(relations)
     first = next((r for r in given if isinstance(r, Verbs)), None)
     if first is None:
         raise InterfaceError("concat takes relations, one at least")
     made: Any = first._relation(given[0])
     for other in given[1:]:
-        made = made.union(other, by_name=True) if how == "diagonal" else made.union(other)
+        more = made._relation(other)
+        if not by_name and [n.lower() for n in more.columns] != [n.lower() for n in made.columns]:
+            names = f"{', '.join(made.columns)} and {', '.join(more.columns)}"
+            raise InterfaceError(f"concat takes relations of the same columns, not {names}; how='diagonal' goes by names")
+        made = made.union(more, by_name=by_name)
     return made

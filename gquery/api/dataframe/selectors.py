@@ -31,7 +31,7 @@ class Selector:
     def chosen(self, columns: Sequence[str]) -> list[str]:
         """Those of a relation's columns; BindError for a name that is none of them."""
         found: list[str] = []
-        for name in self.names or (r"^.*$",):
+        for name in self.names or ("*",):
             new = _named(name, columns)
             if not new and not is_pattern(name):
                 raise BindError(f"the relation has no column {name!r}.{did_you_mean(name, columns)}")

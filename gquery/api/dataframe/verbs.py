@@ -64,10 +64,10 @@ class Verbs(Rows, Totals, ABC):
         *by: Any,
         descending: bool | Sequence[bool] = False,
         nulls_first: bool = False,
-        nulls_last: bool | None = None,
+        nulls_last: bool | Sequence[bool] | None = None,
     ) -> Relation:
         """The rows in order of the keys: ``rel.sort("a", col("b").desc())``; NULLs come last unless said otherwise, by
-        ``nulls_first`` or, as Polars has it, ``nulls_last=False``."""
+        ``nulls_first`` or, as Polars has it, ``nulls_last=False``, for all keys or each."""
         from sqlglot import exp
 
         from gquery.api.dataframe.broadcast import broadcast
@@ -75,11 +75,12 @@ class Verbs(Rows, Totals, ABC):
 
         by = tuple(k for b in by for k in (b if isinstance(b, list | tuple) else [b]))
         flags = [descending] * len(by) if isinstance(descending, bool) else list(descending)
-        if not by or len(flags) != len(by):
+        last = not nulls_first if nulls_last is None else nulls_last
+        ends = [last] * len(by) if isinstance(last, bool) else list(last)
+        if not by or len(flags) != len(by) or len(ends) != len(by):
             raise InterfaceError("sort takes at least one key, and a direction for each where there is a list of them")
-        nulls_first = nulls_first if nulls_last is None else not nulls_last
         names = self.bound_query().names
-        keys = [k for b, d in zip(by, flags, strict=True) for k in sort_terms(b, names, d, nulls_first)]
+        keys = [k for b, d, e in zip(by, flags, ends, strict=True) for k in sort_terms(b, names, d, not e)]
         keys = broadcast(keys)
         return self._made(select([exp.Star()], order=exp.Order(expressions=[k.node for k in keys])), keys)
 

@@ -10,6 +10,7 @@ All of the engine is imported inside functions: ``import gquery`` loads none of 
 from __future__ import annotations
 
 import threading
+import weakref
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, assert_never
 
@@ -99,10 +100,11 @@ class Connection(Transactions, Frames, Files, Explains, Exceptions):
         self._creations = Recent(tuning.memory.creations)
         self._seeds = Seeds()
         self._templates = Templates()
-        self._catalog = Catalog(
+        self._branches = weakref.WeakKeyDictionary()
+        self._shared_catalog = Catalog(
             self._open_file, found_files, self._variable, self._check_function, self._answer, storage
         )
-        self._catalog.on_change = self._forget_plans
+        self._shared_catalog.on_change = self._forget_plans
         self._prepared = PreparedTexts()
         self._files_lock = threading.RLock()
         self._running = Running()
@@ -278,7 +280,8 @@ class Connection(Transactions, Frames, Files, Explains, Exceptions):
             self.device = self._ranks[0]
             self.device.evict = self._cache.evict_bytes
             self._cache.move_to(self.device, self.settings.memory_limit)
-            self._catalog.count_again()
+            for catalog in (self._shared_catalog, *(b.catalog for b in self._branches.values() if b)):
+                catalog.count_again()
         self._cache.workers = self.settings.worker_count
 
     def cursor(self) -> Cursor:
@@ -299,6 +302,7 @@ class Connection(Transactions, Frames, Files, Explains, Exceptions):
             self._closed = True
             if self._cluster is not None:
                 self._cluster.close()
+            self._branches.clear()
             self._plans.clear()
             self._creations.clear()
             self._templates.clear()

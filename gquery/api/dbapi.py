@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gquery import errors
+from gquery.api.transactions import executing
 from gquery.errors import InterfaceError, ProgrammingError
 from gquery.runtime.arguments import checked
 from gquery.runtime.boundary import boundary
@@ -106,8 +107,9 @@ class Cursor:
         """Run a statement; its rows are fetched from the cursor."""
         self._check_open()
         self._result, self._affected, self.rownumber = None, -1, None
-        made = self.connection.sql(operation, parameters)
-        made.table()
+        with executing(self):
+            made = self.connection.sql(operation, parameters)
+            made.table()
         if not made.is_message:
             self._result, self.rownumber = made, 0
         elif made.columns == ["Count"]:
@@ -120,6 +122,27 @@ class Cursor:
         self._check_open()
         for parameters in seq_of_parameters:
             self.execute(operation, parameters)
+        return self
+
+    def begin(self) -> Cursor:
+        """`Connection.begin`, of a transaction of this cursor's own."""
+        self._check_open()
+        with executing(self):
+            self.connection.begin()
+        return self
+
+    def commit(self) -> Cursor:
+        """`Connection.commit`, of this cursor's transaction."""
+        self._check_open()
+        with executing(self):
+            self.connection.commit()
+        return self
+
+    def rollback(self) -> Cursor:
+        """`Connection.rollback`, of this cursor's transaction."""
+        self._check_open()
+        with executing(self):
+            self.connection.rollback()
         return self
 
     @property
@@ -180,9 +203,10 @@ class Cursor:
         """Nothing (PEP 249 asks for the method)."""
 
     def close(self) -> None:
-        """Let go of the result; twice does no harm."""
+        """Let go of the result, and roll back what was not committed; twice does no harm."""
         self._closed = True
         self._result = None
+        self.connection.forget_transaction(self)
 
     def __enter__(self) -> Cursor:
         return self

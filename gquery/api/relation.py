@@ -201,7 +201,7 @@ class Relation(Outputs, PythonRows, Verbs):
         return self._shown_rows(table), total
 
     def _shown_rows(self, table: pa.Table) -> list[tuple[Any, ...]]:
-        from gquery.result.shown import shown_rows
+        from gquery.api.shown import shown_rows
 
         return list(shown_rows(table, self.types))
 

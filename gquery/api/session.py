@@ -26,9 +26,13 @@ class Session(ABC):
     settings: Settings
     target: Target
     device: Device
-    _catalog: Catalog
     _cluster: Cluster | None
     _running: Running
+
+    @property
+    @abstractmethod
+    def _catalog(self) -> Catalog:
+        """Tables, views and functions as who asks sees them: with the changes of their own transaction."""
 
     @abstractmethod
     def _check_open(self) -> None:

@@ -1,27 +1,50 @@
-"""Transactions: BEGIN, COMMIT and ROLLBACK of a connection, in SQL and as methods.
+"""Transactions: BEGIN, COMMIT and ROLLBACK of a connection and of each cursor, in SQL and as methods.
 
-Tables do not change, others take their places: the catalog as it was is all that ROLLBACK needs (`sql.catalog`). All cursors of
-a connection share its transaction, as they share its tables, and see what it has changed. A statement that fails changes
-nothing, and the transaction goes on.
+As in DuckDB a cursor shares tables with its connection, and no transaction: until COMMIT nobody else sees what it changes, and it
+sees the tables as they were at the first statement behind BEGIN. A transaction has a catalog of its own (`sql.branch`). A
+statement that fails changes nothing, and the transaction goes on.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, assert_never, cast
 
 from gquery.api.changes import Changes
-from gquery.errors import CatalogError
+from gquery.errors import CatalogError, OperationalError
 from gquery.runtime.boundary import boundary
 
 if TYPE_CHECKING:
     from gquery.api.changes import Returned
     from gquery.api.connection import Connection
+    from gquery.api.dbapi import Cursor
     from gquery.api.relation import Relation
     from gquery.sql import statement as st
+    from gquery.sql.branch import Branch
+    from gquery.sql.catalog import Catalog
+
+_cursor: ContextVar[object] = ContextVar("the cursor that executes", default=None)
+_NOBODY = object()  # has no transaction
+
+
+@contextmanager
+def executing(cursor: object) -> Iterator[None]:
+    """Within it, statements are those of a cursor, and belong to its transaction."""
+    token = _cursor.set(cursor)
+    try:
+        yield
+    finally:
+        _cursor.reset(token)
 
 
 class Transactions(Changes):
-    """See above."""
+    """See above. ``_branches``: the open transactions, by cursor or connection, None before the first statement in one; that of a
+    cursor that is forgotten is rolled back."""
+
+    _shared_catalog: Catalog
+    _branches: MutableMapping[object, Branch | None]
 
     def _told(self, done: int | Returned) -> Relation:
         """What a statement that changed a table gives: how many rows it changed, or those of RETURNING."""
@@ -48,11 +71,9 @@ class Transactions(Changes):
                     raise CatalogError(f"{name!r} is no {kind}; DROP {'TABLE' if kind == 'view' else 'VIEW'} drops it")
                 self._catalog.drop(name, if_exists)
             case st.Transaction("begin"):
-                self._catalog.begin()
-            case st.Transaction("commit"):
-                self._catalog.commit()
-            case _:
-                self._catalog.rollback()
+                self._begin_transaction()
+            case st.Transaction(how):
+                self._end_transaction(how.upper())
 
     def _named(
         self,
@@ -107,24 +128,68 @@ class Transactions(Changes):
             if self._catalog.constraints(table).names_function(macro):
                 raise CatalogError(f"macro {macro!r} cannot be {what}: a DEFAULT or CHECK of table {table!r} calls it")
 
+    @property
+    def _catalog(self) -> Catalog:
+        if not self._branches or (asking := self._asking) not in self._branches:
+            return self._shared_catalog
+        found = self._branches[asking]
+        if found is None:
+            from gquery.sql.branch import branch
+
+            with executing(_NOBODY):  # rows that wait are put in place for all
+                found = branch(self._shared_catalog)
+            self._branches[asking] = found
+        return found.catalog
+
+    @property
+    def _asking(self) -> object:
+        """Whose transaction it is: the cursor's that executes something, else the connection's own."""
+        return _cursor.get() or self
+
+    def _begin_transaction(self) -> None:
+        if self._asking in self._branches:
+            raise OperationalError("BEGIN within a transaction; COMMIT or ROLLBACK ends it first")
+        self._branches[self._asking] = None
+
+    def _end_transaction(self, statement: str) -> None:
+        if self._asking not in self._branches:
+            raise OperationalError(f"{statement} without a transaction; BEGIN begins one")
+        ended = self._branches.pop(self._asking)
+        if ended is None:
+            return
+        if statement == "COMMIT":
+            ended.commit(self._shared_catalog)
+        else:
+            self._shared_catalog.schemas.current = ended.catalog.schemas.current
+            self._shared_catalog.schemas.leave_dropped()
+
     @boundary
     def begin(self) -> None:
-        """Begin a transaction: `rollback` puts tables, views and functions back as they are now. OperationalError where one
-        has begun already."""
+        """Begin a transaction: `rollback` puts tables, views and functions back, and nobody else sees changes before `commit`;
+        those of others are not seen from its first statement on. OperationalError where one has begun already. A cursor has
+        a transaction of its own."""
         self._check_open()
-        self._catalog.begin()
+        self._begin_transaction()
 
     @boundary
     def commit(self) -> None:
-        """End the transaction and keep its changes. Nothing where none has begun: each statement takes effect at once."""
-        self._check_open()
-        if self._catalog.in_transaction:
-            self._catalog.commit()
+        """End the transaction and keep its changes; OperationalError, and they are gone, where somebody else has changed the
+        same tables meanwhile. Nothing where none has begun: each statement takes effect at once."""
+        self._end_own("COMMIT")
 
     @boundary
     def rollback(self) -> None:
         """End the transaction and undo its changes. Nothing where none has begun (pandas and SQLAlchemy call it when they are
         done)."""
+        self._end_own("ROLLBACK")
+
+    def forget_transaction(self, cursor: Cursor) -> None:
+        """Roll back what a cursor has begun, if it has."""
+        self._branches.pop(cursor, None)
+
+    def _end_own(self, statement: str) -> None:
         self._check_open()
-        if self._catalog.in_transaction:
-            self._catalog.rollback()
+        if self._asking in self._branches:
+            self._end_transaction(statement)
+        elif self._asking is self and self._branches:
+            raise OperationalError(f"the transaction is that of a cursor, whose own {statement.lower()}() ends it")

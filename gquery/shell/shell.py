@@ -211,7 +211,7 @@ class Shell:
         if isinstance(result, str):
             self.out.write(result)
         else:
-            from gquery.result.shown import json_rows, shown_rows
+            from gquery.api.shown import json_rows, shown_rows
             from gquery.shell.modes import write
 
             form, types = self.options.format, result.types

@@ -11,12 +11,12 @@ import threading
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from gquery.columns.appended import Appended, Storage
 from gquery.columns.seen_keys import SeenKeys, list_keys
 from gquery.columns.table import TableSource
-from gquery.errors import CatalogError, OperationalError, did_you_mean
+from gquery.errors import CatalogError, did_you_mean
 from gquery.functions import AGGREGATES
 from gquery.functions.registry import scalar_names
 from gquery.functions.user import UserFunction
@@ -27,9 +27,6 @@ from gquery.sql.constraints import NONE, Columns, Constraints, columns_of
 from gquery.sql.definitions import Definitions, View
 from gquery.sql.noted import ALL, Noted, note
 from gquery.sql.schemas import MAIN, joined, last, schema_of, split
-
-if TYPE_CHECKING:
-    from gquery.sql.snapshot import Snapshot
 
 
 @runtime_checkable
@@ -57,7 +54,8 @@ class Catalog(Definitions):
     _appended: dict[str, Appended] = field(default_factory=dict)
     _seen_keys: dict[str, SeenKeys] = field(default_factory=dict)  # of tables to which rows were appended alone
     _changing: threading.RLock = field(default_factory=threading.RLock)  # of those who append, and put rows in place
-    _snapshot: Snapshot | None = None  # while there is a transaction
+    grown: dict[str, list[TableSource] | None] = field(default_factory=dict)  # what a transaction appended; None: not that alone
+    is_branch: bool = False  # a transaction's
     _given: Mapping[str, Any] = field(default_factory=dict)
     _below: Catalog | None = None
 
@@ -230,8 +228,11 @@ class Catalog(Definitions):
                 assert self.storage is not None
                 before = self._entries[key]
                 assert not isinstance(before, View)
-                self._entries[key] = self.storage.unite(self._names[key], [before, *self._appended[key].pieces()])
+                pieces = self._appended[key].pieces()
+                self._entries[key] = self.storage.unite(self._names[key], [before, *pieces])
                 del self._appended[key]
+                if (grown := self.grown.setdefault(key, []) if self.is_branch else None) is not None:
+                    grown += pieces
 
     def get(self, name: str) -> TableSource | View:
         """The table or view of that name; CatalogError, with candidates, where there is none."""
@@ -279,6 +280,8 @@ class Catalog(Definitions):
         """Forgets what is known of a table beside its rows."""
         for known in (self._constraints, self._appended, self._seen_keys):
             known.pop(key, None)
+        if self.is_branch:
+            self.grown[key] = None
 
     def drop(self, name: str, if_exists: bool = False) -> bool:
         """Removes a table or view; whether there was one. CatalogError where there is none, unless ``if_exists``."""
@@ -345,44 +348,27 @@ class Catalog(Definitions):
                 self._names[key] = whole
                 self._count_up()
 
-    # ---- transactions ------------------------------------------------------------------------------------------------
+    # ---- transactions (`sql.branch`) ---------------------------------------------------------------------------------
 
-    @property
-    def in_transaction(self) -> bool:
-        return self._snapshot is not None
+    def put_all_in_place(self) -> None:
+        """Puts all rows that were appended behind their tables' own."""
+        for key in tuple(self._appended):
+            self._put_in_place(key)
 
-    def begin(self) -> None:
-        """Begins a transaction. Tables do not change, so that which they are is all that is remembered."""
-        with self._changing:
-            if self._snapshot is not None:
-                raise OperationalError("BEGIN within a transaction; COMMIT or ROLLBACK ends it first")
-            for key in tuple(self._appended):
-                self._put_in_place(key)
-            from gquery.sql.snapshot import Snapshot
+    def replace(self, key: str, entry: TableSource | View | None, name: str, constraints: Constraints) -> None:
+        """Puts what a transaction has under a key in the place of what is there; None takes that away."""
+        if entry is None:
+            del self._entries[key], self._names[key]
+            self._forget(key)
+        else:
+            self._put(name, entry, constraints)
 
-            tables = (self._entries, self._names, self._functions, self._constraints)
-            self._snapshot = Snapshot.of(tables, (self._macros, self.schemas, self.sequences))
+    def put_behind(self, key: str, rows: TableSource) -> None:
+        """Appends rows that a transaction has made to the table of a key."""
+        self._behind(self._names[key]).add(rows)
+        self._seen_keys.pop(key, None)
 
-    def commit(self) -> None:
-        """Ends the transaction; OperationalError where there is none."""
-        with self._changing:
-            self._end("COMMIT")
-
-    def rollback(self) -> None:
-        """Ends the transaction and takes everything back; OperationalError where there is none."""
-        with self._changing:
-            before = self._end("ROLLBACK")
-            self._appended.clear()
-            self._seen_keys.clear()
-            before.restore()
-            self.schemas.leave_dropped()
-            self._count_up()
-
-    def _end(self, statement: str) -> Snapshot:
-        if self._snapshot is None:
-            raise OperationalError(f"{statement} without a transaction; BEGIN begins one")
-        before, self._snapshot = self._snapshot, None
-        return before
+    # ---- names -------------------------------------------------------------------------------------------------------
 
     def names(self) -> tuple[str, ...]:
         """The names of all tables and views, sorted."""

@@ -134,7 +134,7 @@ def test_methods_of_a_transaction() -> None:
         db.rollback()
         db.begin()
         db.execute("CREATE TABLE r AS SELECT 1 AS x")
-        db.cursor().execute("CREATE VIEW v AS SELECT * FROM r")
+        db.execute("CREATE VIEW v AS SELECT * FROM r")
         with pytest.raises(errors.OperationalError, match="within"):
             db.begin()
         db.rollback()
@@ -147,7 +147,8 @@ def test_methods_of_a_transaction() -> None:
         with pytest.raises(errors.ConversionError):
             db.execute("INSERT INTO r VALUES ('q')")
         insert = "INSERT INTO r VALUES (?)"
-        db.cursor().executemany(insert, [[2], [3]])
+        for n in (2, 3):
+            db.execute(insert, [n])
         db.commit()
         db.begin()
         db.execute(insert, [4])

@@ -78,7 +78,7 @@ SAID: dict[str, tuple[Asked, type[Error], str]] = {
     "n and a part": (lambda t: t.sample(1, 0.5), InterfaceError, "sample takes n or fraction"),
     "a large part": (lambda t: t.sample(fraction=2.0), InterfaceError, "the fraction of a sample lies between 0 and 1, not 2.0"),
     "groups without rows": (lambda t: t.group_by("k").having(g.len() > 1).head(), InterfaceError, "give aggregates, not rows"),
-    "an interpolation": (lambda t: col("a").quantile(0.5, "lower"), InterfaceError, "quantile is nearest or linear, not"),
+    "an interpolation": (lambda t: g.col("a").quantile(0.5, "lower"), InterfaceError, "quantile is nearest or linear, not"),
     "a way to concat": (lambda t: g.concat([t, t], how="align"), InterfaceError, "how of concat is vertical, vertical_"),
     "concat of other names": (lambda t: g.concat([t["a", "b"], t["b", "a"]]), InterfaceError, "same columns, not a, b and b, a"),
     "nulls_last for some": (lambda t: t.sort("a", "b", nulls_last=[True]), InterfaceError, "a direction for each where there is"),

@@ -68,7 +68,7 @@ CONFLICTS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(("first", "second"), combinations_with_replacement(CONFLICTS, 2))
+@pytest.mark.parametrize(("first", "second"), list(combinations_with_replacement(CONFLICTS, 2)))
 def test_conflicts_change_nothing(db: gquery.Connection, first: str, second: str) -> None:
     """Two transactions that change the same are never both kept; those that do not, are."""
     db.execute("INSERT INTO t VALUES (1), (2)")

@@ -206,7 +206,7 @@ class Cursor:
         """Let go of the result, and roll back what was not committed; twice does no harm."""
         self._closed = True
         self._result = None
-        self.connection.forget_transaction(self)
+        self.connection._forget_transaction(self)
 
     def __enter__(self) -> Cursor:
         return self

@@ -183,7 +183,7 @@ class Transactions(Changes):
         done)."""
         self._end_own("ROLLBACK")
 
-    def forget_transaction(self, cursor: Cursor) -> None:
+    def _forget_transaction(self, cursor: Cursor) -> None:
         """Roll back what a cursor has begun, if it has."""
         self._branches.pop(cursor, None)
 

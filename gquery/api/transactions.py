@@ -130,31 +130,31 @@ class Transactions(Changes):
 
     @property
     def _catalog(self) -> Catalog:
-        if not self._branches or (asking := self._asking) not in self._branches:
+        if not self._branches or (owner := self._owner) not in self._branches:
             return self._shared_catalog
-        found = self._branches[asking]
+        found = self._branches[owner]
         if found is None:
             from gquery.sql.branch import branch
 
             with executing(_NOBODY):  # rows that wait are put in place for all
                 found = branch(self._shared_catalog)
-            self._branches[asking] = found
+            self._branches[owner] = found
         return found.catalog
 
     @property
-    def _asking(self) -> object:
+    def _owner(self) -> object:
         """Whose transaction it is: the cursor's that executes something, else the connection's own."""
         return _cursor.get() or self
 
     def _begin_transaction(self) -> None:
-        if self._asking in self._branches:
+        if self._owner in self._branches:
             raise OperationalError("BEGIN within a transaction; COMMIT or ROLLBACK ends it first")
-        self._branches[self._asking] = None
+        self._branches[self._owner] = None
 
     def _end_transaction(self, statement: str) -> None:
-        if self._asking not in self._branches:
+        if self._owner not in self._branches:
             raise OperationalError(f"{statement} without a transaction; BEGIN begins one")
-        ended = self._branches.pop(self._asking)
+        ended = self._branches.pop(self._owner)
         if ended is None:
             return
         if statement == "COMMIT":
@@ -189,7 +189,7 @@ class Transactions(Changes):
 
     def _end_own(self, statement: str) -> None:
         self._check_open()
-        if self._asking in self._branches:
+        if self._owner in self._branches:
             self._end_transaction(statement)
-        elif self._asking is self and self._branches:
+        elif self._owner is self and self._branches:
             raise OperationalError(f"the transaction is that of a cursor, whose own {statement.lower()}() ends it")

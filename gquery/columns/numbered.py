@@ -11,6 +11,7 @@ import numpy as np
 
 from gquery.columns.domain import Restriction, ScanUse, is_divisible
 from gquery.columns.table import ColumnData, ColumnStatistics, Table, TableSource
+from gquery.device.array import Array
 from gquery.device.buffer import Buffer
 from gquery.expression.types import BIGINT, Bounds, Field, Schema, physical_type_for
 from gquery.runtime.records import replace
@@ -53,6 +54,19 @@ class NumberedRows:
         is_whole = id(found.source) == id(self._whole)
         return Restriction(self if is_whole else NumberedRows(found.source), found.is_cut)
 
+    def numbered(self) -> NumberedRows:
+        """This table: it has the numbers."""
+        return self
+
+    def fetchable(self, fields: Sequence[int], loaded: bool) -> list[int]:
+        """Those of the table, of which rows can be fetched. See `FetchingSource`."""
+        own = [f for f in fields if f != self.number]
+        return self._whole.fetchable(own, loaded) if can_be_numbered(self._whole) else []
+
+    def fetch(self, fields: Sequence[int], rows: Array) -> dict[int, ColumnData]:
+        """By field, its values in the rows of these numbers."""
+        return self._whole.fetch(fields, rows) if can_be_numbered(self._whole) else {}
+
     def load(self, fields: Sequence[int]) -> Table:
         """The fields in the order that is asked for."""
         own = [f for f in fields if f != self.number]
@@ -70,15 +84,21 @@ class NumberedRows:
         return made
 
 
-class NumberableSource(Protocol):
-    """A table in memory, whose rows have numbers."""
+class FetchingSource(TableSource, Protocol):
+    """A table in memory: its rows have numbers, by which columns of few of them are had."""
 
     def numbered(self) -> NumberedRows:
         """The same table with the number of each row as one more field, the last one."""
 
+    def fetchable(self, fields: Sequence[int], loaded: bool) -> list[int]:
+        """Those of the fields of which rows can be fetched: among those that are loaded, or among the others."""
 
-def can_be_numbered(source: TableSource) -> TypeGuard[NumberableSource]:
-    """Whether a source is a `NumberableSource`."""
+    def fetch(self, fields: Sequence[int], rows: Array) -> dict[int, ColumnData]:
+        """By field, its values in the rows of these numbers (on the host), if it is not loaded."""
+
+
+def can_be_numbered(source: TableSource) -> TypeGuard[FetchingSource]:
+    """Whether a source is a `FetchingSource`."""
     return hasattr(source, "numbered")
 
 

@@ -13,11 +13,10 @@ them all. Runs behind the optimizer, where the query is a top-k over one table.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
 
 from gquery import tuning
-from gquery.columns.table import ColumnData, Table, TableSource
-from gquery.device.array import Array
+from gquery.columns.numbered import FetchingSource, can_be_numbered
+from gquery.columns.table import TableSource
 from gquery.expression.expr import Column, new_column
 from gquery.expression.frozen import frozen_open
 from gquery.expression.types import BIGINT, DType
@@ -28,27 +27,6 @@ from gquery.planner.logical.tree import used_columns
 from gquery.runtime.records import dataclass, replace
 
 _ROW = "row number"
-
-
-@runtime_checkable
-class FetchingSource(Protocol):
-    """A source that can give few rows of columns."""
-
-    def fetchable(self, fields: Sequence[int], loaded: bool) -> list[int]:
-        """Those of the fields of which rows can be fetched: among those that are loaded, or among the others."""
-        ...
-
-    def numbered(self) -> TableSource:
-        """The same table with the number of each row as one more field, the last one."""
-        ...
-
-    def fetch(self, fields: Sequence[int], rows: Array) -> dict[int, ColumnData]:
-        """By field, its values in the rows of these numbers (on the host), if it is not loaded."""
-        ...
-
-    def load(self, fields: Sequence[int]) -> Table:
-        """See `TableSource`."""
-        ...
 
 
 @frozen_open
@@ -95,7 +73,7 @@ def late_query(query: Query, on_host: bool) -> LateQuery | None:
     nodes, scan = above
     source = scan.source
     limits = tuning.late_fetch
-    if not isinstance(source, FetchingSource) or source.rows < limits.least_rows or not _is_short(nodes):
+    if source.rows < limits.least_rows or not can_be_numbered(source) or not _is_short(nodes):
         return None
     origin, needed = _traced(nodes, scan)
     fields = {c.id: f for c, f in zip(scan.columns, scan.fields, strict=True)}

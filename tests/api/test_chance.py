@@ -121,3 +121,11 @@ def test_a_hash_is_of_values_and_not_of_their_representation(target: str) -> Non
 def test_what_is_refused(sql: str, error: type[Exception]) -> None:
     with pytest.raises(error):
         gquery.connect(device="python").sql(sql).fetchall()
+
+
+def test_how_many_rows_a_sample_keeps_is_known() -> None:
+    db = gquery.connect(device="python")
+    db.register("t", {"i": range(100_000)})
+    for sample in ("1%", "1% (bernoulli, 3)"):
+        assert "1,000 expected" in str(db.sql(f"EXPLAIN ANALYZE SELECT i FROM t USING SAMPLE {sample}").fetchall()), sample
+    assert "Window" not in db.explain("SELECT * FROM t USING SAMPLE 3 ROWS (reservoir, 5)")

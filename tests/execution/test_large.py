@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import gquery
@@ -34,6 +35,35 @@ def check_range(connection: gquery.Connection, rows: int) -> None:
 @pytest.mark.parametrize("partitions", [1, 3])
 def test_many_rows_on_the_cpu(partitions: int) -> None:
     check_range(gquery.connect(device="cpu", partitions=partitions), MANY)
+
+
+@pytest.mark.slow
+def test_row_numbers_beyond_32_bits_on_the_cpu() -> None:
+    """Offsets, firsts and lasts, groups, sets and joins of every kind over 2 GB, and pairs that no table would hold."""
+    values = np.ones(MANY, np.int8)
+    values[5], values[2**31], values[-1] = 7, 50, 100
+    connection = gquery.connect(device="cpu")
+    connection.sql("SET interpret_limit = 0")
+    connection.register("t", {"a": values})
+    connection.sql("CREATE VIEW v AS SELECT * FROM (VALUES (50), (100), (3)) AS v(k)")
+    for sql, want in (
+        ("SELECT a FROM t LIMIT 3 OFFSET 2147483647", [(1,), (50,), (1,)]),
+        ("SELECT a FROM t OFFSET 2147484646", [(1,), (100,)]),
+        ("SELECT first(a), last(a), any_value(a) FROM t WHERE a > 7", [(50, 100, 50)]),
+        ("SELECT first(a), last(a) FROM t", [(1, 100)]),
+        ("SELECT count(DISTINCT a), approx_count_distinct(a) FROM t", [(4, 4)]),
+        ("SELECT a, count(*) FROM t GROUP BY a ORDER BY a", [(1, MANY - 3), (7, 1), (50, 1), (100, 1)]),
+        ("SELECT count(*), sum(a) FROM t SEMI JOIN v ON a = k", [(2, 150)]),
+        ("SELECT count(*) FROM t ANTI JOIN v ON a = k", [(MANY - 2,)]),
+        ("SELECT count(*), count(k) FROM t LEFT JOIN v ON a = k", [(MANY, 2)]),
+        ("SELECT count(*), sum(k) FROM t JOIN (VALUES (1), (1), (100)) v(k) ON a = k", [(2 * MANY - 5, 2 * MANY + 94)]),
+        ("SELECT count(*) FROM (SELECT a FROM t WHERE a = 1 LIMIT 2147484000)", [(2147484000,)]),
+        ("SELECT count(*) FROM (SELECT a FROM t INTERSECT SELECT 50)", [(1,)]),
+        ("SELECT count(*) FROM range(65536) a, range(65536) b WHERE a.range <= b.range", [(65536 * 65537 // 2,)]),
+        ("SELECT k, count(*) FROM (SELECT 1 k FROM range(70000)) a JOIN (SELECT 1 k FROM range(70000)) b USING (k) GROUP BY k",
+         [(1, 70000 * 70000)]),
+    ):  # fmt: skip
+        assert connection.sql(sql).fetchall() == want, sql
 
 
 @pytest.mark.cuda

@@ -58,6 +58,8 @@ def fetches(connection: gquery.Connection, sql: str) -> bool:
 QUERIES = [
     "SELECT * FROM t WHERE k % 10 = 3 ORDER BY f LIMIT 12",
     "SELECT * FROM t ORDER BY k DESC, f LIMIT 5 OFFSET 20",
+    "SELECT row_number() OVER () AS n, * FROM t ORDER BY f LIMIT 9",
+    "SELECT *, n + 1 AS m FROM (SELECT row_number() OVER () AS n, * FROM t) WHERE n % 3 = 1 ORDER BY k, f DESC LIMIT 9",
     "SELECT s, s AS again, f + 1, b, large FROM t ORDER BY f DESC LIMIT 30",
     "SELECT day AS x, moment, dec FROM t WHERE s LIKE '%99%' ORDER BY f LIMIT 1000",
     "SELECT x, f FROM (SELECT s AS x, f, k FROM t WHERE k > 5) WHERE k < 50 ORDER BY f LIMIT 40",

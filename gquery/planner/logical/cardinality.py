@@ -360,11 +360,21 @@ class Estimator(ColumnEstimates):
                 return 1 - self._equals_one(*tested)
             case "lt" | "le" | "gt" | "ge":
                 part = self._range(e)
-                return tuning.cardinality.range if part is None else selectivity_of([part[1:]])
+                return _by_chance(e) if part is None else selectivity_of([part[1:]])
             case "like" | "ilike" | "contains" | "starts_with" | "ends_with":
                 return tuning.cardinality.like
             case _:
                 return tuning.cardinality.other
+
+
+def _by_chance(e: Call) -> float:
+    """The share of rows that an inequality keeps: of samples, whose rows have numbers from 0 up to 1, what it says."""
+    match e.args:
+        case (Call(function="_random"), Literal() as most) if isinstance(at := shown(most), float):
+            kept = min(max(at, 0.0), 1.0)
+            return kept if e.function in ("lt", "le") else 1 - kept
+        case _:
+            return tuning.cardinality.range
 
 
 def _constant_side(e: Call) -> tuple[Expr, tuple[Literal, ...]] | None:

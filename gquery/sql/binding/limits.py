@@ -22,10 +22,6 @@ from gquery.sql.parse import located
 
 Bind = Callable[[exp.Expr, str], Expr]  # of an expression without columns, in a clause
 _ALL = Literal(INT64.high, BIGINT)
-_PRIME = (1 << 31) - 1
-_FACTOR, _STEP = 1_103_515_245, 12_345
-
-
 ROWID = "rowid"
 
 
@@ -167,17 +163,7 @@ def _chances(plan: Plan, seed: int | Expr | None) -> tuple[Plan, Expr]:
     """A plan's rows, and a number from 0 up to 1 for each: the same in each run with a seed, another in each without."""
     if not isinstance(seed, int):
         return plan, call("random")
+    from gquery.functions.chance import drawn
+
     rows, number = numbered(plan)
-    return rows, call("divide", cast(_scrambled(number, seed), DOUBLE), Literal(float(_PRIME), DOUBLE))
-
-
-def _scrambled(number: Column, seed: int) -> Expr:
-    """A number below a prime for each row, without an order that could be told."""
-    step = Literal((seed + _STEP) % _PRIME, BIGINT)
-    once = _modulo(call("add", call("multiply", _modulo(number), Literal(_FACTOR, BIGINT)), step))
-    twice = _modulo(call("add", call("multiply", once, once), step))
-    return _modulo(call("add", call("multiply", twice, twice), Literal(_STEP, BIGINT)))
-
-
-def _modulo(e: Expr) -> Expr:
-    return call("modulo", e, Literal(_PRIME, BIGINT))
+    return rows, drawn(seed & INT64.high, (number,))

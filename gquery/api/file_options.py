@@ -15,9 +15,19 @@ from gquery.errors import BindError, Error, NotSupportedError, did_you_mean
 from gquery.expression.types import DType
 from gquery.io.options import CsvOptions, FileOptions, JsonOptions
 
-_SYNONYMS = {"sep": "delim", "delimiter": "delim", "dtypes": "types", "column_names": "names", "null": "nullstr"}
+_SYNONYMS = {
+    "sep": "delim", "delimiter": "delim", "dtypes": "types", "column_names": "names", "null": "nullstr",
+    "column_types": "types", "date_format": "dateformat", "timestamp_format": "timestampformat"
+}  # fmt: skip
 _PATHS = ("hive_partitioning", "filename", "filesystem")
-_AUTOMATIC = {"csv": ("auto_detect", "sample_size", "parallel"), "json": ("auto_detect", "sample_size")}
+_ENCODINGS = {
+    "utf-8": "utf-8", "utf8": "utf-8", "latin-1": "latin-1", "latin1": "latin-1", "iso-8859-1": "latin-1", "utf-16": "utf-16-le",
+}  # fmt: skip
+_AUTOMATIC = {
+    "csv": ("auto_detect", "sample_size", "parallel", "buffer_size", "max_line_size"),
+    "json": ("auto_detect", "sample_size"),
+}
+_PLAIN = {"delim": ",", "header": False, "quote": '"', "escape": '"', "skip": 0, "comment": ""}  # what nobody finds out
 _TRUTH = {
     word: word in ("true", "t", "yes", "y", "1")
     for word in ["true", "t", "yes", "y", "1", "false", "f", "no", "n", "0"]
@@ -40,7 +50,9 @@ def file_options(kind: str, options: Mapping[str, Any]) -> FileOptions:
     _refuse(kind, given, names)
     values = {name: given[name] if name == "filesystem" else _READ[name](name, value) for name, value in given.items()}
     if values.get("auto_detect") is False:
-        raise NotSupportedError("not supported: auto_detect = false; options that are given are not found out")
+        if "columns" not in values:
+            raise NotSupportedError("not supported: auto_detect = false without columns; what is given is not found out")
+        values = _PLAIN | values
     return FileOptions(
         values.get("hive_partitioning"),
         values.get("filename"),
@@ -110,6 +122,13 @@ def _texts(name: str, value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
+def _encoding(name: str, value: Any) -> str:
+    known = _ENCODINGS.get(str(value).lower())
+    if known is None:
+        raise _wrong(name, f"one of {', '.join(sorted(_ENCODINGS))}", value)
+    return known
+
+
 def _nulls(name: str, value: Any) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else _texts(name, value)
 
@@ -169,6 +188,8 @@ _READ: dict[str, Callable[[str, Any], Any]] = {
     "sample_size": _count(-1), "header": _truth, "all_varchar": _truth, "ignore_errors": _truth,
     "allow_quoted_nulls": _truth, "skip": _count(0), "names": _texts, "types": _types, "columns": _columns,
     "delim": _sign(empty=False), "quote": _sign(empty=True), "escape": _sign(empty=True), "nullstr": _nulls,
+    "dateformat": _time_format, "force_not_null": _texts, "comment": _sign(empty=True), "encoding": _encoding,
+    "compression": _choice("auto", "none", "gzip", "zstd"), "buffer_size": _count(1), "max_line_size": _count(1),
     "decimal_separator": _choice(".", ","), "timestampformat": _time_format,
     "format": _choice("auto", "newline_delimited", "unstructured", "array"), "maximum_object_size": _count(1),
 }  # fmt: skip

@@ -56,11 +56,12 @@ class File:
         pairs = [f.partition("=") for f in folders if "=" in f]
         return tuple((unquote(k), None if v == _NO_VALUE else unquote(v)) for k, _, v in pairs if k)
 
-    def stream(self) -> Any:
-        """The bytes in order, uncompressed."""
+    def stream(self, compression: str = "auto") -> Any:
+        """The bytes in order, uncompressed: their compression is that which the name tells, where none is said."""
+        how = {"auto": "detect", "none": None}.get(compression, compression)
         if self.filesystem is None:
-            return pa.input_stream(self.path, compression="detect")
-        return self.filesystem.open_input_stream(self.path, compression="detect")
+            return pa.input_stream(self.path, compression=how)
+        return self.filesystem.open_input_stream(self.path, compression=how)
 
     def random_access(self) -> Any:
         """The bytes in any order."""

@@ -15,17 +15,22 @@ class CsvOptions:
 
     delim: str | None = None
     header: bool | None = None
-    quote: str = '"'
+    quote: str | None = None
     escape: str | None = None
     nullstr: tuple[str, ...] = ("",)
     allow_quoted_nulls: bool = True
-    skip: int = 0
+    skip: int | None = None
+    comment: str | None = None
     names: tuple[str, ...] = ()
     types: tuple[tuple[str | int, DType], ...] = ()
     columns: tuple[tuple[str, DType], ...] = ()
     all_varchar: bool = False
     decimal_separator: str = "."
     timestampformat: str | None = None
+    dateformat: str | None = None
+    force_not_null: tuple[str, ...] = ()
+    compression: str = "auto"
+    encoding: str = "utf-8"
     ignore_errors: bool = False
 
 

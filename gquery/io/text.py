@@ -6,19 +6,18 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from gquery import tuning
-from gquery.columns.arrow import arrow_type
 from gquery.columns.domain import Restriction, ScanUse
 from gquery.columns.ownership import file_origin
 from gquery.columns.table import ColumnData, ColumnStatistics, Table
-from gquery.errors import FileError, InterfaceError, did_you_mean
+from gquery.errors import FileError
 from gquery.expression.types import DType
-from gquery.io.csv_dialect import Dialect, sniff
+from gquery.io.csv_files import has_texts, other_types, read_csv
 from gquery.io.files import File, Paths, readable, reading
 from gquery.io.memory import ArrowSource
 from gquery.io.options import CsvOptions, FileOptions, JsonOptions
@@ -68,6 +67,8 @@ class FileSource(WatchedFiles):
         types: Mapping[str, DType] = {}
         try:
             tables = [self._table(file) for file in files]
+            if self._kind == "csv" and (texts := other_types(tables)):
+                tables = [t if has_texts(t, texts) else self._table(f, texts) for t, f in zip(tables, files, strict=True)]
             whole = self._whole(tables, files)
         except FileError as error:
             mixed = self._mixed(files) if self._kind == "json" and isinstance(error.__cause__, pa.ArrowException) else None
@@ -93,8 +94,9 @@ class FileSource(WatchedFiles):
         self.schema = self._inner.schema
         self._files = files
 
-    def _table(self, file: File) -> pa.Table:
-        read = {"csv": self._read_csv, "json": self._read_json, "ipc": _read_ipc}[self._kind]
+    def _table(self, file: File, texts: Collection[str] = ()) -> pa.Table:
+        """The rows of a file; ``texts`` are columns of CSV that are texts whatever they hold."""
+        read = {"csv": lambda f: read_csv(f, self._csv, texts), "json": self._read_json, "ipc": _read_ipc}[self._kind]
         check()
         with reading(file.name, f"{self._kind.upper() if self._kind != 'ipc' else 'Arrow'} file"):
             table = readable(read(file))
@@ -144,64 +146,6 @@ class FileSource(WatchedFiles):
     def _read_json(self, file: File) -> pa.Table:
         return _read_json(file, self._json)
 
-    # ---- CSV -------------------------------------------------------------------------------------------------------
-
-    def _read_csv(self, file: File) -> pa.Table:
-        options = self._csv
-        with file.stream() as stream:
-            sample = bytes(stream.read(tuning.reading.csv_sample))
-        if sample in (b"", _BYTE_ORDER_MARK) and not (options.columns or options.names or options.types):
-            return pa.table({})
-        dialect = sniff(sample, options.delim, options.header, options.quote, options.skip)
-        names = [n for n, _ in options.columns] or [*options.names, *dialect.names[len(options.names) :]]
-        types = {n: arrow_type(t) for n, t in options.columns}
-        for name, dtype in options.types:
-            types[_known(name, names)] = arrow_type(dtype)
-        is_alone = dialect.has_header and b"\n" not in sample and b"\r" not in sample and len(sample) < tuning.reading.csv_sample
-        if is_alone:  # which Arrow does not take for a line
-            return pa.table({n: pa.nulls(0, types.get(n, pa.string())) for n in names})
-        types = {names[k]: pa.string() for k in dialect.texts if k < len(names)} | types
-        if options.all_varchar:
-            types = {n: pa.string() for n in names} | types
-        table = self._parse_csv(file, dialect, names, types)
-        for field in table.schema:
-            if pa.types.is_binary(field.type):
-                raise FileError(f'Column "{field.name}" of the CSV file "{file.name}" is not valid UTF-8')
-        # a column without any value is text
-        again = {f.name: pa.string() for f in table.schema if pa.types.is_null(f.type)}
-        return self._parse_csv(file, dialect, names, types | again) if again else table
-
-    def _parse_csv(self, file: File, dialect: Dialect, names: Sequence[str], types: Mapping[str, Any]) -> pa.Table:
-        from pyarrow import csv
-
-        options = self._csv
-        read = csv.ReadOptions(
-            column_names=names, skip_rows=options.skip, skip_rows_after_names=1 if dialect.has_header else 0
-        )
-        parse = csv.ParseOptions(
-            delimiter=dialect.delimiter,
-            quote_char=options.quote or False,
-            escape_char=options.escape if options.escape not in (None, "", options.quote) else False,
-            newlines_in_values=True,
-            ignore_empty_lines=len(names) > 1,
-            invalid_row_handler=(lambda row: "skip") if options.ignore_errors else None,
-        )
-        convert = csv.ConvertOptions(
-            column_types=types,
-            null_values=list(options.nullstr),
-            strings_can_be_null=True,
-            quoted_strings_can_be_null=options.allow_quoted_nulls,
-            true_values=_in_any_case("true", "t", "yes"),
-            false_values=_in_any_case("false", "f", "no"),
-            decimal_point=options.decimal_separator,
-            timestamp_parsers=[options.timestampformat] if options.timestampformat else None,
-        )
-        with file.stream() as stream:
-            return csv.read_csv(stream, read, parse, convert)
-
-
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-
 
 def _closed(table: pa.Table) -> pa.Table:
     """Columns to which no file has given a type are text."""
@@ -209,21 +153,6 @@ def _closed(table: pa.Table) -> pa.Table:
         if pa.types.is_null(field.type):
             table = table.set_column(n, field.name, table.column(n).cast(pa.string()))
     return table
-
-
-def _in_any_case(*words: str) -> list[str]:
-    return [spelled for w in words for spelled in (w, w.capitalize(), w.upper())]
-
-
-def _known(name: str | int, names: Sequence[str]) -> str:
-    if isinstance(name, int):
-        if name < len(names):
-            return names[name]
-        raise InterfaceError(f"There are types for {name + 1} columns or more, and {len(names)} columns")
-    for known in names:
-        if known.lower() == name.lower():
-            return known
-    raise InterfaceError(f'There is no column "{name}" to give a type to.{did_you_mean(name, names)}')
 
 
 # ---- JSON and IPC ---------------------------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ def _ipc(path: str) -> pa.Table:
 
 
 def _csv(path: str) -> pa.Table:
-    dialect = sniff(Path(path).read_bytes()[: 1 << 16], None, None, '"', 0)
+    dialect = sniff(Path(path).read_bytes()[: 1 << 16])
     names = dialect.names
     read = csv.ReadOptions(column_names=names, skip_rows_after_names=int(dialect.has_header))
     parse = csv.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=True, ignore_empty_lines=len(names) > 1)

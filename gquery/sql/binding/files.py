@@ -21,7 +21,8 @@ READERS = {
     "read_json": "json", "read_json_auto": "json", "read_ndjson": "json", "read_ndjson_auto": "json",
     "read_ipc": "ipc", "read_arrow": "ipc", "read_feather": "ipc",
 }  # fmt: skip
-ENDS = (".parquet", ".pq", ".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".arrow", ".arrows", ".feather", ".ipc", ".gz")
+ENDS = (".parquet", ".pq", ".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".arrow", ".arrows", ".feather", ".ipc", ".gz",
+    ".zst", ".bz2")
 WHOLE = {  # whose rows tell of files
     "glob": "glob", "read_text": "text", "read_blob": "blob", "parquet_metadata": "parquet_metadata",
     "parquet_file_metadata": "parquet_file_metadata", "parquet_kv_metadata": "parquet_kv_metadata",

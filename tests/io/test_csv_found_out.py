@@ -18,8 +18,8 @@ from gquery import errors
 
 DAYS = (
     "25/12/2024", "12/25/2024", "01/02/2024", "1/2/2024", "25.12.2024", "25-12-2024", "2024/12/25", "2024.1.2", "25 12 2024",
-    "25/12/24", "12/25/24", "24-01-02", "32-11-10", "31/02/2024", "29/02/2023", "29/02/2024", "99/99/9999", "25-Dec-2024", " 25/12/2024 ",
-    "1.2.3", "25/12-2024", "2024-02-30", "12/25", "25/12/02024",
+    "25/12/24", "12/25/24", "24-01-02", "32-11-10", "31/02/2024", "29/02/2023", "29/02/2024", "99/99/9999", "25-Dec-2024",
+    " 25/12/2024 ", "1.2.3", "25/12-2024", "2024-02-30", "12/25", "25/12/02024",
 )  # fmt: skip
 TIMES = (
     "10:00", "10:00:00", "1:02:03", "10:00:00.5", "23:59:59.123456", "25:00", "10:60:00", "10:00 AM", "10:00:00+01", "24:30",
@@ -31,12 +31,12 @@ MOMENTS = (
 )  # fmt: skip
 TEXTS = (
     "a,b\n1,'x'\n2,'y'\n", "a,b\n'1','x,y'\n'2','y'\n", "a,b\n1,it's\n2,'y'\n", "a,b\nit's,1\nhe's,2\n",
-    "a,b\n1,\"x\"\"y\"\n2,\"x\\\"\n",
-    'a,b\n1,"x\\"y,z"\n2,q\n', 'a,b\n1,"x\\\\"\n2,q\n', "a,b\n1,\"2\n3,4\n", "a,b\n\"1,2\n3,4\n", "id,text\n1,say \"hi\"\n2,x\n",
-    "a,b\n1,2,\n3,4,\n", "a,b,\n1,2,\n3,4,\n", "a,b\n1,\n2,\n", "# c\na,b\n1,2\n", "#a,b\n1,2\n", "a,b\n#1,2\n3,4\n",
-    "a,b\n1,2\n#x\n3,4\n", "#\n#\na,b\n1,2\n", "a,b\n1,#2\n3,4\n", "x\n1\n2\n# end\n", "title\na,b\n1,2\n", "title\n\na,b\n1,2\n3,4\n", "x y z\nfoo\na,b\n1,2\n",
-    "\n\na,b\n1,2\n", "\n1\n2\n", "a,b\n\n1,2\n\n3,4\n", "25/12/2024,1\n31/01/2025,2\n", "10:00:00,a\n11:00:00,b\n",
-    "25/12/2024\n26/12/2024\n", "\"25/12/2024\",x\n\"26/12/2024\",y\n", "d;v\n25/12/2024;1,5\n", "a,b\r\n\"x\r\ny\",1\r\nz,2\r\n", "a|b\n1|'2|3'\n",
+    "a,b\n1,\"x\"\"y\"\n2,\"x\\\"\n", 'a,b\n1,"x\\"y,z"\n2,q\n', 'a,b\n1,"x\\\\"\n2,q\n', "a,b\n1,\"2\n3,4\n",
+    "a,b\n\"1,2\n3,4\n", "id,text\n1,say \"hi\"\n2,x\n", "a,b\n1,2,\n3,4,\n", "a,b,\n1,2,\n3,4,\n", "a,b\n1,\n2,\n",
+    "# c\na,b\n1,2\n", "#a,b\n1,2\n", "a,b\n#1,2\n3,4\n", "a,b\n1,2\n#x\n3,4\n", "#\n#\na,b\n1,2\n", "a,b\n1,#2\n3,4\n",
+    "x\n1\n2\n# end\n", "title\na,b\n1,2\n", "title\n\na,b\n1,2\n3,4\n", "x y z\nfoo\na,b\n1,2\n", "\n\na,b\n1,2\n", "\n1\n2\n",
+    "a,b\n\n1,2\n\n3,4\n", "25/12/2024,1\n31/01/2025,2\n", "10:00:00,a\n11:00:00,b\n", "25/12/2024\n26/12/2024\n",
+    "\"25/12/2024\",x\n\"26/12/2024\",y\n", "d;v\n25/12/2024;1,5\n", "a,b\r\n\"x\r\ny\",1\r\nz,2\r\n", "a|b\n1|'2|3'\n",
 )  # fmt: skip
 
 
@@ -96,10 +96,10 @@ def test_dialects(text: str, db: gquery.Connection, tmp_path: Path) -> None:
 
 
 OPTIONS = (
-    "dateformat = '%d.%m.%Y'", "dateformat = '%d.%m.%Y', types = {'d': 'DATE'}", "types = {'d': 'VARCHAR'}", "all_varchar = true",
-    "comment = '#'", "comment = ''", "force_not_null = ['s']", "column_types = {'n': 'DOUBLE'}", "compression = 'none'",
-    "auto_detect = false, header = true, columns = {'d': 'VARCHAR', 's': 'VARCHAR', 'n': 'INTEGER'}", "buffer_size = 100000",
-    "encoding = 'utf-8'", "skip = 1", "quote = '\"'", "escape = '\"'", "quote = ''''",
+    "dateformat = '%d.%m.%Y'", "dateformat = '%d.%m.%Y', types = {'d': 'DATE'}", "types = {'d': 'VARCHAR'}",
+    "all_varchar = true", "comment = '#'", "comment = ''", "force_not_null = ['s']", "column_types = {'n': 'DOUBLE'}",
+    "compression = 'none'", "auto_detect = false, header = true, columns = {'d': 'VARCHAR', 's': 'VARCHAR', 'n': 'INTEGER'}",
+    "buffer_size = 100000", "encoding = 'utf-8'", "skip = 1", "quote = '\"'", "escape = '\"'", "quote = ''''",
 )  # fmt: skip
 
 

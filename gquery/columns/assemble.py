@@ -82,8 +82,8 @@ def assembly_for(
         if pa.types.is_dictionary(type_):
             return DictionaryPieces(starts, upload)
         return Strings(starts, upload)
-    is_wide = dtype.is_decimal and dtype.precision > 18
-    if pa.types.is_dictionary(type_) or dtype.kind is Kind.NULL or is_wide or pa.types.is_decimal256(type_):
+    is_other = dtype.is_decimal and (dtype.precision > 18 or not pa.types.is_decimal128(type_))
+    if pa.types.is_dictionary(type_) or dtype.kind is Kind.NULL or is_other:
         return Gathered(starts, type_, field, narrow)
     if type_ == pa.month_day_nano_interval():
         return Gathered(starts, type_, field, narrow)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from gquery.columns.arrow_buffers import arrow_buffer, bits_of, values_of
 from gquery.runtime.arrow_compute import pc
 from gquery.runtime.records import dataclass
 
@@ -112,7 +113,7 @@ def _moments(texts: pa.Array, form: TimeFormat, has_time: bool) -> pa.Array | No
     if parts is None:
         return None
     year = parts["Y"] if "Y" in parts else np.where(parts["y"] < 69, 2000, 1900) + parts["y"]
-    is_there = from_arrow(texts)
+    is_there = _valid(texts)
     month, day = parts["m"], parts["d"]
     months = (year - 1970) * 12 + np.clip(month, 1, 12) - 1
     begins, ends = (m.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64) for m in (months, months + 1))
@@ -133,7 +134,7 @@ def _clocks(texts: pa.Array) -> pa.Array | None:
     parts = _parts(texts, _CLOCK)
     if parts is None:
         return None
-    is_there = from_arrow(texts)
+    is_there = _valid(texts)
     is_right = (parts["H"] < 24) & (parts["M"] < 60) & (parts["S"] < 60)
     micros = ((parts["H"] * 60 + parts["M"]) * 60 + parts["S"]) * 1_000_000 + parts["f"]
     return _array(micros, pa.time64("us"), is_there) if is_right[is_there].all() else None
@@ -152,14 +153,16 @@ def _parts(texts: pa.Array, pattern: str) -> dict[str, np.ndarray] | None:
         if name == "p":
             part = pc.if_else(pc.equal(pc.utf8_lower(part), "p"), "1", "0")
         part = pc.if_else(pc.equal(pc.fill_null(part, ""), ""), "0", part)
-        made[name] = pc.fill_null(part, "0").cast(pa.int64()).to_numpy(zero_copy_only=False)
+        made[name] = values_of(pc.fill_null(part, "0").cast(pa.int64()), "int64")
     return made
 
 
-def from_arrow(texts: pa.Array) -> np.ndarray:
+def _valid(texts: pa.Array) -> np.ndarray:
     """Where there is a text."""
-    return np.asarray(texts.is_valid().to_numpy(zero_copy_only=False))
+    valid: np.ndarray = bits_of(texts, 0).view(np.bool_)
+    return valid
 
 
 def _array(values: np.ndarray, type_: pa.DataType, is_there: np.ndarray) -> pa.Array:
-    return pa.array(values, mask=~is_there).view(type_)
+    buffers = [arrow_buffer(np.packbits(is_there, bitorder="little")), arrow_buffer(values)]
+    return pa.Array.from_buffers(type_, len(values), buffers)

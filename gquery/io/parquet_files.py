@@ -229,8 +229,11 @@ def open_files(asked: Asked, files: list[File]) -> ParquetFiles:
             schema = arrow_schema
         elif not _same(schema, arrow_schema):
             raise FileError(
-                f'"{file.name}" has other columns than {first}: {_words(arrow_schema)} against {_words(schema)}'
+                f'"{file.name}" has other columns than {first}: {_words(arrow_schema)} against {_words(schema)}; '
+                "union_by_name = true puts columns together by their names"
             )
+        else:
+            schema = _plain(schema, arrow_schema)
     assert schema is not None
     path_columns: dict[int, PathColumn] = {}
     written = tuple(map(_leaves, schema.types))
@@ -251,6 +254,14 @@ def _leaves(type_: pa.DataType) -> int:
     if pa.types.is_nested(type_) and not pa.types.is_run_end_encoded(type_):
         return sum(_leaves(type_.field(i).type) for i in range(type_.num_fields))
     return 1
+
+
+def _plain(a: pa.Schema, b: pa.Schema) -> pa.Schema:
+    """The schema of files, plain where one of two has a dictionary and the other has none."""
+    for place, (one, other) in enumerate(zip(a.types, b.types, strict=True)):
+        if pa.types.is_dictionary(one) and not pa.types.is_dictionary(other):
+            a = a.set(place, a.field(place).with_type(other))
+    return a
 
 
 def _same(a: pa.Schema, b: pa.Schema) -> bool:

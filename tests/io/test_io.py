@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import itertools
 import os
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import gquery
 from gquery.columns.arrow import export_table
 from gquery.columns.assemble import Fixed
 from gquery.columns.import_arrow import import_table
@@ -317,3 +319,29 @@ def test_a_query_over_files_imports_no_strangers(path: str) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout.splitlines() == ["[('x', 'X', 5), ('y', 'Y', 1), (None, None, None)]", "[]"], done.stderr
+
+
+def test_files_with_dictionaries_and_without_are_one_table(tmp_path: Path) -> None:
+    """Categories of pandas are dictionaries in the schema that Arrow leaves in a file, texts in the next one."""
+    days = [datetime.date(2024, 1, 1), None, datetime.date(2024, 1, 2)]
+    for values in (["a", None, "b"], pa.array(["a", None, "b"], pa.large_string()), [1, None, 2], [1.5, None, 2.5], days):
+        plain = pa.array(values) if isinstance(values, list) else values
+        forms = {"plain": plain, "coded": plain.dictionary_encode(), "none": plain.slice(0, 0), "null": plain.slice(1, 1)}
+        for name, array in forms.items():
+            pq.write_table(pa.table({"x": array}), tmp_path / f"{name}.parquet")
+        for names in itertools.permutations(forms, 2):
+            paths = [f"{tmp_path}/{n}.parquet" for n in names]
+            with gquery.connect(device="python") as db:
+                got = db.read_parquet(paths).fetchall()
+            assert got == [(v,) for n in names for v in forms[n].to_pylist()], names
+
+
+@pytest.mark.parametrize("type_", [pa.decimal32(5, 2), pa.decimal64(12, 2), pa.decimal128(12, 2)], ids=str)
+@pytest.mark.parametrize("as_integers", [False, True])
+def test_decimals_of_few_bytes(type_: pa.DataType, as_integers: bool, tmp_path: Path) -> None:
+    """Arrow has decimals of 4 and 8 bytes, too, which its schema in a file names."""
+    values = [None if n % 7 == 0 else Decimal(n - 300) / 100 for n in range(700)]
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"x": pa.array(values, type_)}), path, row_group_size=200, store_decimal_as_integer=as_integers)
+    with gquery.connect(device="python") as db:
+        assert db.read_parquet(path).fetchall() == [(v,) for v in values]

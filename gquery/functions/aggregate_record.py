@@ -18,7 +18,7 @@ from functools import cached_property
 from typing import Literal
 
 from gquery.expression.expr import Expr, SortKey
-from gquery.expression.types import INTEGER, DType
+from gquery.expression.types import INTEGER, DType, Kind
 from gquery.runtime.records import dataclass
 
 Resolved = tuple[Sequence[DType], DType]
@@ -224,6 +224,13 @@ class AggregateFunction:
     def is_ordered(self) -> bool:
         """Whether rows have to be put in an order for it, even without ORDER BY."""
         return isinstance(self.by, OverRows) and not isinstance(self.by, AtEnd)
+
+    def is_of_no_type(self, args: Sequence[Expr]) -> bool:
+        """Whether the type of a call is that of its first argument, an untyped NULL."""
+        types = [a.dtype for a in args]
+        if not types or types[0].kind is not Kind.NULL or self.null_type != INTEGER:
+            return False
+        return any(r is not None and r[1].kind is Kind.NULL for r in map(self.resolve, (types, types[:1])))
 
     @cached_property
     def gives_argument(self) -> bool:

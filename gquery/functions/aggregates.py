@@ -10,7 +10,7 @@ from typing import Any
 
 from gquery.errors import BindError, NotSupportedError, did_you_mean
 from gquery.expression.expr import AggregateCall, Expr, SortKey
-from gquery.expression.types import BIGINT, BOOLEAN, DOUBLE, VARCHAR, DType, Kind, decimal
+from gquery.expression.types import BIGINT, BOOLEAN, DOUBLE, NULL, VARCHAR, DType, Kind, decimal
 from gquery.functions import list_counts, moments, wide_bits
 from gquery.functions import ordered_aggregates as ordered
 from gquery.functions.aggregate_record import (
@@ -170,7 +170,7 @@ def _several(name: str, extreme: str, value: str, of_one: bool = False, takes_nu
     example = f"{name}(x, 2)" if of_one else f"{name}(x, 2 * x, 2)"
     by = Derived(ordered.several_at(extreme, takes_null), compares=1)
     return AggregateFunction(f"_{name}_n", ordered.several_type, (signature,), doc, (example, value), by, takes_order=True,
-                             checked=ordered.of_itself if of_one else None)  # fmt: skip
+                             checked=ordered.of_itself if of_one else None, null_type=NULL)  # fmt: skip
 
 
 _ROWS = (
@@ -227,10 +227,10 @@ _ROWS = (
                       checked=ordered.quantile_constants),
     AggregateFunction("approx_quantile", _same, ("approx_quantile(number or time, fraction)",),
                       "As quantile_disc: it is exact.", ("approx_quantile(x, 0.5)", "2"), StandsFor("quantile_disc"),
-                      checked=ordered.quantile_constants),
+                      checked=ordered.quantile_constants, null_type=BIGINT),
     AggregateFunction("reservoir_quantile", _same, ("reservoir_quantile(number or time, fraction)",),
                       "As quantile_disc: it is exact.", ("reservoir_quantile(x, 0.5)", "2"),
-                      StandsFor("quantile_disc"), checked=ordered.sample_constants),
+                      StandsFor("quantile_disc"), checked=ordered.sample_constants, null_type=BIGINT),
     AggregateFunction("wavg", ordered.weighted, ("wavg(number, weight)",), "The mean of values with weights.",
                       ("wavg(x, 2 * x)", "2.3333333333333335"), Derived(ordered.weighted_mean), ("weighted_avg",),
                       repeats_count=False),
@@ -243,7 +243,7 @@ _ROWS = (
                       JoinedText(), ("listagg", "group_concat"), takes_order=True, checked=ordered.separator,
                       null_type=VARCHAR),
     AggregateFunction("list", ordered.list_type, ("list(any)",), "The values of all rows, NULLs among them, as a list.",
-                      ("list(x)", "[1, 2, 3]"), Listed(), ("array_agg",), takes_order=True, skips_null=False),
+                      ("list(x)", "[1, 2, 3]"), Listed(), ("array_agg",), takes_order=True, skips_null=False, null_type=NULL),
     AggregateFunction("json_group_array", _of_json("texts"), ("json_group_array(any) -> JSON",),
                       "The values of all rows as a list of JSON.", ("json_group_array(x)", "[1,2,3]"),
                       Derived(_of_json("array")), takes_order=True, checked=_of_json("values")),
@@ -252,14 +252,14 @@ _ROWS = (
                       ("json_group_object(x, 2 * x)", '{"1":2,"2":4,"3":6}'), Derived(_of_json("object_")), takes_order=True,
                       checked=_of_json("pairs")),
     AggregateFunction("histogram", list_counts.histogram_type, ("histogram(any[, bins]) -> MAP",),
-                      "How often each value comes, or the values up to the end of each bin.",
-                      ("histogram(x // 2)", "{0: 1, 1: 2}"), Derived(list_counts.histogram), checked=list_counts.checked_bins),
+                      "How often each value comes, or the values up to the end of a bin.", ("histogram(x // 2)", "{0: 1, 1: 2}"),
+                      Derived(list_counts.histogram), checked=list_counts.checked_bins, null_type=NULL),
     AggregateFunction("histogram_exact", list_counts.bins_type, ("histogram_exact(any, values) -> MAP",),
                       "How often each of some values comes.", ("histogram_exact(x, [1, 2, 3])", "{1: 1, 2: 1, 3: 1}"),
                       Derived(list_counts.histogram_exact), checked=list_counts.checked_bins),
     AggregateFunction("approx_top_k", list_counts.top_type, ("approx_top_k(any, count) -> list",),
-                      "The most frequent values, of equally frequent ones those that come first: it is exact.",
-                      ("approx_top_k(x // 2, 1)", "[1]"), Derived(list_counts.top_k), checked=list_counts.checked_count),
+                      "The most frequent values, the first of equally frequent ones; exact.", ("approx_top_k(x // 2, 1)", "[1]"),
+                      Derived(list_counts.top_k), checked=list_counts.checked_count, null_type=NULL),
     AggregateFunction("entropy", ordered.of_any(DOUBLE), ("entropy(any) -> DOUBLE",),
                       "The bits that tell which value a row has.", ("entropy(x > 1)", "0.9182958340544896"),
                       Derived(ordered.entropy, compares=0)),
@@ -350,6 +350,14 @@ def is_aggregate(name: str) -> bool:
     return (name in AGGREGATES and not name.startswith("_")) or name in ALIASES
 
 
+def called(name: str, count: int) -> AggregateFunction:
+    """The aggregate that a name means with so many arguments."""
+    function = AGGREGATES.get(ALIASES.get(name, name))
+    if function is None:
+        raise BindError(f"there is no aggregate {name!r}.{did_you_mean(name, AGGREGATES)}")
+    return AGGREGATES[_TAKES_SEVERAL.get((function.name, count), function.name)]
+
+
 def aggregate(
     name: str,
     args: Sequence[Expr],
@@ -358,10 +366,7 @@ def aggregate(
     order: Sequence[SortKey] = (),
 ) -> AggregateCall:
     """A typed call of an aggregate; BindError with the candidates where its arguments do not fit."""
-    function = AGGREGATES.get(ALIASES.get(name, name))
-    if function is None:
-        raise BindError(f"there is no aggregate {name!r}.{did_you_mean(name, AGGREGATES)}")
-    function = AGGREGATES[_TAKES_SEVERAL.get((function.name, len(args)), function.name)]
+    function = called(name, len(args))
     if len(args) == 1 and wide_bits.is_wide(args[0].dtype):
         function = AGGREGATES.get(f"_{function.name}_wide", function)
     args = [cast(a, function.null_type) if a.dtype.kind is Kind.NULL else a for a in args]

@@ -104,6 +104,8 @@ def cast(expr: Expr, dtype: DType, try_: bool = False) -> Expr:
     """
     if expr.dtype is dtype or expr.dtype == dtype:
         return expr
+    if isinstance(expr, Literal) and expr.is_null:
+        return Literal(None, dtype)
     if (is_named_text(dtype) or is_named_text(expr.dtype)) and expr.dtype.kind is not Kind.NULL:
         module, name = ("uuid", "cast_uuid") if UUID in (dtype, expr.dtype) and dtype != JSON else ("tojson", "cast_json")
         late = import_module(f"gquery.functions.{module}")  # which rests on casts
@@ -112,7 +114,7 @@ def cast(expr: Expr, dtype: DType, try_: bool = False) -> Expr:
     if not castable(expr.dtype, dtype):
         refuse_opaque((expr,), f"CAST to {dtype}")
         raise BindError(f"cannot CAST {expr.dtype} to {dtype}")
-    if Kind.TIMESTAMPTZ in (expr.dtype.kind, dtype.kind) and not (isinstance(expr, Literal) and expr.is_null):
+    if Kind.TIMESTAMPTZ in (expr.dtype.kind, dtype.kind):
         return _by_utc(expr, dtype, try_)
     if isinstance(expr, Literal):
         folded = fold_cast(expr, dtype, try_)

@@ -319,7 +319,7 @@ def list_mode(xs: Vector) -> Vector:
 def _texts(xs: Expr, separator: Expr) -> Typed | None:
     if xs.dtype.element is None or not (separator.dtype.is_string or separator.dtype.kind is Kind.NULL):
         return None
-    between = Literal("", VARCHAR) if separator.dtype.kind is Kind.NULL else separator
+    between = Literal(",", VARCHAR) if separator.dtype.kind is Kind.NULL else separator
     return (cast(xs, list_of(VARCHAR)), between), VARCHAR
 
 

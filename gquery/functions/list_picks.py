@@ -17,7 +17,15 @@ from gquery.functions.casts import cast
 from gquery.functions.list_arrays import Lists, list_array, lists_of, plain, together
 from gquery.functions.list_function import Typed, element_of, list_function
 from gquery.functions.list_ranks import NO_VALUE, ranks
-from gquery.functions.registry import LIST_RESOLVERS, RESOLVERS, ScalarFunction, call, declare, resolver
+from gquery.functions.registry import (
+    LIST_RESOLVERS,
+    RESOLVERS,
+    ScalarFunction,
+    call,
+    declare,
+    is_null_literal,
+    resolver,
+)
 from gquery.functions.vectors import Vector, array_of, flags, from_numpy, integers, room, size_of
 
 N_LEAST, N_GREATEST = "_n_least", "_n_greatest"
@@ -108,13 +116,13 @@ def _both(xs: Vector, others: Vector, rows: int) -> tuple[Lists, Lists, Any]:
 @resolver("array_push_back", "$(list, any)", example=("array_push_back([1], 2)", "[1, 2]"))
 def _push_back(xs: Expr, value: Expr) -> Expr | None:
     """The list with a value behind its elements."""
-    return call("list_append", xs, value) if xs.dtype.is_list else None
+    return call("list_append", xs, value) if xs.dtype.is_list or is_null_literal(xs) else None
 
 
 @resolver("array_push_front", "$(list, any)", example=("array_push_front([2], 1)", "[1, 2]"))
 def _push_front(xs: Expr, value: Expr) -> Expr | None:
     """The list with a value before its elements."""
-    return call("list_prepend", value, xs) if xs.dtype.is_list else None
+    return call("list_prepend", value, xs) if xs.dtype.is_list or is_null_literal(xs) else None
 
 
 @resolver("array_pop_back", "$(list)", example=("array_pop_back([1, 2])", "[1]"))
@@ -132,6 +140,9 @@ def _pop_front(xs: Expr) -> Expr | None:
 
 for _name in ("array_push_back", "array_push_front", "array_pop_back", "array_pop_front"):
     LIST_RESOLVERS[_name] = RESOLVERS[_name]
+
+
+LIST_RESOLVERS["add"] = [lambda args: call("list_concat", *args)]  # ``xs + ys``
 
 
 def _several(xs: Vector, ys: Vector, n: Vector, is_greatest: bool) -> Vector:
@@ -201,7 +212,11 @@ def _wanted(n: Vector, rows: int, there: Lists) -> Any:
 
 declare(
     ScalarFunction(
-        N_LEAST, host=lambda xs, ys, n: _several(xs, ys, n, False), strict=False, doc="Elements where another is least."
+        N_LEAST,
+        host=lambda xs, ys, n: _several(xs, ys, n, False),
+        strict=False,
+        nullable=True,
+        doc="Elements where another is least.",
     )
 )
 declare(
@@ -209,6 +224,7 @@ declare(
         N_GREATEST,
         host=lambda xs, ys, n: _several(xs, ys, n, True),
         strict=False,
+        nullable=True,
         doc="Elements where another is greatest.",
     )
 )

@@ -123,7 +123,8 @@ def by_another(types: Sequence[DType]) -> Resolved | None:
 
 def several_type(types: Sequence[DType]) -> Resolved | None:
     """Of values, of what they are compared by, and of how many."""
-    return ([*types[:2], BIGINT], list_of(types[0])) if len(types) == 3 and types[2].is_integer else None
+    is_number = len(types) == 3 and (types[2].is_integer or types[2].kind is Kind.NULL)
+    return ([*types[:2], BIGINT], list_of(types[0])) if is_number else None
 
 
 def weighted(types: Sequence[DType]) -> Resolved | None:

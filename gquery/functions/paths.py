@@ -68,6 +68,11 @@ def path_parts(path: Vector, separator: Vector) -> Vector:
     return each_row(parts, pa.list_(pa.string()), path, separator)
 
 
+def _separator(e: Expr) -> Expr:
+    """A separator; NULL is the one that is not named."""
+    return _BOTH if isinstance(e, Literal) and e.is_null else e
+
+
 @resolver(
     "parse_filename", "$(VARCHAR, cut BOOLEAN, separator) -> VARCHAR", example=("parse_filename('a/b.csv', true)", "b")
 )
@@ -80,22 +85,22 @@ def _parse_filename(path: Expr, *more: Expr) -> Expr | None:
         more = (Literal(False, BOOLEAN), *(more or (_BOTH,)))
     if more[0].nullable:
         more = (call("coalesce", cast(more[0], BOOLEAN), Literal(False, BOOLEAN)), *more[1:])
-    return by_signature("_filename", (path, *more), _SBS)
+    return by_signature("_filename", (path, more[0], _separator(more[1])), _SBS)
 
 
 @resolver("parse_dirname", "$(VARCHAR, separator) -> VARCHAR", example=("parse_dirname('a/b/c.csv')", "a"))
 def _parse_dirname(path: Expr, separator: Expr = _BOTH) -> Expr | None:
     """The first folder of a path."""
-    return by_signature("_dirname", (path, separator), _SS)
+    return by_signature("_dirname", (path, _separator(separator)), _SS)
 
 
 @resolver("parse_dirpath", "$(VARCHAR, separator) -> VARCHAR", example=("parse_dirpath('a/b/c.csv')", "a/b"))
 def _parse_dirpath(path: Expr, separator: Expr = _BOTH) -> Expr | None:
     """The folder of a path."""
-    return by_signature("_dirpath", (path, separator), _SS)
+    return by_signature("_dirpath", (path, _separator(separator)), _SS)
 
 
 @resolver("parse_path", "$(VARCHAR, separator) -> VARCHAR[]", example=("parse_path('/a/b.csv')", "['/', 'a', 'b.csv']"))
 def _parse_path(path: Expr, separator: Expr = _BOTH) -> Expr | None:
     """The folders of a path, and the name of the file."""
-    return by_signature("_path_parts", (path, separator), (((VARCHAR, VARCHAR), list_of(VARCHAR)),))
+    return by_signature("_path_parts", (path, _separator(separator)), (((VARCHAR, VARCHAR), list_of(VARCHAR)),))

@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 
 from gquery.errors import BindError, DataError
-from gquery.expression.expr import Expr, Literal
-from gquery.expression.traverse import pinned
+from gquery.expression.expr import Case, Expr, IsNull, Literal
+from gquery.expression.traverse import disjunction, pinned
 from gquery.expression.types import BIGINT, BOOLEAN, VARCHAR
-from gquery.functions.registry import LIST_RESOLVERS, call, host_scalar
+from gquery.functions.registry import LIST_RESOLVERS, call, host_scalar, is_null_literal, resolver
 from gquery.functions.vectors import (
     Vector,
     by_parameters,
@@ -103,6 +103,14 @@ def regexp_extract(s: Vector, pattern: Vector, group: Vector = _MATCH, options: 
         return pc.if_else(s.is_valid(), pc.coalesce(found.field(0), text_like("", s)), null(s.type))
 
     return by_parameters(extracted, s, pattern, group, options)
+
+
+@resolver("regexp_extract")
+def _no_group(s: Expr, pattern: Expr, group: Expr) -> Expr | None:
+    """The text of no group, which NULL names, is empty."""
+    if not is_null_literal(group):
+        return None
+    return Case(((disjunction((IsNull(s), IsNull(pattern))), Literal(None, VARCHAR)),), Literal("", VARCHAR))
 
 
 def _named_groups(args: Sequence[Expr]) -> Expr | None:

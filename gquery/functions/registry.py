@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from gquery.errors import BindError, DatabaseError, did_you_mean
-from gquery.expression.expr import Call, Expr
+from gquery.expression.expr import Call, Expr, Literal
 from gquery.expression.types import Bounds, DType, Kind
 from gquery.functions.casts import cast, implicit_cost, is_text_literal
 from gquery.functions.opaque import CARRYING, refuse_nested, refuse_opaque
@@ -312,6 +312,11 @@ def call(name: str, *args: Expr) -> Expr:
         resolvers = RESOLVERS[name]
     if resolvers is None:
         raise BindError(f"there is no scalar function {name!r}.{did_you_mean(name, _public_names())}")
+    for a in args:
+        if a.dtype.kind is Kind.NULL:
+            if (null := _of_null(name, args)) is not None:
+                return null
+            break
     if name not in CARRYING:
         for a in args:
             if a.dtype.is_opaque:
@@ -322,6 +327,22 @@ def call(name: str, *args: Expr) -> Expr:
         if result is not None:
             return result
     raise no_match(name, args, SIGNATURES.get(name, []))
+
+
+def _of_null(name: str, args: Sequence[Expr]) -> Expr | None:
+    """What a call with an untyped NULL is; None where NULL is an argument like others."""
+    from gquery.functions.untyped_nulls import nearest  # few calls have one
+
+    best = nearest(name, args)
+    if best is None:
+        return None
+    if not best:
+        raise no_match(name, args, SIGNATURES.get(name, []))
+    if len(best) > 1:
+        meant = " or ".join(f"({', '.join(o.types)})" for o in best)
+        given = ", ".join(str(a.dtype) for a in args)
+        raise BindError(f"{shown(name)}({given}) may be {shown(name)} of {meant}; an explicit CAST is needed")
+    return Literal(None, best[0].dtype) if best[0].result else None
 
 
 def of_lists(name: str, args: Sequence[Expr]) -> list[Resolver]:

@@ -104,17 +104,16 @@ def _array(*values: Vector) -> Vector:
     )
 
 
-@host_scalar("_tojson_object", ((JSON,), JSON), strict=False)
+@host_scalar("_tojson_object", ((JSON,), JSON), strict=False, fails=(ConversionError, "json_object: a name is NULL"))
 def _object(*args: Vector) -> Vector:
     """The object of names and JSON values."""
     rows = size_of(*args)
     columns = [array_of(a, rows).to_pylist() for a in args]
-    if any(None in names for names in columns[::2]):
-        raise ConversionError("json_object: a name is NULL")
-    names = [[quoted(n) for n in column] for column in columns[::2]]
+    lacks_name = [any(column[row] is None for column in columns[::2]) for row in range(rows)]
+    names = [["" if n is None else quoted(n) for n in column] for column in columns[::2]]
     pairs = list(zip(names, columns[1::2], strict=True))
     made = [",".join([f"{n[row]}:{'null' if v[row] is None else v[row]}" for n, v in pairs]) for row in range(rows)]
-    return value_array(["{" + m + "}" for m in made], pa.string())
+    return value_array([None if lacks else "{" + m + "}" for lacks, m in zip(lacks_name, made, strict=True)], pa.string())
 
 
 @host_scalar("_tojson_nested", ((VARCHAR, BOOLEAN), JSON))

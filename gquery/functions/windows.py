@@ -15,7 +15,7 @@ from gquery.expression.types import BIGINT, DOUBLE, INTEGER, NULL, DType
 from gquery.expression.windows import TO_CURRENT, WHOLE_PARTITION, WindowCall, WindowFrame
 from gquery.functions.aggregate_parts import Parts
 from gquery.functions.aggregate_record import Accumulate, Accumulated, AtEnd, By, JoinedText, Listed, MostFrequent
-from gquery.functions.aggregates import AGGREGATES, ALIASES, aggregate, declaration, is_aggregate
+from gquery.functions.aggregates import AGGREGATES, ALIASES, aggregate, called, declaration, is_aggregate
 from gquery.functions.casts import cast
 from gquery.functions.opaque import refuse_opaque
 from gquery.functions.registry import is_declared, no_match
@@ -106,6 +106,13 @@ WINDOW_ALIASES = {"first": "first_value", "last": "last_value"}
 def is_window_function(name: str) -> bool:
     """Whether a name can stand before OVER."""
     return name in WINDOWS or name in WINDOW_ALIASES or is_aggregate(name)
+
+
+def is_of_no_type(name: str, args: Sequence[Expr]) -> bool:
+    """Whether the type of a call is that of an argument that is an untyped NULL."""
+    if name in WINDOWS:
+        return bool(args) and args[0].dtype == NULL and WINDOWS[name].gives == "argument"
+    return called(name, len(args)).is_of_no_type(args)
 
 
 @dataclass(frozen=True)

@@ -161,7 +161,7 @@ def _called(e: Call, args: list[Any], failures: list[Failure]) -> Any:
         return null(type_)
     if function.fails is not None and made.null_count:
         failed = flags(made.is_null())
-        for a in args:
+        for a in args if function.strict else ():
             if isinstance(a, pa.Array):
                 failed &= flags(a.is_valid())
         if failed.any():

@@ -154,7 +154,8 @@ def run(case: Case, engine: Engine) -> Outcome:
     for n, (g, w) in enumerate(zip(got, types)):  # as documented: a constant that is NULL loses its type there
         lost = w in ("INTEGER", "BIGINT") and g.startswith(("DECIMAL", "VARCHAR", "BLOB")) and _MAY_BE_NULL.search(sql)
         beside = g.startswith("DECIMAL") and w.startswith("DECIMAL") and _IS_NULL.search(sql)  # others, in CASE and its kin
-        if beside or (lost and all(row[n] is None for row in ours + want)):
+        is_no_type = w == "TIME WITH TIME ZONE" and "NULL AT TIME ZONE" in sql
+        if beside or is_no_type or (lost and all(row[n] is None for row in ours + want)):
             types[n] = g
     wide = _wide(got, types)
     if len(got) != len(types) or any(g != w.replace("HUGEINT", "BIGINT") for g, w, d in zip(got, types, wide) if not d):

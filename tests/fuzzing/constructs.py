@@ -182,6 +182,7 @@ _NESTED = {
     "struct_insert": r"struct_insert\(",
     "map value": r"MAP \{",
     "map of lists": r"\bmap\(\[",
+    "untyped NULL as an argument": r"[(,] ?NULL[,)]|\(NULL [-+*/|]|[-+*/|] NULL\)",
     "value of a map": r"mp\)?\[(?:\d+|NULL|'[^']*')\]",
     "map_entries, map_keys, map_values": r"map_(?:entries|keys|values)\(",
     "maps as keys of a join": r" ON x\.mp = y\.mp",

@@ -68,6 +68,7 @@ _CASTABLE = {
     CLOCK: (STR,),
     ZONED: (DATE, TIME, STR),
 }
+_COUNTED = (DATE, TIME, SPAN, CLOCK, ZONED)  # ``NULL + 1`` is a number, and no date, which it is then compared with
 
 
 class Grammar:
@@ -498,7 +499,7 @@ class Grammar:
             return self.literal(kind) if tape.chance(12) else self.column(kind, names, outer)
 
         def sub(k: str = kind) -> str:
-            return self.value(k, names, outer, size - 1, depth)
+            return self.untyped() or self.value(k, names, outer, size - 1, depth)
 
         match tape.below(12):
             case 0 | 1 | 2 | 3 | 4 | 5:
@@ -521,6 +522,10 @@ class Grammar:
             case _:
                 return self._scalar(kind, names + outer, depth) if depth else sub()
 
+    def untyped(self) -> str:
+        """Now and then a NULL of no type, which stands for an argument."""
+        return "NULL" if self.tape.chance(2) else ""
+
     def _cast(self, kind: str, names: Names, outer: Names, size: int, depth: int) -> str:
         tape = self.tape
         source = tape.one((kind, *(k for k, to in _CASTABLE.items() if kind in to)))
@@ -538,10 +543,13 @@ class Grammar:
         """An operator or a function over smaller expressions."""
 
         def sub(k: str = kind) -> str:
-            return self.value(k, names, outer, size - 1, 0)
+            may_be_untyped = k != kind or kind not in _COUNTED
+            return (may_be_untyped and self.untyped()) or self.value(k, names, outer, size - 1, 0)
 
         def small(k: str = kind) -> str:
             """An operand whose arithmetic fits; now and then one that need not."""
+            if k not in _COUNTED and (null := self.untyped()):
+                return null
             if self.tape.chance(15):
                 self.fails = True
                 return sub(k)

@@ -27,6 +27,7 @@ from gquery.expression.expr import (
 from gquery.expression.traverse import conjunction, disjunction, walk
 from gquery.expression.types import BOOLEAN, NULL, VARCHAR
 from gquery.functions import aggregate, call, cast, is_aggregate, unified
+from gquery.functions.aggregates import called
 from gquery.functions.casts import is_integer_literal, unify
 from gquery.functions.certain import never_null
 from gquery.functions.registry import is_declared
@@ -389,7 +390,8 @@ class ExprBinder(SubqueryBinder):
         if name == "count" and not said.distinct and len(bound) == 1 and never_null(bound[0]):
             bound = []  # count of a value that is never NULL is count(*)
         add = self.aggregates.add
-        return at_fractions(name, bound, lambda args: add(aggregate(name, args, said.distinct, kept, order), name))
+        made = at_fractions(name, bound, lambda args: add(aggregate(name, args, said.distinct, kept, order), name))
+        return Literal(None, NULL) if called(name, len(bound)).is_of_no_type(bound) else made
 
 
 def _asked_for(e: Expr) -> Expr:

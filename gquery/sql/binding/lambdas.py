@@ -17,6 +17,7 @@ from sqlglot import exp
 from gquery.errors import BindError
 from gquery.expression.expr import Case, Expr, IsNull, Literal, Not, ScalarSubquery, SortKey, new_column
 from gquery.functions import aggregate, call, case, cast
+from gquery.functions.registry import is_null_literal
 from gquery.planner.logical.nodes import Aggregate, Filter, Plan, Project
 from gquery.sql.binding.unnest import list_to_unnest, unnest_table
 from gquery.sql.scope import ScopeRelation
@@ -34,6 +35,8 @@ def over_elements(name: str, xs: Expr, node: exp.Lambda, bind: BindBody) -> Expr
         raise BindError(
             f"{name}: a lambda function has the element, and its place if you like, not {len(names)} parameters"
         )
+    if is_null_literal(xs):
+        return xs
     rows = unnest_table(list_to_unnest("unnest", [xs]), True)
     element, place = rows.made
     body = _with_columns(node.this, frozenset(n.lower() for n in names))

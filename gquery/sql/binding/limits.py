@@ -17,6 +17,7 @@ from gquery.expression.types import BIGINT, DOUBLE, INT64, UBIGINT
 from gquery.expression.windows import WHOLE_PARTITION, WindowCall
 from gquery.functions import call, cast
 from gquery.functions.casts import bare
+from gquery.functions.registry import is_null_literal
 from gquery.planner.logical.nodes import Filter, Limit, Plan, Project, Sort, Window
 from gquery.sql.parse import located
 
@@ -113,6 +114,8 @@ def _bound(node: exp.Expr, clause: str, bind: Bind, sql: str) -> int | Expr | No
 
 def _percentage(node: exp.Expr, bind: Bind, sql: str) -> float:
     e = bare(bind(node, "LIMIT"))
+    if is_null_literal(e):
+        return 100.0
     if not (isinstance(e, Literal) and e.value is not None and e.dtype.is_numeric):
         raise located(NotSupportedError("not supported: LIMIT with a percentage that is no constant"), sql, node)
     percent = e.value / 10**e.dtype.scale if e.dtype.is_decimal else float(e.value)

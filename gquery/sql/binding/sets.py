@@ -158,7 +158,7 @@ def _common_type(columns: Sequence[Column], name: str) -> DType:
         if both is None:
             raise BindError(f"{name} cannot mix values of type {dtype} and {c.dtype}")
         dtype = both
-    return known_type(dtype)
+    return dtype
 
 
 def retyped(query: Query, types: Sequence[DType]) -> Query:

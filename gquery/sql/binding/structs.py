@@ -94,6 +94,8 @@ def _field(e: Expr, name: str) -> Expr:
         return field(e, name)
     if e.dtype.kind is Kind.MAP:  # DuckDB looks the name up
         return call("map_extract_value", e, Literal(name, VARCHAR))
+    if e.dtype.kind is Kind.NULL:
+        return e
     refuse_opaque((e,), f".{name}")
     raise BindError(f"a value of type {e.dtype} has no field {name!r}: it is no struct")
 

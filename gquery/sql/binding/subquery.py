@@ -217,7 +217,9 @@ class SubqueryBinder(ABC):
         calls = [aggregate("count", ()), *(aggregate(f, query.outputs) for f in ("count", *functions))]
         made = tuple((new_column(c.function, c.dtype, c.nullable), c) for c in calls)
         plan = Aggregate(query.plan, (), made)
-        return [ScalarSubquery(plan, n) for n in range(len(made))]
+        found: list[Expr] = [ScalarSubquery(plan, n) for n in range(len(made))]
+        is_untyped = query.outputs[0].dtype.kind is Kind.NULL
+        return [*found[:2], *(Literal(None, NULL) for _ in functions)] if is_untyped else found
 
     def _listed(self, node: exp.Expr, items: list[exp.Expr]) -> Expr:
         """``x op ANY [a, b]`` and ``x op ALL [a, b]``: one of the comparisons holds, or all of them do."""
@@ -236,6 +238,8 @@ class SubqueryBinder(ABC):
             quantifier = exp.All(this=elements) if is_all else exp.Any(this=elements)
             return self._quantified(type(node)(this=node.this.copy(), expression=quantifier))
         x, xs = self.bind(node.this), self.bind(items)
+        if xs.dtype.kind is Kind.NULL:  # there is no element, as in `unnest`
+            return TRUE if is_all else FALSE
         if not xs.dtype.is_list:
             raise BindError(f"{'ALL' if is_all else 'ANY'} takes a list or a query, not a value of type {xs.dtype}")
         rows, values = call("len", xs), call("list_count", xs)

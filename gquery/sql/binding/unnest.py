@@ -11,8 +11,10 @@ from collections.abc import Iterable, Sequence
 
 from gquery.errors import BindError
 from gquery.expression.expr import Column, Expr, Literal, new_column
-from gquery.expression.types import BIGINT, INTEGER, NULL, DType, Kind
+from gquery.expression.nested_types import list_of
+from gquery.expression.types import BIGINT, DType, Kind
 from gquery.functions import call
+from gquery.functions.registry import is_null_literal
 from gquery.functions.structs import field_number
 from gquery.planner.logical.nodes import Plan, Project, Query, Unnest, Values
 from gquery.planner.logical.tree import has_subquery
@@ -23,8 +25,10 @@ CALLS = ("unnest", "generate_subscripts")
 def list_to_unnest(name: str, args: Sequence[Expr]) -> Expr:
     """The list of which a call gives the elements."""
     if name == "generate_subscripts":
-        if len(args) != 2 or not args[0].dtype.is_list:
+        if len(args) != 2 or not (args[0].dtype.is_list or is_null_literal(args[0])):
             raise BindError("generate_subscripts takes a list and the number 1")
+        if any(map(is_null_literal, args)):
+            return Literal(None, list_of(BIGINT))
         return call("range", Literal(1, BIGINT), call("add", call("len", args[0]), Literal(1, BIGINT)))
     if len(args) != 1:
         raise BindError(f"unnest takes one list, not {len(args)} arguments")
@@ -54,7 +58,7 @@ def json_table(name: str, args: Iterable[Expr]) -> Query:
 
 def _element(dtype: DType) -> DType:
     assert dtype.element is not None
-    return INTEGER if dtype.element == NULL else dtype.element
+    return dtype.element
 
 
 class Unnested:

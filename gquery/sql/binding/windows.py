@@ -14,11 +14,20 @@ from sqlglot import exp
 from gquery.errors import BindError
 from gquery.expression.expr import TRUE, Column, Expr, IsNull, Literal, SortKey, new_column
 from gquery.expression.traverse import pinned
+from gquery.expression.types import NULL
 from gquery.expression.windows import WHOLE_PARTITION, WindowCall, WindowFrame, shape
 from gquery.functions import case
 from gquery.functions.aggregates import is_aggregate
 from gquery.functions.registry import call as operator
-from gquery.functions.windows import WINDOW_ALIASES, WINDOWS, Modifiers, is_window_function, over_parts, window_call
+from gquery.functions.windows import (
+    WINDOW_ALIASES,
+    WINDOWS,
+    Modifiers,
+    is_of_no_type,
+    is_window_function,
+    over_parts,
+    window_call,
+)
 from gquery.planner.logical.nodes import Plan, Window
 from gquery.planner.logical.tree import has_subquery, remap_expr
 from gquery.runtime.records import replace
@@ -136,6 +145,9 @@ class Windows:
         said: Modifiers,
         over: tuple[tuple[Expr, ...], tuple[SortKey, ...]],
     ) -> Expr:
+        if is_of_no_type(name, args) and (len(args) < 3 or args[2].dtype == NULL):
+            window_call(name, args, frame, said)  # which refuses what it does not take
+            return Literal(None, NULL)
         parts = over_parts(name, args, frame, said)
         if parts is not None:
             result, calls = parts

@@ -146,9 +146,9 @@ class ValueReader(FormReader):
             elif self.word == "at" and (self.peek(1), self.peek(2)) == ("time", "zone"):
                 for _ in range(3):
                     self.next()
-                if self.kind != STRING:
+                if self.kind != STRING and self.word != "null":
                     raise self.unexpected("the name of a zone")
-                self.leaf()
+                self.go(self.at + 1) if self.word == "null" else self.leaf()
                 if self.word == "::":  # it would be a cast of the zone's name
                     raise self.unexpected("parentheses")
                 self.end(start)

@@ -68,6 +68,9 @@ def sniff(sample: bytes, given: Given = Given(), is_whole: bool = False) -> Dial
     text = "".join(lines)
     rows = _rows(text, delimiter, quote, escape)
     first = rows[0] if rows else [""]
+    if given.delimiter is None and len(first) == 1 and any(len(r) > 1 for r in rows):  # texts of one column, with commas in them
+        delimiter = next((d for d in _DELIMITERS if d not in text), delimiter)
+        rows = _rows(text, delimiter, quote, escape)
     header = given.header
     if header is None:
         header = not any(_is_value(cell) for cell in first) and any(first)
@@ -79,7 +82,8 @@ def sniff(sample: bytes, given: Given = Given(), is_whole: bool = False) -> Dial
 
 
 def _comment(lines: Sequence[str], given: Given) -> str:
-    """What begins lines that are no rows: ``#`` where all others have as many values, and the first is no header."""
+    """What begins lines that are no rows: ``#`` where the lines that it begins have other numbers of values than all others. A
+    line that may be a row is one."""
     if given.comment is not None:
         return given.comment
     marked = [line for line in lines if line.startswith("#")]
@@ -88,8 +92,8 @@ def _comment(lines: Sequence[str], given: Given) -> str:
     others = "".join(line for line in lines if not line.startswith("#"))
     quote, escape, delimiter = _signs(others, given, False)
     widths = {len(r) for r in _rows(others, delimiter, quote, escape)}
-    is_header = lines[0] == marked[0] and {len(r) for r in _rows(lines[0], delimiter, quote, escape)} == widths
-    return "#" if len(widths) == 1 and max(widths) > 1 and not is_header else ""
+    own = {len(r) for line in marked for r in _rows(line, delimiter, quote, escape)}
+    return "#" if len(widths) == 1 and max(widths) > 1 and not widths & own else ""
 
 
 def _signs(text: str, given: Given, is_whole: bool) -> tuple[str, str, str]:
@@ -120,7 +124,7 @@ def _delimiter(text: str, given: Given, quote: str, escape: str) -> str:
 def _lines_before(lines: Sequence[str], delimiter: str, quote: str, escape: str) -> int:
     """How many lines stand before the table: words without a delimiter, where all behind them have equally many values."""
     some = lines[: tuning.reading.csv_rows]
-    if quote and any(quote in line for line in some):
+    if quote and any(line.count(quote) % 2 for line in some):  # a value may have several lines
         return 0
     rows = [_rows(line, delimiter, quote, escape) for line in some]
     begin = next((n for n, row in enumerate(rows) if row and len(row[0]) > 1), 0)

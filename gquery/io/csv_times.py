@@ -56,8 +56,12 @@ def is_time(text: str) -> bool:
 def with_times(table: pa.Table, texts: Sequence[str]) -> pa.Table:
     """The table with days, times and timestamps in place of texts that are such, in the columns of these names."""
     formats: dict[bool, TimeFormat] = {}  # of days, and of timestamps
-    for name in texts:
+    for name in table.column_names:
         column = table[name]
+        if pa.types.is_date32(column.type) or pa.types.is_timestamp(column.type):  # which Arrow has found out
+            formats.setdefault(pa.types.is_timestamp(column.type), TimeFormat("Ymd", "-"))
+        if name not in texts:
+            continue
         first = next((v for v in _beginning(column) if v.strip()), None)
         if first is None or not is_time(first):
             continue

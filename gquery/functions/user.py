@@ -10,10 +10,9 @@ Types are those of the annotations: int is BIGINT, float DOUBLE, bool BOOLEAN, d
 TIMESTAMP. Inside, a date is its days and a datetime its microseconds since 1970-01-01, as integers. A parameter that is
 not ``| None`` makes the result NULL where it is NULL, without a call; a result that is ``| None`` may be NULL.
 
-`user_source` checks what the function does and writes its text, which is the same on every target. Integers have 64
-bits, and ``+``, ``-``, ``*``, ``**`` and ``<<`` beyond them raise; ``/`` by zero gives an infinity or NaN, ``//`` and ``%``
-by zero give 0; results are converted to the
-annotated type.
+`user_source` checks what the function does and writes its text, which is the same on every target. Integers have 64 bits, and
+``+``, ``-``, ``*``, ``**`` and ``<<`` beyond them raise, as do doubles that are to become an integer and have none; ``/`` by zero
+gives an infinity or NaN, ``//`` and ``%`` by zero give 0; results are converted to the annotated type.
 """
 
 from __future__ import annotations

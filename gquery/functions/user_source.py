@@ -31,7 +31,7 @@ _TWO = {"atan2": "atan2_f64", "pow": "pow_f64", "fmod": "mod_f64"}
 _WHOLE = {"floor": "floor_f64", "ceil": "ceil_f64", "trunc": "trunc_f64"}
 _MATH = {*_ONE, *_TWO, *_WHOLE}
 _BUILTINS = {"abs", "min", "max", "round", "int", "float", "bool", "range"}
-_CONVERT = {"int": "user_int", "float": "f64", "bool": "user_bool"}
+_CONVERT = {"float": "f64", "bool": "user_bool"}
 _PLAIN = (ast.BitAnd, ast.BitOr, ast.BitXor)
 _CALLED = {
     ast.Add: "user_add", ast.Sub: "user_sub", ast.Mult: "user_mul", ast.FloorDiv: "user_floordiv", ast.Mod: "user_mod",
@@ -145,7 +145,7 @@ class _Rewriter:
             case ast.For(ast.Name(name), ast.Call(ast.Name("range"), args, []), body, []) if (
                 self.outer("range") is range and name not in self.optional
             ):
-                counts = [_call("user_int", self.expression(a)) for a in args]
+                counts = [_integer(self.expression(a)) for a in args]
                 if len(counts) == 3:  # a step of 0, which Python raises at
                     counts[2] = _call("user_step", counts[2], *_status())
                 over = self.at(ast.Call(ast.Name("range", ast.Load()), counts, []), node)
@@ -194,7 +194,7 @@ class _Rewriter:
             return self.pair(value)
         if value is None or (isinstance(value, ast.Constant) and value.value is None):
             raise self.refused(node, "it returns None, and its result is not annotated as ... | None")
-        return _call(_CONVERT[self.result], self.expression(value))
+        return _converted(self.result, self.expression(value))
 
     def pair(self, value: ast.expr | None) -> ast.expr:
         match value:
@@ -206,11 +206,11 @@ class _Rewriter:
                 present: ast.expr = ast.Name(_there(name), ast.Load())
             case _:
                 present = _truth(True)
-        return ast.Tuple([_call(_CONVERT[self.result], self.expression(value)), present], ast.Load())
+        return ast.Tuple([_converted(self.result, self.expression(value)), present], ast.Load())
 
     def nothing(self) -> ast.expr:
         """The pair that stands for None."""
-        return ast.Tuple([_call(_CONVERT[self.result], ast.Constant(0)), _truth(False)], ast.Load())
+        return ast.Tuple([_converted(self.result, ast.Constant(0)), _truth(False)], ast.Load())
 
     # ---- expressions -----------------------------------------------------------------------------------------------
 
@@ -299,7 +299,7 @@ class _Rewriter:
                 raise self.refused(node, f"math.{name} takes {count} argument{'s' * (count > 1)} here")
             doubles = [_call("f64", a) for a in args]
             if name in _WHOLE:
-                return _call("user_int", _call(_WHOLE[name], *doubles))
+                return _integer(_call(_WHOLE[name], *doubles))
             return _call({**_ONE, **_TWO}[name], *doubles)
         known = f"there are {', '.join(sorted(_BUILTINS))}, and of math {', '.join(sorted(_MATH))}"
         hint = did_you_mean(name or shown, _BUILTINS | _MATH)
@@ -312,9 +312,9 @@ class _Rewriter:
             raise self.refused(node, f"{name} takes one argument here")
         match name:
             case "round":
-                return _call("user_int", _call("round_even_f64", _call("f64", args[0])))
+                return _integer(_call("round_even_f64", _call("f64", args[0])))
             case "int" | "float" | "bool":
-                return _call(_CONVERT[name], args[0])
+                return _converted(name, args[0])
             case _:
                 return ast.Call(ast.Name(name, ast.Load()), args, [])
 
@@ -369,6 +369,14 @@ def _there(name: str) -> str:
 
 def _truth(value: bool) -> ast.expr:
     return _call("user_bool", ast.Constant(value))
+
+
+def _converted(to: str, value: ast.expr) -> ast.expr:
+    return _integer(value) if to == "int" else _call(_CONVERT[to], value)
+
+
+def _integer(value: ast.expr) -> ast.expr:
+    return _call("user_int", value, *_status())
 
 
 def _status() -> list[ast.expr]:

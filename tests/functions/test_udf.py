@@ -170,6 +170,46 @@ def test_integers_never_wrap(db: Connection) -> None:
     assert (cubed.name, total.name, fourth.name, shifted.name, mixed.name) is not None
 
 
+def test_doubles_without_an_integer_raise(db: Connection) -> None:
+    @udf
+    def cut(x: float) -> int:
+        return int(x)
+
+    @udf
+    def nearest(x: float) -> int:
+        return round(x)
+
+    @udf
+    def below(x: float) -> float:
+        return math.floor(x)
+
+    @udf
+    def returned(x: float | None) -> int | None:
+        return None if x is None or x < 0 else x // 1  # type: ignore[return-value]
+
+    @udf
+    def counted(x: float) -> int:
+        n = 0
+        for _ in range(int(x)):
+            n += 1
+        return n
+
+    for function in ("cut", "nearest", "below", "returned", "counted"):
+        for value in ("'nan'::DOUBLE", "'inf'::DOUBLE", "9223372036854775808.0::DOUBLE", "1e300"):
+            with pytest.raises(gquery.DataError, match="does not fit 64 bits"):
+                db.sql(f"SELECT {function}({value}) FROM range(3)").fetchall()
+        assert db.sql(f"SELECT {function}(3.0), {function}(NULL)").fetchall() == [(3, None)]
+    least = "-9223372036854775808.0::DOUBLE"
+    assert db.sql(f"SELECT cut({least}), nearest({least}), cut(9223372036854774784.0::DOUBLE)").fetchall() == [
+        (-(2**63), -(2**63), 2**63 - 1024)
+    ]
+    with pytest.raises(gquery.DataError, match="does not fit 64 bits"):
+        db.sql("SELECT cut(-9223372036854777856.0::DOUBLE) FROM range(3)").fetchall()
+    guarded = "SELECT CASE WHEN b < 1e6 THEN cut(b) END FROM t"  # t has an infinity
+    assert db.sql(guarded).fetchall() == [(1,), (-2,), (0,), (None,), (4,), (None,)]
+    assert (cut.name, nearest.name, below.name, returned.name, counted.name) is not None
+
+
 def test_what_python_raises_from_has_a_value(db: Connection) -> None:
     @udf
     def edges(x: float, n: int) -> float:

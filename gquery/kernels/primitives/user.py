@@ -12,6 +12,7 @@ from typing import Any
 from gquery.kernels.primitives.checked import fail
 from gquery.kernels.primitives.python.integers import ne_i64, shl_i64, shr_i64
 from gquery.kernels.primitives.python.user import (
+    user_int_wraps,
     user_minus,
     user_minus_wraps,
     user_plus,
@@ -51,8 +52,11 @@ def user_shl(a: int, n: int, status: Pointer, site: int) -> int:
     return result
 
 
-def user_int(x: Any) -> int:
-    """``int(x)`` in 64 bits."""
+def user_int(x: Any, status: Pointer, site: int) -> int:
+    """``int(x)``; a number that has no integer of 64 bits, NaN among them, raises."""
+    if user_int_wraps(x, x):
+        fail(status, site)
+        return 0
     return int(x)
 
 

@@ -370,3 +370,13 @@ define("add_wraps", "i64 i64", "bool", lambda b, x, y: b.extract_value(b.sadd_wi
 define("sub_wraps", "i64 i64", "bool", lambda b, x, y: b.extract_value(b.ssub_with_overflow(x, y), 1))
 define("mul_wraps", "i64 i64", "bool", lambda b, x, y: b.extract_value(b.smul_with_overflow(x, y), 1))
 define("never", "f64 f64", "bool", lambda b, x, y: ir.Constant(ir.IntType(1), 0))
+define("never_i64", "i64 i64", "bool", lambda b, x, y: ir.Constant(ir.IntType(1), 0))
+
+
+def _beyond_i64(b: Any, x: Any, y: Any) -> Any:
+    """Whether a double has no integer of 64 bits: NaN, and what is out of their range."""
+    least, beyond = (ir.Constant(ir.DoubleType(), v) for v in (-(2.0**63), 2.0**63))
+    return b.not_(b.and_(b.fcmp_ordered(">=", x, least), b.fcmp_ordered("<", x, beyond)))
+
+
+define("beyond_i64", "f64 f64", "bool", _beyond_i64)

@@ -14,7 +14,7 @@ from gquery.kernels.targets.intrinsics_numba import build_chosen
 BY_TYPE = {
     "user_plus": ("add_i64", "add_f64"), "user_minus": ("sub_i64", "sub_f64"), "user_times": ("mul_i64", "mul_f64"),
     "user_plus_wraps": ("add_wraps", "never"), "user_minus_wraps": ("sub_wraps", "never"),
-    "user_times_wraps": ("mul_wraps", "never"),
+    "user_times_wraps": ("mul_wraps", "never"), "user_int_wraps": ("never_i64", "beyond_i64"),
 }  # fmt: skip
 _INTEGERS = (
     "Integer",

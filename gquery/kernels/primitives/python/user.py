@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -50,8 +49,14 @@ def _checked(operation: _Binary) -> Callable[..., Any]:
 user_add, user_sub, user_mul = _checked(operator.add), _checked(operator.sub), _checked(operator.mul)
 
 
-def user_int(x: float) -> int:
-    """``int(x)`` in 64 bits; what has no integer gives the least one, as the processor does."""
-    if isinstance(x, float):
-        return int(x) if math.isfinite(x) and -(2.0**63) <= x < 2.0**63 else -(2**63)
+def user_int_wraps(x: Any, _: Any) -> bool:
+    """Whether a number has no integer of 64 bits."""
+    return isinstance(x, float) and not -(2.0**63) <= x < 2.0**63
+
+
+def user_int(x: Any, status: Pointer, site: int) -> int:
+    """``int(x)``; a number that has no integer of 64 bits, NaN among them, raises."""
+    if user_int_wraps(x, x):
+        fail(status, site)
+        return 0
     return ((int(x) + 2**63) & (2**64 - 1)) - 2**63

@@ -32,9 +32,10 @@ _ids = count(1)
 class _Node:
     """Room for what is remembered of an expression: None until somebody asks."""
 
-    __slots__ = REMEMBERED = (
+    REMEMBERED: ClassVar[tuple[str, ...]] = (
         "memo_columns", "memo_flags", "memo_hash", "memo_nullable", "memo_subqueries", "memo_twin", "memo_values",
     )  # fmt: skip
+    __slots__ = REMEMBERED
 
     memo_hash: int | None
     memo_nullable: bool | None
@@ -88,6 +89,7 @@ class _Connective(_OfSeveral, _Truth):
 class Column(_Node):
     """A column of some plan node; two are the same where their ids are."""
 
+    REMEMBERED = ("memo_columns", "memo_flags", "memo_subqueries")  # what else is remembered of expressions it knows
     id: int
     name: str
     dtype: DType

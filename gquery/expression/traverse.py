@@ -125,15 +125,9 @@ def substitute(e: Expr, columns: dict[int, Expr]) -> Expr:
 
 def conjuncts(e: Expr | None) -> tuple[Expr, ...]:
     """The terms of a conjunction; () for TRUE and None."""
-    match e:
-        case And():
-            return e.args
-        case None:
-            return ()
-        case Literal():
-            return () if e == TRUE else (e,)
-        case _:
-            return (e,)
+    if isinstance(e, And):
+        return e.args
+    return () if e is None or (isinstance(e, Literal) and e == TRUE) else (e,)
 
 
 def conjunction(terms: tuple[Expr, ...]) -> Expr:

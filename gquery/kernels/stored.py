@@ -11,6 +11,7 @@ from gquery.kernels.code import Code
 from gquery.kernels.kernel import ElementType
 from gquery.kernels.values import Value, ValueProperties
 
+_OFFSETS = (PhysicalType.STRING32, PhysicalType.STRING64)
 SECTOR_BYTES = 32  # what a GPU reads from memory at once
 _ELEMENT: dict[PhysicalType, ElementType] = {
     PhysicalType.BOOL: "u8", PhysicalType.I8: "i8", PhysicalType.I16: "i16", PhysicalType.I32: "i32",
@@ -95,7 +96,7 @@ def elements(stored: StoredColumn, row: ir.Expression, code: Code) -> Elements:
         valid = code.pointer("u8", ColumnPart(owner, column, "validity"), "m")
         parameters.append(valid)
         is_valid = code.call("truth", ir.Load(valid, row))
-    if stored.physical_type in (PhysicalType.STRING32, PhysicalType.STRING64):
+    if stored.physical_type in _OFFSETS:
         parameters.append(code.scalar(ColumnPart(owner, column, "characters"), "i64", "a"))
         value = code.call(stored.physical_type.value, data, parameters[-1], row)
     else:
@@ -104,19 +105,13 @@ def elements(stored: StoredColumn, row: ir.Expression, code: Code) -> Elements:
 
 
 def _loaded(physical_type: PhysicalType, pointer: ir.Name, row: ir.Expression, code: Code) -> ir.Call:
-    match physical_type:
-        case PhysicalType.BOOL:
-            return code.call("truth", ir.Load(pointer, row))
-        case PhysicalType.F32 | PhysicalType.F64:
-            return code.call("f64", ir.Load(pointer, row))
-        case PhysicalType.I128:
-            return code.call("load_i128", pointer, row)
-        case PhysicalType.VIEW:
-            return code.call("view", pointer, row)
-        case _:
-            return code.call("i64", ir.Load(pointer, row))
+    if (wide := _WIDE.get(physical_type)) is not None:
+        return code.call(wide, pointer, row)
+    return code.call(_NARROW.get(physical_type, "i64"), ir.Load(pointer, row))
 
 
+_WIDE = {PhysicalType.I128: "load_i128", PhysicalType.VIEW: "view"}  # of two words
+_NARROW = {PhysicalType.BOOL: "truth", PhysicalType.F32: "f64", PhysicalType.F64: "f64"}
 _STORES = {t: f"store_{t.value}" for t in PhysicalType} | {PhysicalType.I128: "store_i128", PhysicalType.VIEW: "store_view"}
 
 

@@ -18,6 +18,9 @@ from gquery.expression.types import (
 )
 from gquery.kernels import ir
 
+_INTEGERS = (Register.I64, Register.I128)
+_STORED = {Register.BOOL: PhysicalType.BOOL, Register.F64: PhysicalType.F64, Register.STR: PhysicalType.VIEW}
+
 
 class _Remembering:
     """Room for what `ValueProperties` is asked for again and again: None until then."""
@@ -52,16 +55,11 @@ class ValueProperties(_Remembering):
     @property
     def physical_type(self) -> PhysicalType:
         """How a column of such values is stored by a sink; strings as views, which `operators.materialize` makes contiguous."""
-        match self.register:
-            case Register.BOOL:
-                return PhysicalType.BOOL
-            case Register.F64:
-                return PhysicalType.F32 if self.dtype.kind is Kind.REAL else PhysicalType.F64
-            case Register.STR:
-                return PhysicalType.VIEW
-            case Register.I64 | Register.I128:
-                assert self.bounds is not None
-                return physical_type_for(self.bounds)
+        register = self.register
+        if register in _INTEGERS:  # most
+            assert self.bounds is not None
+            return physical_type_for(self.bounds)
+        return PhysicalType.F32 if self.dtype.kind is Kind.REAL else _STORED[register]
 
 
 def value_properties(dtype: DType, bounds: Bounds | None = None, nullable: bool = True) -> ValueProperties:

@@ -24,6 +24,7 @@ from typing import assert_never
 from gquery.expression.expr import Column, Expr, In, Literal, same_objects
 from gquery.expression.types import DType
 from gquery.kernels.values import ValueProperties
+from gquery.planner.layouts import KeyEncoding
 from gquery.planner.physical import (
     AggregateSegment,
     Build,
@@ -243,7 +244,7 @@ def _united(earlier: Source, later: Source) -> Source:
             return earlier
 
 
-_WHOLE = (Literal, DType)  # parts that hold no columns
+_WHOLE = (Literal, DType, KeyEncoding)  # parts that hold no columns
 
 
 def _canonical(what: Hashable, values: Values, seen: dict[int, int] | None = None) -> Hashable:

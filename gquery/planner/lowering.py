@@ -14,7 +14,7 @@ from gquery.device.profile import DeviceProfile
 from gquery.expression.expr import Column, Expr, new_column
 from gquery.expression.facts import ROW_ID_BITS, UNBOUNDED
 from gquery.expression.traverse import conjunction, conjuncts
-from gquery.expression.types import BIGINT, Bounds
+from gquery.expression.types import BIGINT, Bounds, DType
 from gquery.kernels.bindings import NeedsHostError
 from gquery.kernels.bodies import has_body
 from gquery.kernels.dictionaries import code_properties
@@ -60,6 +60,7 @@ class Lowering(ABC):
         self.stages: list[Stage] = []
         self.estimator = Estimator()
         self._tables: dict[int, tuple[TableSource, dict[int, ColumnData]]] = {}
+        self._known: dict[tuple[int, int], ValueProperties] = {}  # by source and field: a query may scan a table often
         self.shared: dict[int, Stream] = {}  # by definition: its rows, under the columns of the definition
 
     @abstractmethod
@@ -95,13 +96,9 @@ class Lowering(ABC):
         stored = []
         for column, position in zip(plan.columns, plan.fields, strict=True):
             data = loaded[position]
-            nullable = data.validity is not None
-            if isinstance(data.dictionary, Dictionary):
-                known = code_properties(data.dictionary, nullable)
-            elif data.dictionary is not None:
-                known = opaque_properties(column.dtype, data.dictionary, nullable)
-            else:
-                known = value_properties(column.dtype, data.statistics.bounds, nullable)
+            known = self._known.get((id(source), position))
+            if known is None:
+                known = self._known[id(source), position] = properties_of(data, column.dtype)
             stored.append(Stored(column, known, data.physical_type))
         rows = next(iter(loaded.values())).length if loaded else source.rows
         read = ReadTable(source, plan.fields, tuple(stored))
@@ -270,6 +267,16 @@ class Lowering(ABC):
     def build(self, stream: Stream, table: JoinTable, label: str) -> int:
         """End a stream in a join table."""
         return self.sink(stream, Build(table), label)
+
+
+def properties_of(data: ColumnData, dtype: DType) -> ValueProperties:
+    """What is known of the values of a column that is loaded."""
+    nullable = data.validity is not None
+    if isinstance(data.dictionary, Dictionary):
+        return code_properties(data.dictionary, nullable)
+    if data.dictionary is not None:
+        return opaque_properties(dtype, data.dictionary, nullable)
+    return value_properties(dtype, data.statistics.bounds, nullable)
 
 
 def rank_properties(what: ValueProperties, limit: int | None) -> ValueProperties:

@@ -17,7 +17,7 @@ from gquery.expression.expr import Call
 from gquery.expression.frozen import frozen_open
 from gquery.planner.logical.cardinality import Estimator
 from gquery.planner.logical.nodes import Aggregate, JoinKind, Limit, Plan, Query, UnionAll, Values, Window
-from gquery.planner.logical.shared import each, kinds, uses, without_uses
+from gquery.planner.logical.shared import Kinds, all_kinds, each, kinds, kinds_of, uses
 from gquery.planner.logical.tree import walk
 from gquery.planner.logical.verify import is_verifying, verify
 from gquery.planner.rules.common_subplans import common_subplans
@@ -77,7 +77,7 @@ class Rule:
     whole: bool = False  # takes the query with its definitions; others take each definition and the query by themselves
     for_uses: bool = False  # has nothing to do where no definition is used
     makes_uses: bool = False  # of definitions that it makes
-    only: tuple[object, ...] = ()  # behind the subqueries' end: has nothing to do where there is no such node (`shared.kinds`)
+    only: Kinds = 0  # behind the subqueries' end: has nothing to do where there is no such node (`shared.kinds`)
 
 
 def _on_plan(rule: Callable[[Plan], Plan | None]) -> Rewrite:
@@ -163,14 +163,18 @@ RULES: tuple[Rule, ...] = (
     Rule("decorrelate", _on_plan(decorrelate), required=True, makes_uses=True),
     Rule("fix_moment", lambda query, _: fix_moment(query), required=True, whole=True),
     # before filters go down, to the rows whose numbers they are of
-    Rule("number_rows", _on_plan(_rare("number_rows")), only=(Window,)),
+    Rule("number_rows", _on_plan(_rare("number_rows")), only=kinds_of(Window)),
     Rule("inline_renames", lambda query, _: inline_renames(query)),
     Rule("simplify", _simplify),
     # filters on the rows pass by the groups that are joined to them
-    Rule("whole_partitions", _on_plan(_rare("whole_partitions")), required=True, makes_uses=True, only=(Window,)),
+    Rule(
+        "whole_partitions", _on_plan(_rare("whole_partitions")), required=True, makes_uses=True, only=kinds_of(Window)
+    ),
     # predicates go down, taking outer joins with them: less outer means further down
-    Rule("reduce_outer_joins", _on_plan(reduce_outer_joins), only=(JoinKind.LEFT, JoinKind.FULL, JoinKind.SINGLE)),
-    Rule("anti_join", _on_plan(_rare("anti_join")), only=(JoinKind.LEFT,)),
+    Rule(
+        "reduce_outer_joins", _on_plan(reduce_outer_joins), only=kinds_of(JoinKind.LEFT, JoinKind.FULL, JoinKind.SINGLE)
+    ),
+    Rule("anti_join", _on_plan(_rare("anti_join")), only=kinds_of(JoinKind.LEFT)),
     Rule("push_down_filter", _on_plan(push_down_filter)),
     # outer joins that could be inner ones are by now, and what filters their rows is below
     Rule(
@@ -178,31 +182,31 @@ RULES: tuple[Rule, ...] = (
         _on_plan(_rare("nested_conditions")),
         required=True,
         makes_uses=True,
-        only=tuple(k for k in JoinKind if k is not JoinKind.INNER),
+        only=kinds_of(*JoinKind) & ~kinds_of(JoinKind.INNER),
     ),
     Rule("filter_shared", _filter_shared, whole=True, for_uses=True),
-    Rule("propagate_empty", _on_plan(_rare("propagate_empty")), only=(Values,)),
+    Rule("propagate_empty", _on_plan(_rare("propagate_empty")), only=kinds_of(Values)),
     # before the join order, so that joins nothing depends on are not ordered; the pushed predicates are known by now
     Rule("prune_columns", lambda query, _: prune_columns(query), whole=True),
     Rule("eliminate_distinct_aggregates", _on_plan(eliminate_distinct_aggregates), required=True),
     Rule("expand_aggregates", _on_plan(expand_aggregates), required=True, makes_uses=True),
     Rule("reduce_group_keys", _on_plan(reduce_group_keys)),
-    Rule("eager_aggregation", _estimated("eager_aggregation"), only=(JoinKind.LEFT,)),
-    Rule("semi_join_reduction", _estimated("semi_join_reduction"), only=(JoinKind.INNER, JoinKind.SEMI)),
-    Rule("join_order", _estimated("join_order"), only=(*JoinKind,)),
-    Rule("exists_by_extremes", _on_plan(_rare("exists_by_extremes")), only=(JoinKind.SEMI, JoinKind.ANTI)),
-    Rule("limit_into_sort", _on_plan(_rare("limit_into_sort")), only=(Limit,)),
-    Rule("limit_windows", _on_plan(_rare("limit_windows")), only=(Window,)),
+    Rule("eager_aggregation", _estimated("eager_aggregation"), only=kinds_of(JoinKind.LEFT)),
+    Rule("semi_join_reduction", _estimated("semi_join_reduction"), only=kinds_of(JoinKind.INNER, JoinKind.SEMI)),
+    Rule("join_order", _estimated("join_order"), only=kinds_of(*JoinKind)),
+    Rule("exists_by_extremes", _on_plan(_rare("exists_by_extremes")), only=kinds_of(JoinKind.SEMI, JoinKind.ANTI)),
+    Rule("limit_into_sort", _on_plan(_rare("limit_into_sort")), only=kinds_of(Limit)),
+    Rule("limit_windows", _on_plan(_rare("limit_windows")), only=kinds_of(Window)),
     Rule("drop_sorts", lambda query, _: drop_sorts(query), whole=True),
     Rule("merge_projections", _on_plan(merge_projections)),
     # behind those that put expressions into aggregates
-    Rule("linear_sums", _on_plan(_linear_sums), only=(Aggregate,)),
+    Rule("linear_sums", _on_plan(_linear_sums), only=kinds_of(Aggregate)),
     # again: outer joins became inner ones
     Rule("refresh_nullability_last", lambda query, _: refresh_nullability(query, is_pruned=True)),
     # again: conditions that moved into joins and filters leave columns that nothing above them needs
     Rule("prune_columns_last", lambda query, _: prune_columns(query), whole=True),
     # pruning would take from each copy what only the others ask for
-    Rule("merge_aggregates", _on_plan(_rare("merge_aggregates")), only=(*JoinKind, UnionAll)),
+    Rule("merge_aggregates", _on_plan(_rare("merge_aggregates")), only=kinds_of(*JoinKind, UnionAll)),
     Rule("common_subplans", lambda query, _: common_subplans(query), whole=True, makes_uses=True),
 )
 
@@ -236,8 +240,6 @@ def steps(
             query = new
             tools.forget()
             has_uses = (has_uses or rule.makes_uses) and bool(uses(query.plan))  # others make none, but the last
-            if not has_uses:
-                without_uses(query.plan)
             if check:
                 _verify_after(rule, query)
     if check:
@@ -247,11 +249,11 @@ def steps(
 
 def _rewritten(rule: Rule, query: Query, tools: Tools, has_uses: bool) -> Query | None:
     """The query as a rule leaves it, its definitions too; None where it found nothing to do."""
-    if (rule.for_uses and not has_uses) or (rule.only and kinds(query.plan).isdisjoint(rule.only)):
+    if (rule.for_uses and not has_uses) or (rule.only and not all_kinds(query.plan) & rule.only):
         return None
     if rule.whole or not has_uses:
         return rule.rewrite(query, tools)
-    return each(query, lambda q: None if rule.only and kinds(q.plan).isdisjoint(rule.only) else rule.rewrite(q, tools))
+    return each(query, lambda q: None if rule.only and not kinds(q.plan) & rule.only else rule.rewrite(q, tools))
 
 
 def optimize(query: Query, evaluate: Evaluate | None = None, disabled: frozenset[str] = frozenset()) -> Query:

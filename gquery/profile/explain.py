@@ -50,7 +50,6 @@ from gquery.planner.logical.nodes import (
     Values,
     Window,
     WorkingTable,
-    sources,
 )
 from gquery.planner.logical.shared import definitions
 from gquery.planner.logical.tree import expressions, made_columns, subqueries, walk
@@ -125,7 +124,7 @@ class Printer:
         if isinstance(plan, Fixpoint):
             return (plan.source, plan.step.plan)
         if not isinstance(plan, Shared):
-            return sources(plan)
+            return plan.sources
         if plan.definition.number in self.shown:
             return ()
         self.shown.add(plan.definition.number)

@@ -14,7 +14,7 @@ from gquery.columns.encode import import_column
 from gquery.columns.table import Frequent
 from gquery.expression.types import BIGINT, Field
 from gquery.planner.logical.cardinality import Estimator
-from gquery.planner.logical.nodes import Filter, sources
+from gquery.planner.logical.nodes import Filter
 from gquery.planner.logical.tree import walk
 
 ROWS = 300_000
@@ -80,7 +80,7 @@ def _kept(db: gquery.Connection, where: str, table: str = "t") -> float:
     prepared = db.sql(f"SELECT count(*) FROM {table} WHERE {where}")._prepared
     assert prepared is not None
     (node,) = [n for n in walk(prepared.query.plan) if isinstance(n, Filter)]
-    assert sources(node)
+    assert node.sources
     ((rows,),) = db.sql(f"SELECT count(*) FROM {table} WHERE {where}").fetchall()
     return Estimator().rows(node) / int(rows)
 

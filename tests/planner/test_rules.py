@@ -25,7 +25,6 @@ from gquery.planner.logical.nodes import (
     Query,
     Scan,
     Shared,
-    sources,
 )
 from gquery.planner.logical.properties import key_pairs, one_row_at_most
 from gquery.planner.logical.tree import column_ids, fresh_copy, walk
@@ -102,7 +101,7 @@ def optimized(sql: str) -> Plan:
 
 
 def _leftmost(plan: Plan) -> str:
-    while below := (plan.definition.plan,) if isinstance(plan, Shared) else sources(plan):
+    while below := (plan.definition.plan,) if isinstance(plan, Shared) else plan.sources:
         plan = below[0]
     return plan.source.name if isinstance(plan, Scan) else type(plan).__name__
 
@@ -128,7 +127,7 @@ def test_tpch_aggregates_in_the_same_pipeline(number: int) -> None:
     below: Plan = node.source
     while not isinstance(below, Scan):
         assert not isinstance(below, Aggregate), explain(node)
-        below = sources(below)[0]
+        below = below.sources[0]
     assert below.source.name == "lineitem"
 
 

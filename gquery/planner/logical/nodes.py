@@ -13,15 +13,27 @@ from operator import attrgetter
 from typing import ClassVar
 
 from gquery.columns.table import TableSource
-from gquery.expression.expr import AggregateCall, Column, Expr, SortKey
+from gquery.expression.expr import AggregateCall, Column, Exists, Expr, InSubquery, ScalarSubquery, SortKey, new_columns
 from gquery.expression.frozen import frozen, frozen_open
 from gquery.expression.types import BOOLEAN
 from gquery.expression.windows import WindowCall
 from gquery.runtime.records import cached_property, dataclass
 
 
+class _Node:
+    """Room for what is asked of a node most: None until somebody does. The rest is kept in its dictionary (`tree.cached`)."""
+
+    REMEMBERED = "memo_expressions", "memo_ids", "memo_kinds", "memo_subqueries", "memo_uses"
+
+    memo_expressions: tuple[Expr, ...] | None  # by `planner.logical.tree.expressions`
+    memo_ids: frozenset[int] | None  # by `planner.logical.tree.column_ids`
+    memo_kinds: int | None  # by `planner.logical.shared.kinds`
+    memo_subqueries: tuple[ScalarSubquery | Exists | InSubquery, ...] | None  # by `planner.logical.tree.own_subqueries`
+    memo_uses: tuple[Shared, ...] | None  # by `planner.logical.shared.uses`
+
+
 @frozen_open
-class Scan:
+class Scan(_Node):
     """All rows of a table. ``fields[i]`` is the position in the source's schema of ``columns[i]``. Keeps the order."""
 
     source: TableSource
@@ -30,8 +42,16 @@ class Scan:
     sources: ClassVar[tuple[Plan, ...]] = ()
 
 
+def whole_scan(source: TableSource) -> Scan:
+    """A scan of all columns of a source; ``made_of`` in its dictionary is the schema that has them."""
+    schema = source.schema
+    scan = Scan(source, new_columns(schema), tuple(range(len(schema))))
+    scan.__dict__["made_of"] = schema
+    return scan
+
+
 @frozen_open
-class Values:
+class Values(_Node):
     """Constant rows (expressions without columns); one row without columns stands for a missing FROM."""
 
     columns: tuple[Column, ...]
@@ -40,7 +60,7 @@ class Values:
 
 
 @frozen_open
-class Range:
+class Range(_Node):
     """``range(start, stop, step)``: BIGINTs from start, stop excluded; nothing is stored."""
 
     column: Column
@@ -58,14 +78,14 @@ class Range:
         return len(range(self.start, self.stop, self.step))
 
 
-class _OverOne:
+class _OverOne(_Node):
     """What reads one plan."""
 
     source: Plan
+    sources: tuple[Plan, ...]
 
-    @cached_property
-    def sources(self) -> tuple[Plan, ...]:
-        return (self.source,)
+    def __post_init__(self) -> None:
+        self.__dict__["sources"] = (self.source,)  # all nodes are asked for it
 
 
 class _Passing(_OverOne):
@@ -99,6 +119,8 @@ class Project(_OverOne):
 class JoinKind(Enum):
     """What a join gives for a left row, by its matches: right rows for which the condition is TRUE."""
 
+    __hash__ = object.__hash__  # Enum's own is a function of Python
+
     INNER = "inner"  # left and right columns, one row a match; CROSS is INNER with the condition TRUE
     LEFT = "left"  # as INNER, and the left row with NULLs where there is no match
     FULL = "full"  # as LEFT, and the right rows that never matched with NULLs on the left
@@ -109,8 +131,19 @@ class JoinKind(Enum):
     ASOF = "asof"  # as LEFT, but of the matches the nearest alone: by the condition's only comparison of both sides
 
 
+class _OverTwo(_Node):
+    """What reads two plans."""
+
+    left: Plan
+    right: Plan
+    sources: tuple[Plan, ...]
+
+    def __post_init__(self) -> None:
+        self.__dict__["sources"] = (self.left, self.right)
+
+
 @frozen_open
-class _Pairs:
+class _Pairs(_OverTwo):
     """What gives rows of two plans side by side."""
 
     left: Plan
@@ -118,10 +151,6 @@ class _Pairs:
     kind: JoinKind
     condition: Expr
     mark: Column | None = None
-
-    @cached_property
-    def sources(self) -> tuple[Plan, ...]:
-        return (self.left, self.right)
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -241,7 +270,7 @@ class Limit(_Passing):
 
 
 @frozen_open
-class UnionAll:
+class UnionAll(_Node):
     """The rows of all sources, one after another. ``inputs[k][i]`` is the column of source k that ``columns[i]`` takes; the
     types are equal."""
 
@@ -269,7 +298,7 @@ class Definition:
 
 
 @frozen_open
-class Shared:
+class Shared(_Node):
     """One use of a definition: its rows under columns of this use's own, so that two uses never share a column.
     ``fields[i]`` is the position of ``columns[i]`` in the definition's outputs. Keeps the order. What it reads is no source of
     the node: rules take each definition by itself, once."""
@@ -286,7 +315,7 @@ class Shared:
 
 
 @frozen_open
-class WorkingTable:
+class WorkingTable(_Node):
     """Within the recursive part of the `Fixpoint` of that number: the rows of the round before; with a ``level``, that level
     of all rows so far, which are in one level each (see `execution.recursion`).
     ``fields[i]`` is the position of ``columns[i]`` in the recursion's columns."""
@@ -367,8 +396,3 @@ def output_ids(plan: Plan, ids: Callable[[Plan], frozenset[int]]) -> frozenset[i
             return ids(left)
         case _:
             return frozenset(map(_id_of, plan.columns))
-
-
-def sources(plan: Plan) -> tuple[Plan, ...]:
-    """The plans directly below a node (not those of subquery expressions)."""
-    return plan.sources

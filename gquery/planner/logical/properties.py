@@ -191,9 +191,13 @@ def _defined_keys(plan: Shared) -> list[frozenset[int]]:
     return [frozenset(names[i] for i in key) for key in keys if key <= names.keys()]
 
 
+# a left row comes once at most
+_LEFT_ALONE = (JoinKind.SEMI, JoinKind.ANTI, JoinKind.MARK, JoinKind.SINGLE, JoinKind.ASOF)
+
+
 def _join_keys(plan: Join) -> list[frozenset[int]]:
     left = unique_keys(plan.left)
-    if plan.kind in (JoinKind.SEMI, JoinKind.ANTI, JoinKind.MARK, JoinKind.SINGLE, JoinKind.ASOF):
+    if plan.kind in _LEFT_ALONE:
         return list(left)
     right = unique_keys(plan.right)
     pairs = join_pairs(plan)

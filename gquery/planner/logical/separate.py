@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from gquery.planner.logical.everywhere import map_subqueries
 from gquery.planner.logical.nodes import Plan
+from gquery.planner.logical.shared import has_subqueries
 from gquery.planner.logical.tree import fresh_copy, made_columns, own_subqueries, walk, with_sources
 
 
@@ -16,7 +17,7 @@ def separate(plan: Plan, seen: set[int] | None = None) -> Plan:
     """The plan with each subquery's plan in one node only; the same object where that is so already. ``seen``: the ids of the
     columns that subqueries make already. They tell one from another, not the object: what has rewritten the nodes of a plan one
     by one has made several objects of one."""
-    if seen is None and _are_apart(plan):
+    if seen is None and (not has_subqueries(plan) or _are_apart(plan)):
         return plan
     met = set[int]() if seen is None else seen
     apart: dict[int, Plan] = {}

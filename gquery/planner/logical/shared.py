@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping
+from functools import reduce
+from operator import or_
+from typing import get_args
 
 from gquery.expression.expr import new_column
 from gquery.planner.logical.everywhere import map_subqueries
@@ -16,6 +19,7 @@ from gquery.planner.logical.nodes import (
     Definition,
     Fixpoint,
     Join,
+    JoinKind,
     Plan,
     Query,
     Scan,
@@ -23,6 +27,7 @@ from gquery.planner.logical.nodes import (
 )
 from gquery.planner.logical.tree import (
     own_subqueries,
+    walk,
     with_sources,
 )
 from gquery.runtime.records import replace
@@ -44,91 +49,80 @@ def use(definition: Definition) -> Shared:
     return Shared(definition, columns, tuple(range(len(columns))))
 
 
-Kinds = frozenset[object]
-"""Classes of nodes, of a join its `JoinKind`, of a use what it uses."""
-_NO_KINDS: Kinds = frozenset()
-_SCANS: Kinds = frozenset((Scan,))
+Kinds = int
+"""Some kinds of nodes, a bit each: classes, of joins each `JoinKind`; and whether there is a subquery expression."""
+_ASKS = 1  # a subquery expression
+_BITS: dict[object, Kinds] = {kind: 2 << n for n, kind in enumerate((*get_args(Plan), *JoinKind))}
+
+
+def kinds_of(*wanted: object) -> Kinds:
+    """The bits of classes of nodes and of `JoinKind`s."""
+    return reduce(or_, [_BITS[kind] for kind in wanted])
+
+
+_LEADING = kinds_of(Shared) | _ASKS  # of all that a use may be below
+
+
+def kinds(plan: Plan) -> Kinds:
+    """What nodes a plan has, without those of definitions and of subqueries: which rules may find something to do. A node
+    remembers it, and most nodes stay from rule to rule."""
+    found = plan.memo_kinds
+    if found is None:
+        found = _BITS[plan.kind if isinstance(plan, Join) else plan.__class__]
+        if own_subqueries(plan):
+            found |= _ASKS
+        for s in plan.sources:
+            found |= s.memo_kinds or kinds(s)
+        plan.memo_kinds = found
+    return found
+
+
+def all_kinds(plan: Plan) -> Kinds:
+    """What nodes a plan and its definitions have."""
+    return reduce(or_, [kinds(d.plan) for d in definitions(plan)], kinds(plan))
 
 
 def nodes(plan: Plan) -> Iterator[Plan]:
     """The plan and every plan below it, those inside subquery expressions too, but not those of definitions."""
+    return _nodes_inside(plan) if kinds(plan) & _ASKS else walk(plan)
+
+
+def _nodes_inside(plan: Plan) -> Iterator[Plan]:
     plans = [plan]
     while plans:
-        stack = [plans.pop()]
-        while stack:  # as `tree.walk`, without a second generator
-            node = stack.pop()
+        for node in walk(plans.pop()):
             yield node
-            if below := node.sources:
-                stack.extend(below[::-1])
-            if own := own_subqueries(node):
-                plans += [s.plan for s in own]
+            plans += [s.plan for s in own_subqueries(node)]
 
 
-def kinds(plan: Plan) -> Kinds:
-    """What nodes a plan has, those of its definitions too: which rules may find something to do. A node remembers it, and most
-    nodes stay from rule to rule. There are no subqueries any more."""
-    if plan.__class__ is Scan:  # nearly half of all
-        return _SCANS
-    found: Kinds | None = plan.__dict__.get("_kinds")
-    if found is None:
-        found = plan.__dict__["_kinds"] = _kinds(plan)
-    return found
-
-
-def _kinds(plan: Plan) -> Kinds:
-    if isinstance(plan, Shared):
-        if "_kinds" not in plan.definition.plan.__dict__:
-            for d in definitions(plan):  # those that it uses first: a long chain is no deep recursion
-                kinds(d.plan)
-        return kinds(plan.definition.plan)
-    own: object = plan.kind if isinstance(plan, Join) else type(plan)
-    found = _NO_KINDS
-    for s in plan.sources:
-        more = kinds(s)
-        found = more if found <= more else found if more <= found else found | more
-    return found if own in found else found | {own}
-
-
-_Leaves = tuple[tuple[Shared, ...], tuple[Plan, ...]]
-"""The uses of definitions in a plan, and the plans of its subqueries, those that stand in several nodes as often."""
-_NO_LEAVES: _Leaves = (), ()
-
-
-def _leaves(plan: Plan) -> _Leaves:
-    """Remembered of each node: behind a rule most nodes below a new one are old. A use would remember itself, and keep all that
-    it rests on until the collector comes."""
-    if plan.__class__ is Scan:
-        return _NO_LEAVES
-    found: _Leaves | None = plan.__dict__.get("_leaves")
-    if found is None:
-        if isinstance(plan, Shared):
-            return (plan,), ()
-        own = own_subqueries(plan)
-        found = ((), tuple([s.plan for s in own])) if own else _NO_LEAVES
-        for s in plan.sources:
-            below = _leaves(s)
-            if below is not _NO_LEAVES:
-                found = (found[0] + below[0], found[1] + below[1]) if found is not _NO_LEAVES else below
-        plan.__dict__["_leaves"] = found
-    return found
+def has_subqueries(plan: Plan) -> bool:
+    """Whether a subquery expression stands in a plan, outside of others."""
+    return bool(kinds(plan) & _ASKS)
 
 
 def uses(plan: Plan) -> tuple[Shared, ...]:
     """The uses of definitions in a plan, those inside subquery expressions too."""
-    found, plans = _leaves(plan)
-    if not plans:
-        return found
-    waiting = list(plans)
-    while waiting:
-        more, plans = _leaves(waiting.pop())
-        found += more
-        waiting += plans
+    if isinstance(plan, Shared):  # one would remember itself, and keep all that it rests on until the collector comes
+        return (plan,)
+    found = plan.memo_uses
+    if found is None:
+        found = plan.memo_uses = tuple(_uses(plan))
     return found
 
 
-def without_uses(plan: Plan) -> None:
-    """Note what is known: that a plan uses no definition. Looking at each node of it costs more than most rules."""
-    plan.__dict__["_leaves"] = _NO_LEAVES
+def _uses(plan: Plan) -> list[Shared]:
+    found: list[Shared] = []
+    waiting = [plan]
+    while waiting:
+        node = waiting.pop()
+        has = node.memo_kinds or kinds(node)
+        if has & _LEADING:
+            if isinstance(node, Shared):
+                found.append(node)
+            if has & _ASKS:
+                waiting += [s.plan for s in own_subqueries(node)]
+            waiting += node.sources[::-1]
+    return found
 
 
 def definitions(plan: Plan, changed: Definitions | None = None) -> tuple[Definition, ...]:
@@ -138,7 +132,7 @@ def definitions(plan: Plan, changed: Definitions | None = None) -> tuple[Definit
         return _definitions(plan, changed or {})
     found: tuple[Definition, ...] | None = plan.__dict__.get("_definitions")
     if found is None:
-        found = plan.__dict__["_definitions"] = _definitions(plan, {}) if _leaves(plan) is not _NO_LEAVES else ()
+        found = plan.__dict__["_definitions"] = _definitions(plan, {}) if uses(plan) else ()
     return found
 
 
@@ -192,7 +186,7 @@ def scans(plan: Plan) -> tuple[Scan, ...]:
 
 def transform_kinds(plan: Plan, wanted: Kinds, f: Callable[[Plan], Plan]) -> Plan:
     """`tree.transform_up` of what has such nodes (`kinds`): where none is, ``f`` has nothing to do, and nobody looks."""
-    if kinds(plan).isdisjoint(wanted):
+    if not kinds(plan) & wanted:
         return plan
     new, is_new = [], False
     for s in plan.sources:
@@ -204,16 +198,22 @@ def transform_kinds(plan: Plan, wanted: Kinds, f: Callable[[Plan], Plan]) -> Pla
 
 def with_definitions(plan: Plan, new: Definitions, positions: Positions | None = None) -> Plan:
     """The plan using other definitions in place of those with their numbers; the same object where it uses none."""
-    if not new or (found := _leaves(plan)) is _NO_LEAVES:
+    if not new or new.keys().isdisjoint([u.definition.number for u in uses(plan)]):
         return plan
-    if new.keys().isdisjoint([u.definition.number for u in (uses(plan) if found[1] else found[0])]):
+    return _over(plan, new, positions)
+
+
+def _over(plan: Plan, new: Definitions, positions: Positions | None) -> Plan:
+    has = plan.memo_kinds or kinds(plan)
+    if not has & _LEADING:
         return plan
     if isinstance(plan, Shared):
+        if (d := new.get(plan.definition.number)) is None:
+            return plan
         moved = None if positions is None else positions.get(plan.definition.number)
-        fields = plan.fields if moved is None else tuple(moved[f] for f in plan.fields)
-        return Shared(new[plan.definition.number], plan.columns, fields)
-    plan = with_sources(plan, tuple([with_definitions(s, new, positions) for s in plan.sources]))
-    return map_subqueries(plan, lambda q: with_definitions(q, new, positions)) if own_subqueries(plan) else plan
+        return Shared(d, plan.columns, plan.fields if moved is None else tuple(moved[f] for f in plan.fields))
+    plan = with_sources(plan, tuple([_over(s, new, positions) for s in plan.sources]))
+    return map_subqueries(plan, lambda p: _over(p, new, positions)) if has & _ASKS and own_subqueries(plan) else plan
 
 
 def rebuilt(plan: Plan, changed: Definitions, positions: Positions | None = None) -> Plan:

@@ -45,12 +45,12 @@ from gquery.planner.logical.nodes import (
     Window,
 )
 from gquery.planner.logical.properties import key_pair
-from gquery.planner.logical.shared import transform_kinds
+from gquery.planner.logical.shared import kinds_of, transform_kinds
 from gquery.planner.logical.tree import column_ids, expressions, free_columns, used_columns
 from gquery.runtime.records import dataclass, replace
 
 _LEFT_ONLY = (JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI, JoinKind.MARK, JoinKind.SINGLE, JoinKind.ASOF)
-_KINDS = frozenset((Apply,))
+_KINDS = kinds_of(Apply)
 
 
 def decorrelate(plan: Plan) -> Plan | None:

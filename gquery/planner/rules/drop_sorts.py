@@ -24,15 +24,15 @@ from gquery.planner.logical.nodes import (
     Shared,
     Sort,
     Window,
-    sources,
 )
 from gquery.planner.logical.properties import is_unique
-from gquery.planner.logical.shared import definitions, rebuilt
+from gquery.planner.logical.shared import definitions, kinds, kinds_of, rebuilt
 from gquery.planner.logical.tree import with_sources
 from gquery.runtime.records import replace
 
 # which users have sorted rows for: they take them as they come
 _IN_ORDER = frozenset(("list", "string_agg", "first", "last"))
+_SORTS = kinds_of(Sort)
 
 
 def drop_sorts(query: Query) -> Query | None:
@@ -50,6 +50,8 @@ def drop_sorts(query: Query) -> Query | None:
 
 def _drop(plan: Plan, seen: bool, shown: set[int]) -> Plan:
     """``shown`` takes up the definitions whose order is seen."""
+    if not seen and not kinds(plan) & _SORTS:
+        return plan
     match plan:
         case Shared(definition=d):
             if seen:
@@ -73,7 +75,7 @@ def _drop(plan: Plan, seen: bool, shown: set[int]) -> Plan:
         case Join(left=a, right=b) | Apply(left=a, right=b):
             return with_sources(plan, (_drop(a, seen, shown), _drop(b, False, shown)))
         case _:
-            return with_sources(plan, tuple(_drop(s, seen, shown) for s in sources(plan)))
+            return with_sources(plan, tuple([_drop(s, seen, shown) for s in plan.sources]))
 
 
 def _deciding(keys: tuple[SortKey, ...], source: Plan) -> tuple[SortKey, ...]:

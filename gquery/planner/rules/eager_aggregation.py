@@ -36,12 +36,12 @@ from gquery.functions.aggregate_record import OneValue, Total
 from gquery.planner.logical.cardinality import Estimator
 from gquery.planner.logical.nodes import Aggregate, Join, JoinKind, Plan, Project
 from gquery.planner.logical.properties import is_unique
-from gquery.planner.logical.shared import transform_kinds
+from gquery.planner.logical.shared import kinds_of, transform_kinds
 from gquery.planner.logical.tree import column_ids, used_columns
 from gquery.planner.rules.reduce_outer_joins import null_if_null, rejects_null
 
 _TESTS = ("eq", "ne", "lt", "le", "gt", "ge", "is_distinct_from", "is_not_distinct_from", "like", "ilike", "contains")
-_KINDS = frozenset((JoinKind.LEFT,))
+_KINDS = kinds_of(JoinKind.LEFT)
 
 
 def eager_aggregation(plan: Plan, estimator: Estimator) -> Plan | None:

@@ -16,10 +16,10 @@ from gquery.expression.types import BOOLEAN
 from gquery.functions import counts, declaration
 from gquery.planner.logical.aggregate_joins import Calls, joined_parts
 from gquery.planner.logical.nodes import Aggregate, Plan
-from gquery.planner.logical.shared import transform_kinds
+from gquery.planner.logical.shared import kinds_of, transform_kinds
 from gquery.runtime.records import replace
 
-_KINDS = frozenset((Aggregate,))
+_KINDS = kinds_of(Aggregate)
 
 
 def eliminate_distinct_aggregates(plan: Plan) -> Plan | None:

@@ -19,12 +19,12 @@ from gquery.expression.traverse import conjunction, conjuncts, disjunction
 from gquery.expression.types import BOOLEAN, DType, Kind
 from gquery.planner.logical.nodes import Aggregate, Join, JoinKind, Plan
 from gquery.planner.logical.properties import is_unique
-from gquery.planner.logical.shared import transform_kinds
+from gquery.planner.logical.shared import kinds_of, transform_kinds
 from gquery.planner.logical.tree import column_ids, used_columns
 
 _MIRRORED = {"ne": "ne", "lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
 _EXTREMES = {"ne": ("min", "max"), "lt": ("max",), "le": ("max",), "gt": ("min",), "ge": ("min",)}
-_KINDS = frozenset((JoinKind.SEMI, JoinKind.ANTI))
+_KINDS = kinds_of(JoinKind.SEMI, JoinKind.ANTI)
 
 
 def exists_by_extremes(plan: Plan) -> Plan | None:

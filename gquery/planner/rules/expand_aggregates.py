@@ -24,11 +24,11 @@ from gquery.functions.aggregate_parts import Parts, centred
 from gquery.planner.logical.aggregate_joins import Calls, equal_keys, joined_parts, moved
 from gquery.planner.logical.cardinality import Estimator
 from gquery.planner.logical.nodes import Aggregate, Join, JoinKind, Plan, Project, Query, Shared
-from gquery.planner.logical.shared import new_definition, transform_kinds
+from gquery.planner.logical.shared import kinds_of, new_definition, transform_kinds
 from gquery.planner.logical.tree import fresh_copy, remap_expr, walk
 from gquery.runtime.records import replace
 
-_KINDS = frozenset((Aggregate,))
+_KINDS = kinds_of(Aggregate)
 
 
 def expand_aggregates(plan: Plan) -> Plan | None:

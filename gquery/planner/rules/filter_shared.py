@@ -20,7 +20,7 @@ from gquery import tuning
 from gquery.expression.expr import Expr
 from gquery.expression.traverse import disjunction, substitute, walk
 from gquery.planner.logical.nodes import Definition, Filter, Plan, Query, Shared
-from gquery.planner.logical.shared import definitions, rebuilt
+from gquery.planner.logical.shared import definitions, rebuilt, uses
 from gquery.planner.logical.tree import walk as walk_plan
 from gquery.planner.rules.fold_constants import Evaluate
 from gquery.planner.rules.push_down_filter import push_down_filter
@@ -60,7 +60,7 @@ def _filtered(plan: Plan, predicate: Expr, evaluate: Evaluate | None) -> Plan:
 def _note(plan: Plan, asked: Asked) -> None:
     """Enters what each use in a plan asks for."""
     filtered: set[int] = set()
-    for node in walk_plan(plan):
+    for node in walk_plan(plan) if uses(plan) else ():
         match node:
             case Filter(source=Shared() as use, predicate=p):
                 filtered.add(id(use))

@@ -41,15 +41,17 @@ from gquery.planner.logical.nodes import (
     Unnest,
     Window,
     WorkingTable,
-    sources,
 )
 from gquery.planner.logical.selectivity import weight
-from gquery.planner.logical.tree import cached, column_ids, used_columns, with_sources
+from gquery.planner.logical.shared import kinds, kinds_of
+from gquery.planner.logical.tree import column_ids, used_columns, with_sources
 from gquery.planner.rules.join_cost import raw_rows
 from gquery.planner.rules.join_graph import JoinGraph
 from gquery.planner.rules.join_search import JoinSearch
 from gquery.planner.rules.semi_join_reduction import reduced_build_side
 from gquery.runtime.records import dataclass
+
+_ROUNDS, _USES = kinds_of(WorkingTable), kinds_of(Shared)
 
 
 def join_order(plan: Plan, estimator: Estimator) -> Plan | None:
@@ -61,7 +63,7 @@ def join_order(plan: Plan, estimator: Estimator) -> Plan | None:
 def _reorder(plan: Plan, estimator: Estimator) -> Plan:
     cluster = plan.source if isinstance(plan, Filter) else plan
     if not isinstance(cluster, Join) or cluster.kind is JoinKind.FULL:
-        return with_sources(plan, tuple(_reorder(s, estimator) for s in sources(plan)))
+        return with_sources(plan, tuple([_reorder(s, estimator) for s in plan.sources]))
     group = _Group(estimator)
     group.take(plan)
     if group.entangled:
@@ -72,9 +74,9 @@ def _reorder(plan: Plan, estimator: Estimator) -> Plan:
 
 def _reads_round(plan: Plan) -> bool:
     """Whether a plan within a recursion reads the rows of the round before."""
-    if isinstance(plan, WorkingTable):
-        return plan.level is None
-    return cached(plan, "_reads_round", lambda: any(_reads_round(s) for s in sources(plan)))
+    if not kinds(plan) & _ROUNDS:
+        return False
+    return plan.level is None if isinstance(plan, WorkingTable) else any(_reads_round(s) for s in plan.sources)
 
 
 def _is_window_of_sorted_rows(relations: list[Plan], rows: int) -> bool:
@@ -88,6 +90,8 @@ def _is_window_of_sorted_rows(relations: list[Plan], rows: int) -> bool:
 def _sorted_definitions(plan: Plan) -> frozenset[int]:
     """The definitions whose rows a plan passes on in the order of a sort below them."""
     passed: set[int] = set()
+    if not kinds(plan) & _USES:
+        return frozenset()
     while True:
         match plan:
             case Filter(source=s) | Project(source=s) | Limit(source=s) | Window(source=s) | Unnest(source=s):
@@ -108,7 +112,7 @@ def _sorted_definitions(plan: Plan) -> frozenset[int]:
 def _is_made_of(plan: Plan, numbers: frozenset[int]) -> bool:
     """Whether a plan gives groups of the rows of one of these definitions, or these rows, which are groups of one each."""
     while isinstance(plan, Filter | Project | Aggregate | Join):  # DISTINCT groups groups, a semi-join leaves out rows
-        plan = sources(plan)[0]
+        plan = plan.sources[0]
     return isinstance(plan, Shared) and plan.definition.number in numbers
 
 
@@ -152,7 +156,7 @@ class _Group:
                 left, right = _reorder(plan.left, self.estimator), _reorder(plan.right, self.estimator)
                 self.relations.append(with_sources(plan, (left, right)))
             case _:
-                new = tuple(_reorder(s, self.estimator) for s in sources(plan))
+                new = tuple([_reorder(s, self.estimator) for s in plan.sources])
                 self.relations.append(with_sources(plan, new))
 
     def _is_barrier(self, kind: JoinKind) -> bool:
@@ -161,8 +165,10 @@ class _Group:
     @property
     def entangled(self) -> bool:
         """Whether an inner join's condition reads columns that a dependent makes: then it cannot stand above."""
+        if self.barrier or not self.dependents:
+            return False
         base = frozenset[int]().union(*(column_ids(r) for r in self.relations))
-        return not self.barrier and any(not used_columns(t) <= base for t in self.terms)
+        return any(not used_columns(t) <= base for t in self.terms)
 
     # -- putting together
 

@@ -18,7 +18,6 @@ from gquery.planner.logical.nodes import (
     Sort,
     UnionAll,
     Values,
-    sources,
 )
 from gquery.planner.logical.properties import many_to_one, one_row_at_most
 from gquery.planner.logical.tree import with_sources
@@ -34,7 +33,7 @@ def limit_into_sort(plan: Plan) -> Plan | None:
 def _down(plan: Plan) -> Plan:
     if isinstance(plan, Limit):
         return _limit(plan.limit, plan.offset, plan.source, plan)
-    return with_sources(plan, tuple(_down(s) for s in sources(plan)))
+    return with_sources(plan, tuple([_down(s) for s in plan.sources]))
 
 
 def _limit(limit: int | None, offset: int, source: Plan, plan: Limit | None) -> Plan:

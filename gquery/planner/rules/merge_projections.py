@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from gquery.expression.expr import Call, Cast, Column, Expr, Literal
 from gquery.expression.traverse import substitute, walk
-from gquery.planner.logical.nodes import Fixpoint, Plan, Project, Query, UnionAll, sources
+from gquery.planner.logical.nodes import Fixpoint, Plan, Project, Query, UnionAll
 from gquery.planner.logical.tree import (
     expressions,
     map_expressions,
@@ -40,7 +40,7 @@ def _named(c: Column, names: dict[int, Column]) -> Column:
 
 
 def _inline(plan: Plan, names: dict[int, Column]) -> Plan:
-    plan = with_sources(plan, tuple(_inline(s, names) for s in sources(plan)))
+    plan = with_sources(plan, tuple([_inline(s, names) for s in plan.sources]))
     if names:
         plan = map_expressions(plan, lambda e: remap_expr(e, names))
         if isinstance(plan, UnionAll):

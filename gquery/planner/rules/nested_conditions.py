@@ -24,10 +24,10 @@ from gquery.kernels.host_calls import is_host_call, may_fail
 from gquery.planner.logical.equal_columns import equal
 from gquery.planner.logical.nodes import Filter, Join, JoinKind, Plan, Project, Query, Shared, Window
 from gquery.planner.logical.properties import key_pair
-from gquery.planner.logical.shared import new_definition, transform_kinds
+from gquery.planner.logical.shared import kinds_of, new_definition, transform_kinds
 from gquery.planner.logical.tree import column_ids, fresh_copy, remap_expr, used_columns
 
-_KINDS = frozenset(JoinKind) - {JoinKind.INNER}
+_KINDS = kinds_of(*JoinKind) & ~kinds_of(JoinKind.INNER)
 
 
 def nested_conditions(plan: Plan) -> Plan | None:

@@ -80,12 +80,22 @@ def _used(exprs: tuple[Expr, ...]) -> Ids:
 
 
 def _prune(plan: Plan, needed: Ids) -> Plan:
-    match plan:
+    match plan:  # most first
         case Scan():
             keep = [i for i, c in enumerate(plan.columns) if c.id in needed]
             if len(keep) == len(plan.columns):
                 return plan
             return Scan(plan.source, tuple(plan.columns[i] for i in keep), tuple(plan.fields[i] for i in keep))
+        case Join() | Apply():
+            return _join(plan, needed)
+        case Filter(source=s, predicate=p):
+            return with_sources(plan, (_prune(s, needed | used_columns(p)),))
+        case Project(source=s, exprs=exprs):
+            kept = tuple((c, e) for c, e in exprs if c.id in needed)
+            below = _prune(s, _used(tuple(e for _, e in kept)))
+            return plan if below is s and len(kept) == len(exprs) else Project(below, kept)
+        case Aggregate():
+            return _aggregate(plan, needed)
         case Shared():
             keep = [i for i, c in enumerate(plan.columns) if c.id in needed] or _narrowest(plan)
             if len(keep) == len(plan.columns):
@@ -100,24 +110,14 @@ def _prune(plan: Plan, needed: Ids) -> Plan:
             return plan
         case Fixpoint(source=s, inputs=inputs):  # each round reads all of them
             return with_sources(plan, (_prune(s, frozenset(c.id for c in inputs)),))
-        case Filter(source=s, predicate=p):
-            return with_sources(plan, (_prune(s, needed | used_columns(p)),))
-        case Project(source=s, exprs=exprs):
-            kept = tuple((c, e) for c, e in exprs if c.id in needed)
-            below = _prune(s, _used(tuple(e for _, e in kept)))
-            return plan if below is s and len(kept) == len(exprs) else Project(below, kept)
         case Sort(source=s, keys=keys):
             return with_sources(plan, (_prune(s, needed | _used(tuple(k.expr for k in keys))),))
         case Unnest(source=s, lists=lists):  # all of them say how many rows there are
             return with_sources(plan, (_prune(s, needed | _used(tuple(e for _, e in lists))),))
         case Limit(source=s):
             return with_sources(plan, (_prune(s, needed),))
-        case Aggregate():
-            return _aggregate(plan, needed)
         case Window():
             return _window(plan, needed)
-        case Join() | Apply():
-            return _join(plan, needed)
         case UnionAll():
             return _union(plan, needed)
         case _:
@@ -155,11 +155,12 @@ def _window(plan: Window, needed: Ids) -> Plan:
 def _join(plan: Join | Apply, needed: Ids) -> Plan:
     left_ids, right_ids = column_ids(plan.left), column_ids(plan.right)
     unused = not needed & right_ids
-    if isinstance(plan, Join) and plan.kind in (JoinKind.LEFT, JoinKind.SINGLE) and unused and many_to_one(plan):
+    kind = plan.kind
+    if unused and isinstance(plan, Join) and kind in (JoinKind.LEFT, JoinKind.SINGLE) and many_to_one(plan):
         return _prune(plan.left, needed)
-    if plan.kind is JoinKind.ASOF and unused:
+    if unused and kind is JoinKind.ASOF:
         return _prune(plan.left, needed)
-    if plan.kind is JoinKind.MARK and plan.mark is not None and plan.mark.id not in needed:
+    if plan.mark is not None and kind is JoinKind.MARK and plan.mark.id not in needed:
         return _prune(plan.left, needed)
     used = needed | used_columns(plan.condition)
     if isinstance(plan, Apply):

@@ -15,11 +15,11 @@ from gquery.expression.expr import AggregateCall, Column, Expr
 from gquery.expression.traverse import walk
 from gquery.planner.logical.nodes import Aggregate, Join, JoinKind, Plan, Project
 from gquery.planner.logical.properties import determined, equal_is_same, is_unique
-from gquery.planner.logical.shared import transform_kinds
+from gquery.planner.logical.shared import kinds_of, transform_kinds
 from gquery.planner.logical.tree import used_columns
 from gquery.runtime.records import replace
 
-_KINDS = frozenset((Aggregate,))
+_KINDS = kinds_of(Aggregate)
 
 
 def reduce_group_keys(plan: Plan) -> Plan | None:

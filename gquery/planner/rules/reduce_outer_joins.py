@@ -33,7 +33,6 @@ from gquery.planner.logical.nodes import (
     Plan,
     Project,
     Sort,
-    sources,
 )
 from gquery.planner.logical.properties import many_to_one
 from gquery.planner.logical.tree import column_ids, with_sources
@@ -64,7 +63,7 @@ def _reduce(plan: Plan, rejected: frozenset[int]) -> Plan:
         case Join():
             return _join(plan, rejected)
         case _:
-            return with_sources(plan, tuple(_reduce(s, _NONE) for s in sources(plan)))
+            return with_sources(plan, tuple([_reduce(s, _NONE) for s in plan.sources]))
 
 
 def _join(plan: Join, rejected: frozenset[int]) -> Plan:

@@ -60,6 +60,8 @@ from gquery.runtime.records import replace
 
 Columns = dict[int, Column]
 _NO_FLAGS: frozenset[tuple[int, bool]] = frozenset()
+_PAIRS = (Join, Apply)
+_PASSING = (Filter, Sort, Limit)
 _FILLING = (JoinKind.LEFT, JoinKind.SINGLE, JoinKind.ASOF, JoinKind.FULL)  # joins that put NULLs into columns of a side
 
 
@@ -116,14 +118,11 @@ def _refresh(plan: Plan, known: Columns, read: Read) -> Plan:
             plan = map_expressions(plan, lambda e: _expression(e, known, read))
             break
     plan = _columns(plan)
-    match plan:
-        case Join() | Apply():
-            if plan.kind in _FILLING or plan.mark is not None:
-                known.update({c.id: c for c in plan.columns})
-        case Filter() | Sort() | Limit():
-            pass
-        case _:
+    if isinstance(plan, _PAIRS):
+        if plan.mark is not None or plan.kind in _FILLING:
             known.update({c.id: c for c in plan.columns})
+    elif not isinstance(plan, _PASSING):
+        known.update({c.id: c for c in plan.columns})
     return plan
 
 
@@ -223,13 +222,13 @@ def _as(c: Column, nullable: bool) -> Column:
 
 def _columns(plan: Plan) -> Plan:
     """The node with right flags on the columns that it makes; its sources and expressions have them, and so have tables."""
-    match plan:
-        case Values(columns=columns, rows=rows):
-            new = tuple(_as(c, any(row[i].nullable for row in rows)) for i, c in enumerate(columns))
-            return plan if same_objects(new, columns) else replace(plan, columns=new)
-        case Shared(columns=columns):
-            new = tuple(_as(c, made.nullable) for c, made in zip(columns, plan.outputs, strict=True))
-            return plan if same_objects(new, columns) else replace(plan, columns=new)
+    match plan:  # most first
+        case Filter():
+            return plan
+        case Join(mark=mark) | Apply(mark=mark):
+            if mark is None or not mark.nullable or plan.condition.nullable:
+                return plan
+            return replace(plan, mark=_as(mark, False))
         case Project(exprs=exprs):
             if [c.nullable for c, _ in exprs] == [e.nullable for _, e in exprs]:
                 return plan
@@ -238,6 +237,12 @@ def _columns(plan: Plan) -> Plan:
             by = tuple((_as(c, e.nullable), e) for c, e in keys)
             of = tuple((_as(c, may_give_null(a, has_rows=bool(keys))), a) for c, a in calls)
             return plan if _same_pairs((*by, *of), (*keys, *calls)) else replace(plan, keys=by, aggregates=of)
+        case Values(columns=columns, rows=rows):
+            new = tuple(_as(c, any(row[i].nullable for row in rows)) for i, c in enumerate(columns))
+            return plan if same_objects(new, columns) else replace(plan, columns=new)
+        case Shared(columns=columns):
+            new = tuple(_as(c, made.nullable) for c, made in zip(columns, plan.outputs, strict=True))
+            return plan if same_objects(new, columns) else replace(plan, columns=new)
         case Window(calls=windows):
             found = tuple((c, with_nullability(call)) for c, call in windows)
             if all(c.nullable == call.nullable for c, call in found):
@@ -260,14 +265,10 @@ def _columns(plan: Plan) -> Plan:
                 same_objects(a, b) for a, b in zip(inputs, plan.inputs, strict=True)
             )
             return plan if unchanged else UnionAll(plan.sources, inputs, new)
-        case Join(mark=mark) | Apply(mark=mark):
-            if mark is None or not mark.nullable or plan.condition.nullable:
-                return plan
-            return replace(plan, mark=_as(mark, False))
         case Fixpoint(inputs=inputs):
             below = {c.id: c for c in plan.source.columns}
             return replace(plan, inputs=tuple(_as(c, below[c.id].nullable) for c in inputs))
-        case Scan() | Filter() | Range() | WorkingTable() | Sort() | Limit() | Unnest():
+        case Scan() | Range() | WorkingTable() | Sort() | Limit() | Unnest():
             return plan
         case _:
             assert_never(plan)

@@ -43,14 +43,13 @@ from gquery.planner.logical.nodes import (
     Scan,
     UnionAll,
     Window,
-    sources,
 )
 from gquery.planner.logical.properties import equality, key_pair
-from gquery.planner.logical.shared import kinds
+from gquery.planner.logical.shared import kinds, kinds_of
 from gquery.planner.logical.tree import column_ids, fresh_copy, walk, with_sources
 from gquery.planner.rules.sink_semi_join import sunk
 
-_COMPUTED = frozenset((Aggregate, UnionAll, Window))
+_COMPUTED = kinds_of(Aggregate, UnionAll, Window)
 
 
 def semi_join_reduction(plan: Plan, estimator: Estimator) -> Plan | None:
@@ -60,7 +59,7 @@ def semi_join_reduction(plan: Plan, estimator: Estimator) -> Plan | None:
 
 
 def _walk(plan: Plan, estimator: Estimator) -> Plan:
-    if kinds(plan).isdisjoint(_COMPUTED):
+    if not kinds(plan) & _COMPUTED:
         return plan
     if isinstance(plan, Join) and plan.kind is JoinKind.INNER:
         terms: list[Expr] = []
@@ -76,7 +75,7 @@ def _walk(plan: Plan, estimator: Estimator) -> Plan:
         if pair is not None and _simple(plan.right):
             key, by = pair if pair[0].id in column_ids(plan.left) else pair[::-1]
             return sunk(_walk(plan.left, estimator), key, plan.right, by)
-    return with_sources(plan, tuple(_walk(s, estimator) for s in sources(plan)))
+    return with_sources(plan, tuple([_walk(s, estimator) for s in plan.sources]))
 
 
 def _flatten(plan: Plan, terms: list[Expr], relations: list[Plan]) -> None:
@@ -113,7 +112,7 @@ def _reduced(
     """A relation that is computed from fewer rows, where that pays. ``alike`` takes up the scans of the same table that
     are joined by the same key, reduced in the same way: `common_subplans` then reads the table once for both."""
     computed = _computed(plan)
-    new = with_sources(plan, tuple(_walk(s, estimator) for s in sources(plan)))
+    new = with_sources(plan, tuple([_walk(s, estimator) for s in plan.sources]))
     if computed is None:
         return new
     read = computed if isinstance(computed, UnionAll) else computed.source

@@ -79,26 +79,25 @@ def _one(evaluate: Evaluate | None) -> Callable[[Expr], Expr]:
         match x:
             case Column() | Literal():  # most are
                 return x
+            case Call():
+                is_comparison = x.function in _FLIPPED and len(x.args) == 2
+                return _folded_comparison(x, evaluate) if is_comparison else folded(x, evaluate)
+            case And(args):
+                return _and(x, args)
+            case Or(args):
+                return _or(x, args)
             case Not(arg):
                 return _not(x, arg)
             case IsNull(arg):
                 if isinstance(arg, Literal):
                     return TRUE if arg.is_null else FALSE
                 return FALSE if never_null(arg) else x
-            case And(args):
-                return _and(x, args)
-            case Or(args):
-                return _or(x, args)
             case Case():
                 return _case(x)
             case In(arg=arg, items=items) if len(items) == 1:
                 return _folded_comparison(Call("eq", (arg, items[0]), BOOLEAN, arg.nullable), evaluate)
-            case Cast(arg=arg, dtype=dtype) if arg.dtype == dtype:
-                return arg
-            case Call() if x.function in _FLIPPED and len(x.args) == 2:
-                return _folded_comparison(x, evaluate)
-            case Call() | Cast():
-                return folded(x, evaluate)
+            case Cast(arg=arg, dtype=dtype):
+                return arg if arg.dtype == dtype else folded(x, evaluate)
             case _:
                 return x
 

@@ -46,6 +46,7 @@ from gquery.planner.logical.nodes import (
 )
 from gquery.planner.logical.properties import one_row_at_most, one_row_exactly
 from gquery.planner.logical.separate import separate
+from gquery.planner.logical.shared import has_subqueries
 from gquery.planner.logical.tree import (
     Subquery,
     column_ids,
@@ -55,7 +56,6 @@ from gquery.planner.logical.tree import (
     own_subqueries,
     transform_up,
     used_columns,
-    walk,
     with_expressions,
     with_sources,
 )
@@ -65,7 +65,7 @@ from gquery.runtime.records import replace
 
 def unnest_subqueries(plan: Plan) -> Plan | None:
     """Every subquery expression replaced by a column of an Apply, or by the Apply alone."""
-    if not any(map(own_subqueries, walk(plan))):
+    if not has_subqueries(plan):
         return None
     new = transform_up(separate(plan), _node)
     return None if new is plan else new

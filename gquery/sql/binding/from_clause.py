@@ -8,10 +8,10 @@ from sqlglot import exp
 
 from gquery.columns.table import TableSource
 from gquery.errors import BindError, CatalogError, FileError, NotSupportedError, did_you_mean
-from gquery.expression.expr import TRUE, Column, Expr, Literal, new_columns
+from gquery.expression.expr import TRUE, Column, Expr, Literal
 from gquery.expression.traverse import conjunction, transform
 from gquery.functions import call
-from gquery.planner.logical.nodes import Apply, Filter, Join, JoinKind, Plan, Query, Scan, Values
+from gquery.planner.logical.nodes import Apply, Filter, Join, JoinKind, Plan, Query, Values, whole_scan
 from gquery.planner.logical.tree import column_ids, free_columns
 from gquery.sql.binding.expr import ExprBinder
 from gquery.sql.binding.files import ENDS, WHOLE, by_names, is_by_name, read, reader_arguments, reader_of, whole_files
@@ -104,22 +104,22 @@ class FromBinder:
         return query.plan, Scope(self.parent, [ScopeRelation(alias, names, query.outputs, schema)])
 
     def _table(self, node: exp.Table, alias: str, columns: tuple[str, ...]) -> tuple[Plan, Scope]:
-        name = node.name
-        cte = self.ctes.entries.get(name.lower()) if not node.db else None
+        name, db = node.name, node.db
+        cte = self.ctes.entries.get(name.lower()) if not db else None
         if cte is not None:
             bound = self.query.cte(cte)
             names = _renamed(bound.names, cte.columns, name)
             return self._named(Query(bound.plan, bound.outputs, names), alias or name, columns)
         catalog = self.query.catalog
-        if node.db and node.db.lower() == INFORMATION:
+        if db and db.lower() == INFORMATION:
             from gquery.sql.binding.catalog import schema_table
 
             return self._named(schema_table(self.query, name), alias or name, columns)
-        if node.db and not catalog.schemas.has(node.db):
+        if db and not catalog.schemas.has(db):
             full = ".".join(p.name for p in node.parts)
             if full.lower().endswith(ENDS):
-                return self._scan(self._file(full), alias or node.db, columns)
-        given = catalog.given(name) if not node.db else None
+                return self._scan(self._file(full), alias or db, columns)
+        given = catalog.given(name) if not db else None
         if given is not None:
             return self._bound(given, alias or name, columns)
         full = table_name(node)
@@ -129,7 +129,7 @@ class FromBinder:
             return self._view(found, alias or name, columns, schema)
         if found is not None:
             return self._scan(found, alias or name, columns, schema)
-        if node.db:
+        if db:
             catalog.get(full)
         if name.lower().endswith(ENDS) or "/" in name or "*" in name:
             stem = name.replace("\\", "/").rsplit("/", 1)[-1].split(".")[0]
@@ -155,9 +155,9 @@ class FromBinder:
         return self.query.catalog.open_file(path)
 
     def _scan(self, source: TableSource, alias: str, columns: tuple[str, ...], schema: str = "") -> tuple[Plan, Scope]:
-        made = new_columns(source.schema)
+        scan = whole_scan(source)
+        made = scan.columns
         names = _renamed(source.schema.names, columns, alias)
-        scan = Scan(source, made, tuple(range(len(made))))
         if self.query.names_rowid and source.schema.find(ROWID) is None:
             plan, rowid = with_rowid(scan)
             return plan, Scope(self.parent, [ScopeRelation(alias, (*names, ROWID), (*made, rowid), schema, 1)])

@@ -389,9 +389,9 @@ def _bound(key: Item | Expr) -> Expr:
 
 def _project(plan: Plan, targets: list[tuple[Column, Expr]]) -> Plan:
     """The plan with these columns: itself where it has them already."""
-    if all(c is e for c, e in targets) and tuple(c.id for c, _ in targets) == tuple(c.id for c in plan.columns):
-        return plan
-    return Project(plan, tuple(targets))
+    pairs = zip(targets, plan.columns, strict=True)
+    is_there = len(targets) == len(plan.columns) and all(c is e and c.id == below.id for (c, e), below in pairs)
+    return plan if is_there else Project(plan, tuple(targets))
 
 
 def _sorted(plan: Plan, keys: list[SortKey]) -> Plan:

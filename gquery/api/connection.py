@@ -9,7 +9,6 @@ All of the engine is imported inside functions: ``import gquery`` loads none of 
 
 from __future__ import annotations
 
-import threading
 import weakref
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, assert_never
@@ -29,7 +28,7 @@ from gquery.kernels.targets.capabilities import capabilities
 from gquery.runtime import collector
 from gquery.runtime.arguments import checked
 from gquery.runtime.boundary import boundary
-from gquery.runtime.interrupt import Running
+from gquery.runtime.interrupt import Lock, Running
 from gquery.runtime.recent import Recent
 from gquery.runtime.stopwatch import part
 from gquery.settings import LIMITS, from_environment
@@ -106,7 +105,7 @@ class Connection(Transactions, Frames, Files, Explains, Exceptions):
         )
         self._shared_catalog.on_change = self._forget_plans
         self._prepared = PreparedTexts()
-        self._files_lock = threading.RLock()
+        self._files_lock = Lock()
         self._running = Running()
         self._closed = False
         self._made_context: ExecutionContext | None = None

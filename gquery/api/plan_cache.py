@@ -10,13 +10,13 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from gquery import tuning
 from gquery.expression.exact import exact
+from gquery.runtime.forking import free_in_child
 from gquery.runtime.nesting import with_room
-from gquery.runtime.records import dataclass
+from gquery.runtime.records import cached_property, dataclass
 from gquery.runtime.stopwatch import part
 from gquery.settings import Settings
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from gquery.planner.physical import Program
 
 Parameters = Sequence[Any] | Mapping[str, Any] | None
-_keeping = threading.Lock()  # held for an assignment
+_keeping = free_in_child(threading.Lock())  # held for an assignment
 
 
 class PlanSlots(Protocol):
@@ -76,14 +76,15 @@ class PreparedPlan:
     def query(self) -> Query:
         """The optimized plan."""
         with self.recording():
-            return self.optimize(self.made())
+            made = self.optimize(self.made())
+        return cast("Query", vars(self).setdefault("query", made))  # several threads that ask at once have the same
 
     @cached_property
     def feedback(self) -> RunFeedback:
         """What runs of the program leave for later ones."""
         from gquery.execution.feedback import RunFeedback
 
-        return RunFeedback()
+        return cast("RunFeedback", vars(self).setdefault("feedback", RunFeedback()))
 
     def keep(self, query: Query, program: Program) -> Program:
         """Take a program, with the plan that it was lowered from, and give the one to run: of several threads that each made
@@ -158,10 +159,12 @@ class PlanCache:
                 del self._plans[key]
 
     def values(self) -> Iterable[PreparedPlan]:
-        return self._plans.values()
+        with self._lock:
+            return list(self._plans.values())
 
     def clear(self) -> None:
-        self._plans.clear()
+        with self._lock:
+            self._plans.clear()
 
 
 def _key(text: str, params: Parameters, settings: Settings) -> Any:

@@ -5,13 +5,13 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from gquery.api.session import Session
 from gquery.errors import FileError, InterfaceError, NotSupportedError
 from gquery.runtime.boundary import boundary
+from gquery.runtime.interrupt import Lock
 
 if TYPE_CHECKING:
     from gquery.api.connection import Connection
@@ -27,7 +27,7 @@ class Files(Session):
 
     _cache: ColumnCache
     _files: Recent[Any, TableSource]
-    _files_lock: threading.RLock
+    _files_lock: Lock
 
     def read_parquet(self, paths: Any, **options: Any) -> Relation:
         """Parquet files as a relation: a path, a glob pattern, a directory, a URI of an object store, or a list of them.

@@ -12,13 +12,12 @@ from collections import OrderedDict
 from collections.abc import Hashable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from gquery import tuning
 from gquery.api.plan_cache import Parameters, PreparedPlan
 from gquery.expression.slots import Recorder, SlotValues, pin, shown
-from gquery.runtime.records import dataclass
+from gquery.runtime.records import cached_property, dataclass
 from gquery.settings import Settings
 
 if TYPE_CHECKING:
@@ -157,7 +156,7 @@ class Templates:
 
     def __init__(self) -> None:
         self._found: OrderedDict[Hashable, tuple[Template, ...]] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # what goes meanwhile may run code that comes back here
         self._shapes: KnownShapes | None = None
 
     def question(self, text: str, params: Parameters, settings: Settings) -> Question | None:
@@ -222,7 +221,8 @@ class Templates:
                 if kept:
                     self._found[key] = kept
                 else:
-                    del self._found[key]
+                    self._found.pop(key, None)
 
     def clear(self) -> None:
-        self._found.clear()
+        with self._lock:
+            self._found.clear()

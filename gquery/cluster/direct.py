@@ -9,6 +9,7 @@ computes again one by one.
 from __future__ import annotations
 
 import asyncio
+import os
 import pickle
 import threading
 import uuid
@@ -37,6 +38,7 @@ from gquery.cluster.worker import PackedProgram, Request, end_run, forget_sessio
 from gquery.distributed.transport import RankAbortedError
 from gquery.errors import InternalError
 from gquery.runtime import interrupt
+from gquery.runtime.forking import free_in_child
 from gquery.runtime.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -44,7 +46,8 @@ if TYPE_CHECKING:
 
 _running: dict[tuple[str, int], _Rank] = {}
 """The ranks that run in this process, by run and number."""
-_lock = threading.Lock()
+_lock = free_in_child(threading.Lock())
+_TRIES = 3  # to send what goes by a line that others use
 
 
 class Order(NamedTuple):
@@ -150,11 +153,12 @@ class _Rank:
             if inbox is not None:
                 self.comm = DirectComm(request, self._order.places, inbox, self._sender)
                 made = self._ran(self.comm)
+            inboxes.end(*at)
+            self._tell(made)
         finally:
+            inboxes.end(*at)
             with _lock:
                 del _running[at]
-            inboxes.end(*at)
-        self._tell(made)
 
     def _ran(self, comm: DirectComm) -> Ran:
         """Run its stages. Where it fails, the others are told."""
@@ -218,7 +222,10 @@ def _is_here() -> bool:
 
 
 def _stands(run: str, rank: int, step: int, asks: int) -> Stands:
-    """How a rank of this worker stands towards one that ``asks``, and waits for it at an exchange."""
+    """How a rank of this worker stands towards one that ``asks``, and waits for it at an exchange; or towards the `CONNECTION`,
+    which waits for what becomes of it."""
+    if asks == CONNECTION and (run, rank) in _running:
+        return "not sent"
     if inboxes.has_ended(run, rank):
         return "ended"
     found = _running.get((run, rank))
@@ -233,6 +240,7 @@ _listener: list[Listener | None] = []
 """That of this process, once it was asked for; None where the system has none."""
 _served: WeakValueDictionary[str, Worker] = WeakValueDictionary()
 """The workers of this process, by address."""
+CONNECTION = -1  # who asks how a rank stands, in the place of a rank
 answered: dict[str, Callable[[int, Packed], None]] = {}
 """What is done with what comes for whom this process has asked: by the name of what was asked, a run, with a number, a rank."""
 
@@ -264,10 +272,8 @@ def _run_here(place: str, asks: str, head: bytes, buffers: Sequence[Any]) -> Non
 
 
 def _tell(asks: str, request: Request, ran: Ran) -> None:
-    line, data = lines.to(asks), packed(ran, copies=False)
-    if line is not None:
-        with suppress(OSError):  # nobody is there who waits for it
-            line.send("answer", (request.run, request.rank, data.head), data.buffers)
+    data = packed(ran, copies=False)
+    _send(asks, "answer", (request.run, request.rank, data.head), data.buffers)
 
 
 def greet(name: str, reached: Callable[[], object]) -> None:
@@ -281,7 +287,7 @@ def greet(name: str, reached: Callable[[], object]) -> None:
         reached()
 
     def send() -> None:
-        if not _send(name, "greet", own, token):
+        if not _send(name, "greet", (own, token)):
             del answered[token]
 
     answered[token] = answer
@@ -290,15 +296,18 @@ def greet(name: str, reached: Callable[[], object]) -> None:
 
 def _greet(asks: str, token: str, buffers: Sequence[Any]) -> None:
     """Show the process that listens at ``asks`` that it is reached from here."""
-    _in_background(partial(_send, asks, "answer", token, 0, b""))
+    _in_background(partial(_send, asks, "answer", (token, 0, b"")))
 
 
-def _send(name: str, operation: str, *message: object) -> bool:
-    """Whether it was sent: somebody listens at that name."""
-    line = lines.to(name)
-    with suppress(OSError):
-        if line is not None:
-            line.send(operation, message)
+def _send(name: str, operation: str, message: tuple[Any, ...], buffers: Sequence[Any] = ()) -> bool:
+    """Whether it was sent: somebody listens at that name. A line on which another thread was stopped in the midst of a message is
+    closed; there is another one then."""
+    for _ in range(_TRIES):
+        line = lines.to(name)
+        if line is None:
+            break
+        with suppress(OSError):
+            line.send(operation, message, buffers)
             return True
     return False
 
@@ -312,3 +321,16 @@ def _answer(asked: str, number: int, head: bytes, buffers: Sequence[Any]) -> Non
     take = answered.get(asked)
     if take is not None:
         take(number, Packed(head, tuple(buffers)))
+
+
+def _forget() -> None:
+    """A forked child listens at a name of its own, and has no rank of its parent."""
+    _listener.clear()
+    answered.clear()
+    _running.clear()
+    _served.clear()
+    lines.forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

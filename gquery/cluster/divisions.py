@@ -7,7 +7,6 @@ queries need no other one, it is cut at the values where another table is cut wh
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from itertools import islice
 from typing import Protocol
@@ -19,6 +18,7 @@ from gquery.columns.table import TableSource
 from gquery.distributed.cuts import has_values, is_about_even
 from gquery.errors import InternalError
 from gquery.expression.types import Bounds
+from gquery.runtime import interrupt
 
 
 class Asks(Protocol):
@@ -38,7 +38,7 @@ class Divisions:
 
     def __init__(self, ranks: int, asks: Asks) -> None:
         self.ranks, self._asks = ranks, asks
-        self._lock = threading.RLock()
+        self._lock = interrupt.Lock()
         self._bounds: dict[
             tuple[int, ...], Bounds
         ] = {}  # where tables are cut, and between which values their columns lie

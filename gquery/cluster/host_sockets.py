@@ -16,6 +16,7 @@ import select
 import socket
 import struct
 import threading
+import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -87,14 +88,25 @@ class Line:
     def __init__(self, name: str) -> None:
         self._lock = threading.Lock()
         self._socket = _new_socket()
+        self._socket.settimeout(tuning.memory.wait_seconds)
         try:
-            self._socket.connect(_address(name))
+            self._connect(name)
             if not _is_own(self._socket):
                 raise PermissionError(f"the process at {name} is another user's")
-        except OSError:
+        except BaseException:
             self._socket.close()
             raise
-        self._socket.settimeout(tuning.memory.wait_seconds)
+
+    def _connect(self, name: str) -> None:
+        end = time.monotonic() + tuning.cluster.connect_seconds
+        while True:
+            try:
+                return self._socket.connect(_address(name))
+            except (BlockingIOError, TimeoutError):  # as many wait for it already as the system lets
+                if time.monotonic() > end:
+                    raise
+                interrupt.check()
+                time.sleep(tuning.memory.wait_seconds)
 
     def send(self, operation: str, arguments: tuple[Any, ...], buffers: Sequence[Any] = ()) -> None:
         """Have the other process call a handler. Buffers may be written to again when this returns. OSError where the process has
@@ -140,7 +152,7 @@ class Lines:
     """Those of a process to others, by name. Any thread may call it."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = interrupt.Lock()
         self._lines: dict[str, Line | None] = {}
 
     def to(self, name: str) -> Line | None:
@@ -157,6 +169,11 @@ class Lines:
                 made = None
             self._lines[name] = made
             return made
+
+    def forget(self) -> None:
+        """Have none, in a forked child: those of its parent go on."""
+        self._lock = interrupt.Lock()
+        self._lines = {}
 
     def close(self) -> None:
         """Hang up on all."""

@@ -25,13 +25,14 @@ from gquery import tuning
 from gquery.columns.table import Dictionary
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device, cpu_device
+from gquery.runtime.forking import free_in_child
 from gquery.runtime.tuples import NamedTuple
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _dictionaries: WeakValueDictionary[bytes, Dictionary] = WeakValueDictionary()
-_lock = threading.Lock()
+_lock = free_in_child(threading.Lock())
 
 
 class Packed(NamedTuple):

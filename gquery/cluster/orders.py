@@ -10,15 +10,18 @@ sockets, and answer so.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from gquery import tuning
 from gquery.cluster import direct, direct_comm
 from gquery.cluster.link import Link, LostError
+from gquery.cluster.missing import MissingMessages, OutOfReachError, Stands
 from gquery.cluster.moving import Packed, packed, unpacked
 
 
@@ -48,17 +51,44 @@ class Orders:
                 if line is None:
                     raise OSError(f"the worker at {worker} is gone")
                 line.send("run", (worker, own, data.head), data.buffers)
-            ran: dict[int, direct.Ran] = {}
-            while len(ran) < len(order.requests):
-                rank, made = self._link.watched(lambda seconds: came.get(timeout=seconds), workers)
-                ran[rank] = unpacked(made, copies=False)
-            return ran
-        except OSError as error:
+            return self._answers(order, workers, came)
+        except (OSError, OutOfReachError) as error:
             for worker in workers:
                 self._forget(worker)
             raise LostError(str(error)) from None
         finally:
             direct.answered.pop(run, None)
+
+    def _answers(
+        self, order: direct.Order, workers: Sequence[str], came: SimpleQueue[tuple[int, Packed]]
+    ) -> dict[int, direct.Ran]:
+        """What comes from each rank. An order or an answer may be lost, as where a socket breaks behind its last byte: where it
+        takes long, workers are asked, through Dask. OutOfReachError where nothing comes any more."""
+        ran: dict[int, direct.Ran] = {}
+        failures, asked = list[OutOfReachError](), time.monotonic()
+        missing = MissingMessages(partial(self._stands, order), failures.append)
+
+        def take(seconds: float) -> tuple[int, Packed]:
+            nonlocal asked
+            try:
+                return came.get(timeout=seconds)
+            except Empty:
+                if time.monotonic() - asked >= tuning.cluster.ask_seconds:
+                    asked = time.monotonic()
+                    missing.look(0, [request.rank for request in order.requests if request.rank not in ran])
+                if failures:
+                    raise failures[0] from None
+                raise
+
+        while len(ran) < len(order.requests):
+            rank, made = self._link.watched(take, workers)
+            ran[rank] = unpacked(made, copies=False)
+        return ran
+
+    def _stands(self, order: direct.Order, rank: int, step: int) -> Future[Stands | None]:
+        rpc, run = self._client.rpc(order.places[rank]), order.requests[rank].run
+        call = rpc.gquery_stands(run=run, rank=rank, step=step, asks=direct.CONNECTION)
+        return asyncio.run_coroutine_threadsafe(call, self._client.loop.asyncio_loop)
 
     async def ran(self, order: direct.Order, workers: Sequence[str]) -> list[Any]:
         """What became of the ranks on each of these workers; an OSError among it where a worker, or the way to it, is gone."""

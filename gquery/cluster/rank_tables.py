@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -25,6 +24,7 @@ from gquery.io.parquet import ParquetPart, ParquetSource
 from gquery.io.parquet_files import RowGroup
 from gquery.kernels.values import ValueProperties
 from gquery.planner.physical import Stored
+from gquery.runtime import interrupt
 from gquery.runtime.arrow_compute import cast, take
 
 
@@ -32,7 +32,7 @@ class OpenedTables:
     """The files that a worker has opened for a connection, and what it has read of them."""
 
     def __init__(self) -> None:
-        self.lock = threading.RLock()
+        self.lock = interrupt.Lock()
         self.cache = ColumnCache(None, cpu_device())
         self._sources: dict[str, ParquetSource] = {}
         self._parts: dict[tuple[str, tuple[RowGroup, ...]], ParquetPart] = {}
@@ -105,7 +105,7 @@ class RankTable:
     def __init__(self, opened: OpenedTables, table: FileTable, low: int, high: int) -> None:
         self._opened, self._table = opened, table
         self._low, self.rows = low, high - low
-        self._lock = threading.RLock()
+        self._lock = interrupt.Lock()
         self._columns: dict[int, ColumnData] = {}
         self.agreed: dict[int, Agreed] = {}
         self.source = opened.opened(table)

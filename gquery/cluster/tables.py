@@ -8,7 +8,6 @@ that form.
 
 from __future__ import annotations
 
-import threading
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -29,6 +28,7 @@ from gquery.expression.types import Bounds, DType, Field, PhysicalType, Schema, 
 from gquery.io.files import File
 from gquery.io.parquet import ParquetSource
 from gquery.io.watched import Asked
+from gquery.runtime import interrupt
 from gquery.runtime.threads import run_phases
 from gquery.runtime.tuples import NamedTuple
 
@@ -99,7 +99,7 @@ class ClusterTable:
 
     def __init__(self, source: ParquetSource, cluster: Describes) -> None:
         self.name, self.source, self._cluster = source.name, source, cluster
-        self._lock = threading.RLock()
+        self._lock = interrupt.Lock()
         self._begin()
 
     def _begin(self) -> None:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from gquery.cluster.fragments import Ended, Outcome, RankThread, Received
 from gquery.cluster.moving import Packed
 from gquery.cluster.worker import PackedProgram, Request, run_rank, session_of
+from gquery.distributed.transport import RankAbortedError
+from gquery.errors import InterruptError
 
 
 def given(plan: PackedProgram) -> PackedProgram:
@@ -21,23 +23,35 @@ def fragment(request: Request, plan: PackedProgram, memory: dict[str, Packed], r
             return handed
     session = session_of(request.session, plan.engine)
     at = (request.run, request.rank)
+
+    def begun() -> RankThread:
+        return RankThread(
+            request.rank, plan.size, lambda comm: run_rank(session, request, plan.key, lambda: (plan, memory), comm)
+        )
+
     with session.lock:
         rank = session.ranks.get(at)
         if rank is not None and not rank.can_go_on(received):  # it is further: this fragment is made again
             rank.stop()
             rank = None
         if rank is None:
-            rank = RankThread(
-                request.rank,
-                plan.size,
-                lambda comm: run_rank(session, request, plan.key, lambda: (plan, memory), comm),
-            )
+            rank = begun()
         session.ranks[at] = rank
     ended = True
     try:
         made = rank.advance(received)
         ended = isinstance(made, Ended)
         return made
+    except (RankAbortedError, InterruptError):
+        with session.lock:
+            other = session.ranks.get(at)
+        if other is None or other is rank:
+            raise
+        rank = begun()  # an earlier fragment is made again meanwhile, by a rank that has taken the place of this one
+        try:
+            return rank.advance(received)
+        finally:
+            rank.stop()
     finally:
         with session.lock:
             if ended and session.ranks.get(at) is rank:

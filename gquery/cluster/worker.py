@@ -32,6 +32,8 @@ from gquery.execution.speculation import Speculation
 from gquery.execution.state import ExecutionContext, Rank, Run, StageReport
 from gquery.expression.frozen import frozen_open
 from gquery.planner.physical import Program
+from gquery.runtime import interrupt
+from gquery.runtime.forking import free_in_child
 from gquery.runtime.recent import Recent
 from gquery.runtime.tuples import NamedTuple
 from gquery.settings import Settings
@@ -85,7 +87,8 @@ class Session:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self.lock = threading.RLock()
+        self.lock = threading.Lock()  # of ``ranks``: event loops take it
+        self.making = interrupt.Lock()  # of programs, which ask the event loop for tables
         self.tables = OpenedTables()
         self.programs: Recent[tuple[str, int], _RankProgram] = Recent(tuning.memory.plans)
         self.memory: WeakValueDictionary[str, SentTable] = WeakValueDictionary()
@@ -94,7 +97,7 @@ class Session:
 
 _sessions: dict[str, Session] = {}
 _closed: Recent[str, bool] = Recent(tuning.cluster.remembered_sessions)
-_lock = threading.Lock()
+_lock = free_in_child(threading.Lock())
 
 
 def known_session(key: str) -> Session | None:
@@ -202,7 +205,7 @@ def run_rank(
 ) -> RanToEnd:
     """Run all stages of a rank. ``plan`` gives the plan of that key with the tables in memory that it reads; it is asked where
     the session does not have its program."""
-    with session.lock:
+    with session.making:
         own = session.programs.get((key, comm.rank))
         if own is None:
             own = session.programs[key, comm.rank] = _rank_program(session, *plan(), comm)

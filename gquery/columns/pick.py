@@ -7,7 +7,6 @@ there, of offsets that were copied first, as another thread may write to them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
@@ -17,6 +16,7 @@ import pyarrow as pa
 from gquery.columns.arrow import code_array
 from gquery.columns.arrow_buffers import numpy_name
 from gquery.runtime.arrow_compute import take
+from gquery.runtime.records import cached_property
 
 _TEXT = {pa.string(): np.int32, pa.large_string(): np.int64}
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from gquery import tuning
@@ -21,7 +20,7 @@ from gquery.columns.zones import Zones
 from gquery.device.buffer import Buffer
 from gquery.expression.frozen import frozen_open, frozen_single
 from gquery.expression.types import Bounds, DType, PhysicalType, Schema
-from gquery.runtime.records import replace
+from gquery.runtime.records import cached_property, replace
 
 if TYPE_CHECKING:
     import pyarrow as pa

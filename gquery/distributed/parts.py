@@ -15,6 +15,7 @@ from gquery import tuning
 from gquery.columns.table import ColumnData
 from gquery.device.buffer import Buffer
 from gquery.expression.types import PhysicalType
+from gquery.runtime.forking import free_in_child
 from gquery.runtime.records import dataclass
 from gquery.runtime.tuples import NamedTuple
 
@@ -48,7 +49,7 @@ class _Cut:
 
 
 _cuts: WeakKeyDictionary[Buffer, _Cut] = WeakKeyDictionary()
-_lock = Lock()
+_lock = free_in_child(Lock())
 
 
 def part_of(column: ColumnData, low: int, high: int) -> ColumnData:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from copy import copy
-from functools import cached_property
 
 from gquery.planner.physical import HostRows, Pipeline, PipelineBreaker, Probe, Program, RankEncode, ReadTable
 from gquery.planner.stage_inputs import stage_inputs
+from gquery.runtime.records import cached_property
 
 Work = Pipeline | PipelineBreaker
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 from gquery import tuning
 from gquery.execution.stage_feedback import StageFeedback
 from gquery.expression.facts import BITMAP_BITS
@@ -13,6 +11,7 @@ from gquery.kernels.targets.capabilities import Capabilities, capabilities
 from gquery.operators.codegen import Unit
 from gquery.operators.specialize import ProbedTable
 from gquery.planner.physical import Pipeline
+from gquery.runtime.records import cached_property
 from gquery.runtime.tuples import NamedTuple
 from gquery.settings import Settings
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Iterator
-from functools import cached_property
 
 import numpy as np
 
@@ -29,7 +28,7 @@ from gquery.operators.partition_rows import HashPartitioning, rows_between
 from gquery.planner.logical.nodes import JoinKind
 from gquery.planner.physical import Probe
 from gquery.runtime.interrupt import check
-from gquery.runtime.records import replace
+from gquery.runtime.records import cached_property, replace
 from gquery.runtime.tuples import NamedTuple
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Sequence
-from functools import cached_property
 from types import TracebackType
 
 import numpy as np
@@ -24,7 +23,7 @@ from gquery.execution.tiers import brought, let_go
 from gquery.operators.base import Frame, words_a_row
 from gquery.operators.partition_rows import Partitioned, rows_between
 from gquery.runtime.interrupt import holding
-from gquery.runtime.records import replace
+from gquery.runtime.records import cached_property, replace
 from gquery.runtime.threads import core_count
 from gquery.runtime.tuples import NamedTuple
 

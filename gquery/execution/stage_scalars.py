@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Hashable, Mapping
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from gquery import tuning
@@ -18,6 +17,7 @@ from gquery.execution.stage_feedback import ScalarSite
 from gquery.expression.frozen import frozen_open
 from gquery.runtime.nesting import with_room
 from gquery.runtime.recent import Recent
+from gquery.runtime.records import cached_property
 from gquery.runtime.tuples import NamedTuple
 
 if TYPE_CHECKING:

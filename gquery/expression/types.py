@@ -16,12 +16,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import field
 from enum import Enum
-from functools import cache, cached_property
+from functools import cache
 from typing import Any, TypeAlias
 
 from gquery.expression.frozen import frozen
 from gquery.expression.interval import GREATEST, LEAST, Interval
-from gquery.runtime.records import dataclass
+from gquery.runtime.records import cached_property, dataclass
 
 
 class _Constants(Enum):

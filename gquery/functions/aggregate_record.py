@@ -14,12 +14,11 @@ How windows compute it, how it merges, which rules it allows follows from that.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import Literal
 
 from gquery.expression.expr import Expr, SortKey
 from gquery.expression.types import INTEGER, DType, Kind
-from gquery.runtime.records import dataclass
+from gquery.runtime.records import cached_property, dataclass
 
 Resolved = tuple[Sequence[DType], DType]
 Checked = tuple[tuple[Expr, ...], tuple[Expr, ...], tuple[SortKey, ...]]

@@ -6,7 +6,6 @@ a count or a first place by row. Where elements are compared, they are ranked fi
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ import pyarrow as pa
 
 from gquery.functions.nested_arrays import as_type, widest
 from gquery.functions.vectors import LARGE, Vector, array_of, flags, from_numpy, integers
-from gquery.runtime.records import dataclass
+from gquery.runtime.records import cached_property, dataclass
 
 
 @dataclass(frozen=True, eq=False)

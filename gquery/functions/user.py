@@ -33,6 +33,7 @@ from gquery.expression.types import BIGINT, BOOLEAN, DATE, DOUBLE, TIMESTAMP, DT
 from gquery.functions.casts import cast, implicit_cost
 from gquery.functions.registry import FUNCTIONS, USER_FILE, ScalarFunction, declare, no_match
 from gquery.runtime.digests import hex_digest
+from gquery.runtime.forking import free_in_child
 
 if TYPE_CHECKING:
     from gquery.functions.user_source import Rewritten
@@ -47,7 +48,7 @@ class _Name(str):
 
 
 _names: weakref.WeakValueDictionary[str, _Name] = weakref.WeakValueDictionary()
-_lock = threading.RLock()
+_lock = free_in_child(threading.RLock())
 
 
 def _forget(name: str) -> None:

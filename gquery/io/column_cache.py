@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 
 from gquery.columns.table import ColumnData, Dictionary, Table, TableSource
 from gquery.device.device import Device, cpu_device
@@ -32,6 +33,8 @@ class ColumnCache:
         self.device = device
         self.workers = workers or core_count()
         self._columns: dict[tuple[int, int], ColumnData] = {}
+        self._gone: deque[int] = deque()  # sources that are, and whose columns nobody has dropped yet
+        self._users = 0  # of the columns, on the thread that has the lock
         self._lock = threading.RLock()
 
     @property
@@ -42,16 +45,16 @@ class ColumnCache:
 
     @property
     def nbytes(self) -> int:
-        return sum(c.held_bytes for c in self._columns.values())
+        with self._held() as columns:
+            return sum(c.held_bytes for c in columns.values())
 
     def get(self, source: int, field: int) -> ColumnData | None:
-        with self._lock:
-            return self._columns.get((source, field))
+        with self._held() as columns:
+            return columns.get((source, field))
 
     def find(self, source: int, fields: Sequence[int]) -> tuple[ColumnData, ...] | None:
         """Columns of a source, if all are kept."""
-        with self._lock:
-            columns = self._columns
+        with self._held() as columns:
             found = [column for f in fields if (column := columns.get((source, f))) is not None]
         return tuple(found) if len(found) == len(fields) else None
 
@@ -70,16 +73,16 @@ class ColumnCache:
                     f"{format_bytes(self.nbytes)} in use, memory_limit is {format_bytes(limit)}. "
                     "Remedies: raise memory_limit, or read fewer columns."
                 )
-        with self._lock:
-            kept = {(source, field): column for field, column in columns.items()}
-            self._columns |= kept
+        kept = {(source, field): column for field, column in columns.items()}
+        with self._held() as held:
+            held |= kept
             excess = 0 if limit is None else self.nbytes - limit
             if excess <= 0:
                 return
             for key, column in self._by_use():
                 if excess > 0 and key not in kept:
                     excess -= column.held_bytes
-                    del self._columns[key]
+                    del held[key]
 
     def evict_bytes(self, device: Device, wanted: int) -> None:
         """Let go of copies on a device of about ``wanted`` bytes, least recently used first; the host has one then, if need be
@@ -92,7 +95,7 @@ class ColumnCache:
             self._spill(device, wanted)
             return
         freed = 0
-        with self._lock:
+        with self._held():
             held = [b for _, column in self._by_use() for b in column.buffers if b.is_on(device)]
             held.sort(key=lambda b: len(b.devices) == 1)  # what others have, too, needs no copy
             for buffer in held:
@@ -112,7 +115,7 @@ class ColumnCache:
         if space is None:
             return
         before = device.account.taken
-        with self._lock:
+        with self._held():
             for _, column in self._by_use():
                 for buffer in column.buffers:
                     if before - device.account.taken >= wanted:
@@ -125,11 +128,11 @@ class ColumnCache:
 
     def move_to(self, device: Device, limit: int | None) -> None:
         """Count the columns on a device under another limit, and move those into files that do not fit."""
-        with self._lock:
+        with self._held() as columns:
             self.device, self.limit = device, limit
             if not device.keeps_columns:
                 return
-            for column in self._columns.values():
+            for column in columns.values():
                 for buffer in column.buffers:
                     array = buffer.on(device)
                     if not is_spilled(array) and not device.account.knows(array):
@@ -146,12 +149,43 @@ class ColumnCache:
 
     def held(self, source: int) -> list[tuple[int, ColumnData]]:
         """The columns of a source that are kept, with the numbers of their fields."""
-        with self._lock:
-            return [(field, column) for (owner, field), column in self._columns.items() if owner == source]
+        with self._held() as columns:
+            return [(field, column) for (owner, field), column in columns.items() if owner == source]
 
     def forget(self, source: int) -> None:
-        """Drop the columns of a source that is gone or has changed."""
+        """Drop the columns of a source that is gone or has changed. Python's collector calls it, too, on any thread and in the
+        midst of anything: it waits for nobody, and who has the columns drops them."""
+        self._gone.append(source)
+        self._drop_now()
+
+    @contextmanager
+    def _held(self) -> Iterator[dict[tuple[int, int], ColumnData]]:
+        """The columns of sources that are there; none goes by itself while somebody goes through them."""
         with self._lock:
+            is_first = not self._users
+            self._users += 1
+            try:
+                if is_first:
+                    self._drop()
+                yield self._columns
+            finally:
+                self._users -= 1
+        self._drop_now()
+
+    def _drop_now(self) -> None:
+        while self._gone and self._lock.acquire(blocking=False):
+            try:
+                if self._users:
+                    return
+                self._users += 1
+                self._drop()
+                self._users -= 1
+            finally:
+                self._lock.release()
+
+    def _drop(self) -> None:
+        while self._gone:
+            source = self._gone.popleft()
             for key in [k for k in self._columns if k[0] == source]:
                 del self._columns[key]
 

@@ -15,7 +15,6 @@ import re
 import stat
 from collections.abc import Sequence
 from dataclasses import field
-from functools import cached_property
 from typing import Any
 from urllib.parse import unquote
 
@@ -23,7 +22,7 @@ import pyarrow as pa
 
 from gquery.errors import BindError, FileError, InterfaceError
 from gquery.expression.frozen import frozen_open
-from gquery.runtime.records import dataclass, replace
+from gquery.runtime.records import cached_property, dataclass, replace
 from gquery.runtime.tuples import NamedTuple
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]

@@ -8,7 +8,6 @@ without a dictionary, which may repeat, numbers of 128 bits, which may be small,
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from functools import partial
 
@@ -20,6 +19,7 @@ from gquery.device.buffer import Buffer, InPieces
 from gquery.expression.types import Schema
 from gquery.io.column_cache import ColumnCache, count_column
 from gquery.io.memory import copy_of
+from gquery.runtime import interrupt
 from gquery.runtime.records import replace
 from gquery.runtime.threads import run_all
 
@@ -31,7 +31,7 @@ class MadeTable(TableStore):
         device = cache.device
         self._cache, self._narrow = cache, narrow
         self._looked_over: set[int] = set()
-        self._lock = threading.RLock()
+        self._lock = interrupt.Lock()
         on_host = device is not None and device.streams
         super().__init__(name, Table(table.schema, tuple(_own(c, on_host) for c in table.columns), table.rows))
         self._counts = device is not None and device.keeps_columns

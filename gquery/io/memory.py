@@ -6,7 +6,6 @@ nobody uses does no harm. CuPy columns stay on their GPU. What others could writ
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -43,6 +42,7 @@ from gquery.expression.types import (
 )
 from gquery.io.fetched_rows import RowFetcher, check_nullable
 from gquery.io.first_rows import FirstRows
+from gquery.runtime import interrupt
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -75,7 +75,7 @@ class ArrowSource:
         self._rows = rows
         self._narrow = narrow
         self._version = new_version()
-        self._lock = threading.RLock()
+        self._lock = interrupt.Lock()
         self._numbered = NumberedTable()
         self.schema = Schema(tuple(self._field(n, a) for n, a in zip(names, arrays, strict=True)))
         check_names(self.schema, name)

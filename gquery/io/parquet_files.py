@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
@@ -37,7 +36,7 @@ from gquery.io.footers import check_chunks, check_rows, chunk_of, rows_of, types
 from gquery.io.parquet_opened import OpenedParquet, random_access
 from gquery.io.watched import Asked
 from gquery.runtime.interrupt import check
-from gquery.runtime.records import dataclass
+from gquery.runtime.records import cached_property, dataclass
 from gquery.runtime.tuples import NamedTuple
 
 

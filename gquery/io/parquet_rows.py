@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -24,6 +23,7 @@ from gquery.io.parquet_files import ParquetFiles, RowGroup
 from gquery.io.parquet_reader import Cut, ParquetReader, Spent, Wanted, cut_groups
 from gquery.io.selected_rows import SelectedRows, Selection
 from gquery.io.watched import Asked
+from gquery.runtime import interrupt
 from gquery.runtime.records import replace
 from gquery.runtime.threads import Phases, run_phases
 
@@ -45,7 +45,7 @@ class ParquetRows(ABC):
 
     def __init__(self, cache: ColumnCache, narrow: bool) -> None:
         self._cache, self._narrow = cache, narrow
-        self._lock = threading.RLock()
+        self._lock = interrupt.Lock()
         self._statistics: dict[int, ColumnStatistics] = {}
         self.spent = Spent()
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 from gquery.io.files import File, Item, PathColumn, Paths, items_of, path_columns, resolve
-from gquery.runtime.records import dataclass
+from gquery.runtime import interrupt
+from gquery.runtime.records import cached_property, dataclass
 from gquery.runtime.tuples import NamedTuple
 
 
@@ -83,7 +82,7 @@ class WatchedFiles(ABC):
     def __init__(self, asked: Asked) -> None:
         self.asked = asked
         self._seen: SeenFile | None = None
-        self._lock = threading.RLock()
+        self._lock = interrupt.Lock()
 
     @property
     def version(self) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import field
-from functools import cached_property, partial
+from functools import partial
 from typing import Literal, Protocol, assert_never, cast
 
 import numpy as np
@@ -52,7 +52,7 @@ from gquery.operators.materialize import POSITION
 from gquery.planner.aggregates import has_plain_count
 from gquery.planner.layouts import null_key
 from gquery.planner.physical import Group
-from gquery.runtime.records import dataclass, replace
+from gquery.runtime.records import cached_property, dataclass, replace
 
 Values = tuple[Array, Array | None]
 """The values of a column as its physical type has them, and their validity (uint8)."""

@@ -8,7 +8,6 @@ whose order keys are equal. On this ground, functions are computed by position a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from gquery.kernels.builtin.key_changes import key_changes
 from gquery.kernels.builtin.prefix_sums import group_numbers
 from gquery.operators.base import Frame, KnownOrder
 from gquery.operators.sort_keys import sort_keys
-from gquery.runtime.records import dataclass
+from gquery.runtime.records import cached_property, dataclass
 
 _ENDS = builtin_kernel("starts:*u32 rows:i64 groups:i64", "store_u32(starts, groups, rows)")
 

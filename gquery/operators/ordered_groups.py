@@ -9,7 +9,6 @@ group begins and how many of its rows count. Aggregates of the same order share 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import assert_never
 
 import numpy as np
@@ -50,7 +49,7 @@ from gquery.operators.quantiles import Sides, interpolated, interpolated_rows, p
 from gquery.operators.sort_keys import key_parts, sort_keys
 from gquery.planner.ordered_call import OrderedCall
 from gquery.planner.physical import OrderedGroups, Stored
-from gquery.runtime.records import dataclass
+from gquery.runtime.records import cached_property, dataclass
 
 _ROW_MASK = (1 << ROW_ID_BITS) - 1
 _ROWS_AT = builtin_kernel(  # of positions within groups, the first place where a group has no row that counts

@@ -9,7 +9,6 @@ closed in the end.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import cast
 
 import numpy as np
@@ -33,7 +32,7 @@ from gquery.operators.materialize import POSITION
 from gquery.operators.partitioned_groups import contribution_words, written
 from gquery.operators.pieces import close_gaps
 from gquery.runtime.interrupt import check, current
-from gquery.runtime.records import dataclass, replace
+from gquery.runtime.records import cached_property, dataclass, replace
 
 
 @dataclass(slots=True)

@@ -7,7 +7,6 @@ alone; on a GPU, where nothing is read-only, a result has memory of its own.
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from gquery.device.device import cuda_device
 from gquery.errors import InterfaceError
 from gquery.expression.interval import split_words
 from gquery.expression.types import Kind, PhysicalType
+from gquery.runtime.records import cached_property
 
 if TYPE_CHECKING:
     from gquery.columns.table import ColumnData

@@ -7,6 +7,7 @@ compiling long queries, and found nothing. References are still counted meanwhil
 from __future__ import annotations
 
 import gc
+import os
 import sys
 import threading
 import weakref
@@ -44,6 +45,19 @@ class _Paused:
 
 
 _PAUSED = _Paused()
+
+
+def _in_child() -> None:
+    """Threads that had paused it are not there."""
+    global _lock, _paused
+    _lock = threading.Lock()
+    if _paused and _was_on:
+        gc.enable()
+    _paused = 0
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
 
 
 def paused() -> _Paused:

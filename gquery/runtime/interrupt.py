@@ -172,6 +172,22 @@ def beside(work: Callable[[], T]) -> T:
     return cast(T, result)
 
 
+class Lock:
+    """A lock for what takes long: whose wait for another thread ends by an interrupt. Its owner may take it again."""
+
+    __slots__ = ("_lock",)
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+
+    def __enter__(self) -> None:
+        while not self._lock.acquire(timeout=tuning.memory.wait_seconds):
+            check()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
 def check() -> None:
     """InterruptError where this thread's run is to stop."""
     token = _thread.token

@@ -15,10 +15,11 @@ from typing import Any, TypeVar, cast
 from gquery import tuning
 from gquery.errors import NotSupportedError
 from gquery.runtime import collector, interrupt, stopwatch
+from gquery.runtime.forking import free_in_child
 from gquery.runtime.threads import Helper
 
 T = TypeVar("T")
-_changing = threading.RLock()
+_changing = free_in_child(threading.RLock())
 _threads = 0  # with room, of all callers
 _limit = 0  # Python's own, while there are such threads
 

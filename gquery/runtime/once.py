@@ -7,6 +7,8 @@ from collections.abc import Callable, Hashable
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
+from gquery.runtime.forking import free_in_child
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -23,7 +25,7 @@ def once(make: Callable[P, T]) -> Callable[P, T]:
     (True, [0, 1, 2])
     """
     made: dict[Hashable, T] = {}
-    making = threading.RLock()
+    making = free_in_child(threading.RLock())
 
     @wraps(make)
     def found(*args: P.args, **kwargs: P.kwargs) -> T:

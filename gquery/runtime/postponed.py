@@ -11,7 +11,9 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
-_lock = threading.Lock()
+from gquery.runtime.forking import free_in_child
+
+_lock = free_in_child(threading.Lock())
 
 
 @contextmanager

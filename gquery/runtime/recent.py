@@ -6,6 +6,8 @@ import threading
 from collections.abc import Callable, Hashable, Iterator
 from typing import Generic, TypeVar
 
+from gquery.runtime.forking import free_in_child
+
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
@@ -32,7 +34,7 @@ class Recent(Generic[K, V]):
         self._dropped = dropped
         self._newer: dict[K, V] = {}
         self._older: dict[K, V] = {}
-        self._lock = threading.RLock()  # of those who write; an entry's end may run code that comes back here
+        self._lock = free_in_child(threading.RLock())  # of those who write; an entry's end may run code that comes back here
 
     def get(self, key: K) -> V | None:
         found = self._newer.get(key)

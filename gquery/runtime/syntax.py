@@ -10,7 +10,9 @@ import ast
 import threading
 from types import CodeType
 
-_lock = threading.RLock()  # the collector may run anything
+from gquery.runtime.forking import free_in_child
+
+_lock = free_in_child(threading.RLock())  # the collector may run anything
 
 
 def parse(text: str) -> ast.Module:

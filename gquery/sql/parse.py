@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import field
-from functools import cached_property, partial
+from functools import partial
 
 from sqlglot import exp
 
 from gquery.errors import Error, NotSupportedError, ParseError, point_at
 from gquery.runtime import collector
 from gquery.runtime.nesting import with_room
-from gquery.runtime.records import dataclass
+from gquery.runtime.records import cached_property, dataclass
 from gquery.sql.grammar import read
 from gquery.sql.grammar.nodes import put_in_place
 from gquery.sql.grammar.tokens import Reading

@@ -338,6 +338,7 @@ class Memory(Record):
     listed_entries: int = number(256, "entries", "of a dictionary that is made a list of Python's for that")
     listed_bytes: int = number(1 << 20, "bytes", "of such a dictionary's texts")
     wait_seconds: float = number(0.05, "seconds", "between two looks at whether a query that waits is interrupted")
+    fork_seconds: float = number(10.0, "seconds", "that a fork of the process waits for its threads that compile, at most")
 
 
 @dataclass(init=False, eq=False, repr=False)

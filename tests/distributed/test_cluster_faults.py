@@ -178,7 +178,8 @@ def test_a_rank_that_is_slow_to_begin_is_waited_for(
 
 
 def test_an_order_that_does_not_come(db: gquery.Connection, monkeypatch: pytest.MonkeyPatch, tune: Tune) -> None:
-    """The connection is killed when one of two workers has its order: the rank there does not wait for ever."""
+    """The connection is killed when one of two workers has its order: the rank there does not wait for ever. Where it goes on,
+    and the order was lost on its way through a socket, the run is made anew."""
     tune(tuning.cluster, ask_seconds=0.02, answer_seconds=1)
     assert db.sql(SQL).fetchall() == WANT
     start = direct._Rank.start
@@ -186,6 +187,9 @@ def test_an_order_that_does_not_come(db: gquery.Connection, monkeypatch: pytest.
     asked = _InTime(db, SQL)
     _until(lambda: len(_ranks()) == 1)
     _until(lambda: not _ranks())
+    if cast(Any, db._cluster)._orders._near:
+        assert asked.made() == WANT
+        return
     db.interrupt()
     with pytest.raises(gquery.InterruptError):
         asked.made()

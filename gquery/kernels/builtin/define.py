@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from functools import cached_property
 from types import ModuleType
 from typing import cast
 
@@ -29,7 +28,7 @@ from gquery.kernels.targets.morsels import run_parts
 from gquery.kernels.unroll import unrolled
 from gquery.runtime.digests import hex_digest
 from gquery.runtime.recent import Recent
-from gquery.runtime.records import dataclass
+from gquery.runtime.records import cached_property, dataclass
 
 _interpreted = Recent[str, int](tuning.built_in_kernels.remembered)  # rows by the digest of a kernel
 PART = 2**17  # rows that one thread of several takes at once; texts of kernels count on it

@@ -18,6 +18,7 @@ from gquery.kernels.lowering.values import INTEGER_BITS, Type, is_pointer
 from gquery.kernels.primitives import ALIASES
 from gquery.kernels.targets.binding import Primitives
 from gquery.kernels.targets.intrinsics import Definition
+from gquery.runtime.forking import free_in_child
 
 _MATH = "math_"  # how bodies call the functions of `math`
 
@@ -38,7 +39,7 @@ class Library:
         self._intrinsics: dict[str, LoweredFunction] = {}
         self._bodies: dict[str, ir.Function] = {}
         self._functions: dict[Callable[..., Any], ir.Function] = {}
-        self._lock = threading.RLock()
+        self._lock = free_in_child(threading.RLock())
 
     def find(self, name: str, types: tuple[Type, ...]) -> LoweredFunction:
         """The function of a primitive; LoweringError where there is none of that name."""

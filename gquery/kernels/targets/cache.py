@@ -20,7 +20,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import field
-from functools import cache, cached_property, lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -30,7 +30,7 @@ from gquery.errors import InternalError
 from gquery.kernels.targets.folder import has_file, open_folder, read_file, write_file
 from gquery.runtime.digests import blake2b, hex_digest, is_same
 from gquery.runtime.interrupt import holding
-from gquery.runtime.records import dataclass
+from gquery.runtime.records import cached_property, dataclass
 from gquery.runtime.syntax import compiled
 from gquery.runtime.versions import installed_versions
 

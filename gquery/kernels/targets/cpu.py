@@ -28,6 +28,7 @@ from gquery.kernels.targets.cache import KernelSource, kernel_cache
 from gquery.kernels.targets.compilers import Compiler, calls_users, compiler_of
 from gquery.kernels.targets.morsels import run_morsels
 from gquery.kernels.targets.workers import Request, workers
+from gquery.runtime.forking import free_in_child, whole
 from gquery.runtime.interrupt import beside
 from gquery.runtime.recent import Recent
 from gquery.runtime.stopwatch import part
@@ -86,7 +87,7 @@ class CpuTarget:
 
     def __init__(self) -> None:
         self._compiled = Recent[tuple[str, Compiler], Compiled](tuning.compiling.kept_kernels)
-        self._lock = threading.Lock()
+        self._lock = free_in_child(threading.Lock())
         self._made = 0  # kernels that were compiled in this process
 
     def source(self, kernel: Kernel) -> str:
@@ -115,7 +116,7 @@ class CpuTarget:
         return beside(lambda: self._compile(kernel, name))
 
     def _compile(self, kernel: Kernel, name: Compiler) -> Compiled:
-        with self._lock:  # both compile one function at a time anyway
+        with whole(), self._lock:  # both compile one function at a time anyway
             compiled = self._compiled.get((kernel.digest, name)) or self._make(kernel, name)
             self._compiled[kernel.digest, name] = compiled
         return compiled
@@ -194,7 +195,8 @@ class CpuTarget:
 
     def _make_code(self, name: Compiler, source: KernelSource) -> Any:
         self._made += 1
-        return cpu_compiler(name).make_code(source)
+        with whole():
+            return cpu_compiler(name).make_code(source)
 
     def _make(self, kernel: Kernel, name: Compiler) -> Compiled:
         start = time.perf_counter()

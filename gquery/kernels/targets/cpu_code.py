@@ -14,8 +14,10 @@ import llvmlite.binding as llvm
 from gquery import tuning
 from gquery.errors import InternalError
 from gquery.kernels.lowering.names import DRAFT, ENTRY, LINKED
+from gquery.runtime.forking import free_in_child, hold
 
-_linking = threading.Lock()
+_linking = free_in_child(threading.Lock())
+hold(llvm.ffi.lib._lock)  # it has no public name; whoever calls LLVM has it
 
 
 @cache

@@ -17,6 +17,7 @@ from gquery.kernels.lowering.names import ENTRY
 from gquery.kernels.targets.cache import KernelSource, compile_error, kernel_cache, source_name
 from gquery.kernels.targets.cpu_numba import cpu_entry
 from gquery.kernels.targets.objects import LoadedObject, NotPlainError
+from gquery.runtime.forking import whole
 from gquery.runtime.interrupt import holding
 
 if TYPE_CHECKING:
@@ -114,6 +115,11 @@ def function_of(kernel: Kernel, code: bytes) -> Callable[..., None]:
 
 
 def _module_text(kernel: Kernel, name: str) -> str:
+    with whole():
+        return _lowered(kernel, name)
+
+
+def _lowered(kernel: Kernel, name: str) -> str:
     from gquery.kernels.lowering.assembler import LoweringError
     from gquery.kernels.lowering.module import cpu_module
     from gquery.kernels.lowering.names import DRAFT

@@ -10,7 +10,6 @@ has none, and NOT IN is a plain ANTI join there: so it is worth being exact. Sou
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import assert_never
 
 from gquery.expression.expr import (
@@ -56,7 +55,7 @@ from gquery.planner.logical.tree import (
     used_columns,
     with_sources,
 )
-from gquery.runtime.records import replace
+from gquery.runtime.records import cached_property, replace
 
 Columns = dict[int, Column]
 _NO_FLAGS: frozenset[tuple[int, bool]] = frozenset()

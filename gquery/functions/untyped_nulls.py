@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cache, cached_property
+from functools import cache
 
 from gquery.expression.expr import Expr
 from gquery.expression.nested_types import list_of, struct_of
 from gquery.expression.types import BLOB, JSON, NULL, UUID, DType, Kind, decimal
 from gquery.functions.casts import fits, is_integer_literal, is_text_literal
 from gquery.functions.overloads import OVERLOADS
-from gquery.runtime.records import dataclass
+from gquery.runtime.records import cached_property, dataclass
 
 # DuckDB's, of `TargetTypeCost`: numbers of 64 bits are taken before others, texts and nested values after them
 _COSTS = {

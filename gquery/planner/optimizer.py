@@ -17,7 +17,7 @@ from gquery.expression.expr import Call
 from gquery.expression.frozen import frozen_open
 from gquery.planner.logical.cardinality import Estimator
 from gquery.planner.logical.nodes import Aggregate, JoinKind, Limit, Plan, Query, UnionAll, Values, Window
-from gquery.planner.logical.shared import Kinds, all_kinds, each, kinds, kinds_of, uses
+from gquery.planner.logical.shared import Kinds, all_kinds, each, kinds_of, uses
 from gquery.planner.logical.tree import walk
 from gquery.planner.logical.verify import is_verifying, verify
 from gquery.planner.rules.common_subplans import common_subplans
@@ -253,7 +253,7 @@ def _rewritten(rule: Rule, query: Query, tools: Tools, has_uses: bool) -> Query 
         return None
     if rule.whole or not has_uses:
         return rule.rewrite(query, tools)
-    return each(query, lambda q: None if rule.only and not kinds(q.plan) & rule.only else rule.rewrite(q, tools))
+    return each(query, lambda q: None if rule.only and not all_kinds(q.plan) & rule.only else rule.rewrite(q, tools))
 
 
 def optimize(query: Query, evaluate: Evaluate | None = None, disabled: frozenset[str] = frozenset()) -> Query:

@@ -32,7 +32,7 @@ from gquery.runtime.records import replace
 
 # which users have sorted rows for: they take them as they come
 _IN_ORDER = frozenset(("list", "string_agg", "first", "last"))
-_SORTS = kinds_of(Sort)
+_NOTED = kinds_of(Sort, Shared)
 
 
 def drop_sorts(query: Query) -> Query | None:
@@ -50,7 +50,7 @@ def drop_sorts(query: Query) -> Query | None:
 
 def _drop(plan: Plan, seen: bool, shown: set[int]) -> Plan:
     """``shown`` takes up the definitions whose order is seen."""
-    if not seen and not kinds(plan) & _SORTS:
+    if not kinds(plan) & _NOTED:
         return plan
     match plan:
         case Shared(definition=d):

@@ -53,9 +53,11 @@ class Relation(Outputs, PythonRows, Verbs):
 
     @boundary
     def bound_query(self) -> Query:
-        """The logical plan of the rows, as the binder made it."""
+        """The logical plan of the rows, as the binder made it: of those that it has had, or would have now."""
         if self._prepared is None:
             return self._connection.from_data(self.to_arrow_table()).bound_query()
+        if self._result is None and self._text is not None:
+            self._prepared = self._connection.current_plan(self._prepared, self._text, self._params)
         return self._prepared.bound
 
     @property

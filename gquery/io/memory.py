@@ -251,7 +251,7 @@ def source_of(name: str, data: Any, narrow: bool = True) -> TableSource:
             )
     except MemoryError:
         raise
-    except (pa.ArrowException, TypeError, ValueError) as error:
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:  # the last for Python's integers beyond 64 bits
         raise InterfaceError(f'"{name}" cannot be registered as Arrow data: {error}') from error
     return ArrowSource(name, table.column_names, table.columns, table.num_rows, narrow, caller_origin(name))
 

@@ -416,3 +416,23 @@ def test_explain_shows_what_a_change_runs() -> None:
     assert "Values" in db.explain("INSERT INTO t VALUES (1)")
     assert "Scan t" in db.explain("DELETE FROM t WHERE a > 1")
     assert db.sql("SELECT count(*) FROM t").fetchall() == [(0,)]
+
+
+def test_relations_that_others_are_made_of_have_their_rows() -> None:
+    """What a relation gives and what one made of it gives are the same rows, whichever is asked for first."""
+    with gquery.connect("python") as db:
+        db.execute("CREATE TABLE t AS SELECT 1 AS a")
+        waiting, has_run = db.table("t"), db.sql("SELECT a FROM t")
+        assert has_run.fetchall() == [(1,)]
+        db.execute("INSERT INTO t VALUES (2)")
+        assert waiting.filter("a > 0").fetchall() == waiting.fetchall() == [(1,), (2,)]
+        assert has_run.filter("a > 0").fetchall() == has_run.fetchall() == [(1,)]
+        other = db.table("t")
+        db.execute("ALTER TABLE t ADD COLUMN b INTEGER")
+        assert other.select("b").fetchall() == [(None,), (None,)] and other.columns == ["a", "b"]
+        gone = db.table("t")
+        db.execute("DROP TABLE t")
+        with pytest.raises(errors.CatalogError):
+            gone.select("a")
+        with pytest.raises(errors.CatalogError):
+            gone.fetchall()

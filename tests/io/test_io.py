@@ -345,3 +345,9 @@ def test_decimals_of_few_bytes(type_: pa.DataType, as_integers: bool, tmp_path: 
     pq.write_table(pa.table({"x": pa.array(values, type_)}), path, row_group_size=200, store_decimal_as_integer=as_integers)
     with gquery.connect(device="python") as db:
         assert db.read_parquet(path).fetchall() == [(v,) for v in values]
+
+
+def test_integers_of_python_beyond_64_bits_are_refused_by_name() -> None:
+    pd = pytest.importorskip("pandas")
+    with pytest.raises(InterfaceError, match='"big" cannot be registered as Arrow data: Python int too large'):
+        source_of("big", pd.DataFrame({"a": [2**70, None]}, dtype=object))

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from gquery.columns.arrow_buffers import arrow_buffer, bits_of, values_of
-from gquery.runtime.arrow_compute import pc
+from gquery.runtime.arrow_compute import pc, take
 from gquery.runtime.records import dataclass
 
 _SIGNS = "-/. "
@@ -65,9 +65,10 @@ def with_times(table: pa.Table, texts: Sequence[str]) -> pa.Table:
         first = next((v for v in _beginning(column) if v.strip()), None)
         if first is None or not is_time(first):
             continue
-        made = _typed(column.combine_chunks(), first, formats)
+        coded = column.combine_chunks().dictionary_encode()  # days come again and again: each is read once
+        made = _typed(coded.dictionary, first, formats)
         if made is not None:
-            table = table.set_column(table.column_names.index(name), name, made)
+            table = table.set_column(table.column_names.index(name), name, take(made, coded.indices))
     return table
 
 

@@ -19,7 +19,7 @@ from gquery.functions.casts import fits, is_integer_literal, is_text_literal
 from gquery.functions.overloads import OVERLOADS
 from gquery.runtime.records import cached_property, dataclass
 
-# DuckDB's, of `TargetTypeCost`: numbers of 64 bits are taken before others, texts and nested values after them
+# DuckDB's cost of a target type: numbers of 64 bits are taken before others, texts and nested values after them
 _COSTS = {
     "BIGINT": 101, "INTEGER": 102, "HUGEINT": 103, "DOUBLE": 104, "DECIMAL": 105, "TIMESTAMP_NS": 119, "TIMESTAMP": 120,
     "TIMESTAMPTZ": 123, "VARCHAR": 149, "JSON": 150, "STRUCT": 160, "MAP": 160, "LIST": 160, "ANY": 5,

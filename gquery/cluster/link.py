@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, wait
 from contextlib import suppress
 from queue import Empty
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -60,27 +61,38 @@ class Link:
 
     def workers(self) -> Mapping[str, Mapping[str, Any]]:
         """What the scheduler says of each worker, by its address."""
+        self._check_open()
+        limit, look = tuning.cluster.answer_seconds, tuning.cluster.look_seconds
+        asked = asyncio.run_coroutine_threadsafe(self._identity(), self._loop.asyncio_loop)
+        try:
+            for _ in range(math.ceil(limit / look)):  # not by the clock: a machine may be at rest meanwhile
+                if wait([asked], look).done:
+                    workers: Mapping[str, Mapping[str, Any]] = asked.result()["workers"]
+                    return workers
+                interrupt.check()
+                self._check_open()
+        except OSError as error:  # also a TimeoutError of the connection
+            raise OperationalError(f"The connection to the cluster's scheduler is lost: {error}") from None
+        finally:
+            asked.cancel()
+        raise OperationalError(f"The cluster's scheduler has not answered for {limit:g} seconds")
+
+    def _check_open(self) -> None:
         if self.client.status != "running":
             raise OperationalError("The connection to the cluster's scheduler is lost")
-        limit = tuning.cluster.answer_seconds
-        try:
-            found = self.client.sync(self.client.scheduler.identity, n_workers=-1, callback_timeout=limit)
-        except TimeoutError:
-            raise OperationalError(f"The cluster's scheduler has not answered for {limit:g} seconds") from None
-        except OSError as error:
-            raise OperationalError(f"The connection to the cluster's scheduler is lost: {error}") from None
-        workers: Mapping[str, Mapping[str, Any]] = found["workers"]
-        return workers
+
+    async def _identity(self) -> Any:
+        return await self.client.scheduler.identity(n_workers=-1)
 
     def results(self, tasks: Sequence[Any]) -> list[Any]:
         """What tasks have made, or the error of one that failed; see `waited`."""
-        from distributed import wait
+        from distributed import wait as ended_of
 
         watch, waiting = _Watch(self), list(tasks)
         while waiting:
             try:
                 with self.client.as_current():
-                    ended = wait(waiting, timeout=tuning.cluster.look_seconds, return_when="FIRST_COMPLETED")
+                    ended = ended_of(waiting, timeout=tuning.cluster.look_seconds, return_when="FIRST_COMPLETED")
             except TimeoutError:
                 watch.look()
                 continue
@@ -96,10 +108,11 @@ class Link:
         where the workers have lost what it needs, or one of those that it ``needs`` is gone."""
         future, watch = asyncio.run_coroutine_threadsafe(asked, self._loop.asyncio_loop), _Watch(self, needs)
         try:
-            while True:
-                with suppress(TimeoutError):
-                    return future.result(None if future.done() else tuning.cluster.look_seconds)
+            while not wait([future], tuning.cluster.look_seconds).done:
                 watch.look()
+            return future.result()
+        except TimeoutError as error:  # of what was asked, as where there was no worker for long
+            raise LostError(str(error)) from None
         except CancelledError as error:
             self.workers()  # says so where the scheduler is gone
             raise LostError(str(error)) from None

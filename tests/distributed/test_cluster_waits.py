@@ -3,11 +3,12 @@ interrupt, or by what becomes of what was lost."""
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import Any, cast
 
@@ -25,6 +26,7 @@ pytest.importorskip("distributed")
 from gquery.cluster import direct, direct_comm, host_sockets, tasks, worker
 from gquery.cluster.fragments import Ended, FragmentComm, Handed
 from gquery.cluster.host_sockets import Line
+from gquery.cluster.link import LostError
 from gquery.cluster.moving import packed, unpacked
 from tests.distributed.test_cluster_faults import SQL, TABLES, WANT, _InTime, _near
 
@@ -74,6 +76,60 @@ def test_a_run_ends_while_another_waits_for_the_event_loop(
     is_over = not ended.is_alive()
     comes.set()
     assert is_over and asked.made() == WANT
+
+
+def test_a_scheduler_that_does_not_answer(db: gquery.Connection, monkeypatch: pytest.MonkeyPatch, tune: Tune) -> None:
+    """Who waits for it is interrupted. One that answers when a machine goes on that was at rest has not been given up."""
+    link, token, said = cast(Any, db._cluster)._link, interrupt.Token(), list[object]()
+    answers = asyncio.Event()
+    identity = link._identity
+
+    async def late() -> Any:
+        await answers.wait()
+        return await identity()
+
+    monkeypatch.setattr(link, "_identity", late)
+
+    def ask() -> None:
+        with interrupt.acting_for(token):
+            try:
+                said.append(len(link.workers()))
+            except (InterruptError, gquery.OperationalError) as error:
+                said.append(error)
+
+    first = threading.Thread(target=ask, daemon=True)
+    first.start()
+    first.join(0.1)
+    assert first.is_alive()
+    token.stopped = True
+    first.join(10)
+    assert isinstance(said.pop(), InterruptError)
+    token = interrupt.Token()
+    tune(tuning.cluster, answer_seconds=1)
+    rested = list[float]()
+
+    def resting(asked: Sequence[Any], seconds: float) -> Any:
+        if not rested:
+            rested.append(1.5)
+            time.sleep(1.5)
+            link.client.loop.add_callback(answers.set)
+            return wait([], 0)
+        return wait(asked, 10)
+
+    monkeypatch.setattr("gquery.cluster.link.wait", resting)
+    ask()
+    assert said == [2] and rested
+
+
+def test_a_call_that_ends_by_a_timeout_of_its_own(db: gquery.Connection) -> None:
+    """As where there was no worker for long to send a table to: it is not asked for again and again."""
+    link = cast(Any, db._cluster)._link
+
+    async def fails() -> None:
+        raise TimeoutError("No valid workers found")
+
+    with pytest.raises(LostError, match="No valid workers"):
+        link.waited(fails())
 
 
 @needs_sockets

@@ -448,7 +448,7 @@ def test_a_file_changes_while_it_is_read(tmp_path: Path, monkeypatch: Any) -> No
     path = tmp_path / "x.csv"
     path.write_text("a\n1\n")
     with gquery.connect(device="python") as db:
-        monkeypatch.setattr("gquery.io.files.File.stream", lambda _: _changing(path))
+        monkeypatch.setattr("gquery.io.files.File.stream", lambda *_: _changing(path))
         with pytest.raises(FileError, match="has changed while it was read"):
             db.sql(f"FROM '{path}'")
 

@@ -24,6 +24,7 @@ from gquery.kernels.targets.cpu import TARGET, CpuTarget
 from gquery.kernels.targets.workers import Workers
 from gquery.operators.thread_states import StateForm, form_of
 from gquery.runtime.recent import Recent
+from tests.support.quiet import wait_until_quiet
 from tests.support.tuned import Tune
 
 ROWS, GROUPS = 40_000, 5
@@ -86,10 +87,7 @@ def compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Compil
     monkeypatch.setenv("GQUERY_CACHE_DIR", str(tmp_path))
     yield compiler
     compiler.goes_on.set()
-    end = time.monotonic() + FAIL_SECONDS
-    while background._busy:  # what it makes would be there for the next test
-        assert time.monotonic() < end
-        time.sleep(0.01)
+    wait_until_quiet(background)  # what it makes would be there for the next test
 
 
 @pytest.fixture

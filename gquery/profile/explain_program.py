@@ -199,9 +199,8 @@ def _source(source: Source, printer: Printer) -> str:
             return f"range {printer.column(column)} from {start} by {step}, {rows:,} rows"
         case ReadStage(stage, columns, numbered=numbered):
             shown = ", ".join(f"{printer.column(s.column)} {_physical_type(s)}" for s in columns)
-            if numbered is None:
-                return f"read stage {stage} ({shown})"
-            return f"read sparse groups of stage {stage} ({printer.column(numbered.column)} by slot, {shown})"
+            by_row = "" if numbered is None else f"{printer.column(numbered.column)} by position, "
+            return f"read stage {stage} ({by_row}{shown})"
         case ReadOne():
             return "one row"
         case _:

@@ -95,7 +95,7 @@ def _pipelines(sql: str) -> str:
 
 def test_having_reads_the_arrays_of_its_groups(small_limits: None) -> None:
     text = _pipelines("SELECT item FROM sales GROUP BY item HAVING sum(units) > 20")
-    assert "read sparse groups of stage 0" in text and "select there" in text
+    assert "read stage 0 (item#2 by position" in text and "select there" in text
 
 
 def test_small_and_sparse_groups_are_packed() -> None:

@@ -1,8 +1,10 @@
-"""Arrays whose addresses somebody has noted, on a CPU under a limit: any thread that wants memory has columns moved into files
-there (`io.column_cache`), and nobody but the arrays themselves tells whether their memory is still read.
+"""Arrays whose addresses somebody has noted, where any thread that wants memory lets go of columns (`io.column_cache`): on a CPU
+under a limit they move into files, on a GPU that is full to the host. Nobody but the arrays themselves tells whether their memory
+is still read.
 
-A string view is an address, and so is what a kernel takes: neither holds the array. Within `staying` all arrays whose addresses
-are asked for stay.
+A string view is an address, and so is what a kernel takes: neither holds the array. Within `staying` the arrays of columns that
+a GPU's cache may let go of stay once they are asked for; on a CPU all arrays do whose addresses are asked for, as their memory is
+another's as soon as nobody holds them, where a GPU's kernels still run before what is put there.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
 class _Thread(threading.local):
     arrays: list[Any] | None = None
+    columns: list[Any] | None = None
 
 
 _thread = _Thread()
@@ -25,7 +28,9 @@ _NOTHING = nullcontext()
 
 def staying(device: Device) -> AbstractContextManager[None]:
     """Within it, arrays that `stay` on this thread do, if columns may be moved from a device."""
-    return _Staying() if device.keeps_columns else _NOTHING
+    if device.keeps_columns:
+        return _Staying("arrays")
+    return _Staying("columns") if device.is_cuda else _NOTHING
 
 
 def stay(array: Any) -> None:
@@ -35,9 +40,20 @@ def stay(array: Any) -> None:
         arrays.append(array)
 
 
+def stay_of_column(array: Any) -> None:
+    """As `stay`, of an array that is a column's copy on a GPU."""
+    columns = _thread.columns
+    if columns is not None:
+        columns.append(array)
+
+
 class _Staying:
+    def __init__(self, which: str) -> None:
+        self._which = which
+
     def __enter__(self) -> None:
-        self._before, _thread.arrays = _thread.arrays, []
+        self._before = getattr(_thread, self._which)
+        setattr(_thread, self._which, [])
 
     def __exit__(self, *_: object) -> None:
-        _thread.arrays = self._before
+        setattr(_thread, self._which, self._before)

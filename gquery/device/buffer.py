@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gquery.device.address_space import owner_of
+from gquery.device.addresses import stay_of_column
 from gquery.device.array import Array
 from gquery.device.copies import nearest, on_device
 from gquery.device.device import Device, cpu_device
@@ -24,7 +25,7 @@ class Buffer:
     Made from a NumPy or CuPy array, which it keeps alive (and through it the Arrow buffer that it may view).
     """
 
-    __slots__ = ("__weakref__", "_copies", "_lock", "dtype", "length", "used")
+    __slots__ = ("__weakref__", "_copies", "_lock", "dtype", "is_cached", "length", "used")
 
     def __init__(self, array: Array, device: Device | None = None) -> None:
         self.dtype: np.dtype[Any] = array.dtype
@@ -34,6 +35,7 @@ class Buffer:
         self._copies: dict[Device, Array] = {device: array}
         self._lock = threading.Lock()
         self.used = next(_clock)  # when somebody last asked for it: greater is later
+        self.is_cached = False  # whether a cache may let go of copies on a GPU at any time
 
     @property
     def nbytes(self) -> int:
@@ -61,6 +63,8 @@ class Buffer:
                         array = self._copies[device] = on_device(self._copies[at], at, device, context)
                     if device.streams:
                         device.mirrors.add(self)
+        if self.is_cached:
+            stay_of_column(array)
         return array
 
     def place(self, device: Device, array: Array) -> None:
@@ -116,6 +120,7 @@ class InPieces(Buffer):
         self._copies = {}
         self._lock = threading.Lock()
         self.used = next(_clock)
+        self.is_cached = False
         self._device = device
         self._pieces = tuple(pieces)
 

@@ -74,6 +74,9 @@ class ColumnCache:
                     "Remedies: raise memory_limit, or read fewer columns."
                 )
         kept = {(source, field): column for field, column in columns.items()}
+        if at is not None and at.is_cuda:
+            for buffer in (b for column in kept.values() for b in column.buffers):
+                buffer.is_cached = True
         with self._held() as held:
             held |= kept
             excess = 0 if limit is None else self.nbytes - limit
@@ -86,8 +89,8 @@ class ColumnCache:
 
     def evict_bytes(self, device: Device, wanted: int) -> None:
         """Let go of copies on a device of about ``wanted`` bytes, least recently used first; the host has one then, if need be
-        one that is made now. What a running query holds is freed when it ends. On a CPU under a limit they move into files:
-        SpillError where these have no room."""
+        one that is made now. What a kernel that runs has the address of is freed when it ends (`device.addresses`). On a CPU
+        under a limit they move into files: SpillError where these have no room."""
         if device.streams:
             drop_mirrors(device, wanted)
             return

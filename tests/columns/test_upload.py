@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +16,7 @@ from gquery import tuning
 from gquery.columns.arrow import export_table
 from gquery.columns.import_arrow import import_table
 from gquery.device import staging, transfer
+from gquery.device.addresses import staying
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device
 from gquery.errors import OutOfMemoryError
@@ -132,6 +135,23 @@ def test_copies_that_were_not_used_give_way_first(gpu: Gpu) -> None:
         buffer.on(gpu)
     cache.evict_bytes(gpu, 1)
     assert (old.is_on(gpu), new.is_on(gpu)) == (False, True)
+
+
+def test_what_a_kernel_reads_stays_where_others_want_memory(gpu: Gpu) -> None:
+    """Nobody else holds the copy on the GPU: a launch has been told its address."""
+    cache = ColumnCache(device=gpu)
+    cache.put(1, dict(enumerate(import_table(pa.table({"a": range(10)})).columns)), "t")
+    column = cache.get(1, 0)
+    assert column is not None
+    with staying(gpu):
+        column.data.place(gpu, _array(column.data.host.copy()))
+        told = weakref.ref(column.data.on(gpu))
+        cache.evict_bytes(gpu, 1 << 60)
+        assert not column.data.is_on(gpu)
+        gc.collect()
+        assert told() is not None
+    gc.collect()
+    assert told() is None
 
 
 def test_a_buffer_keeps_the_copy_that_it_has(gpu: Gpu) -> None:

@@ -71,6 +71,12 @@ def strpos(s: Str, t: Str) -> int:
     return str_position(s, t)
 
 
+@scalar("split_part", ((VARCHAR, VARCHAR, BIGINT), VARCHAR), example=("split_part('a-b-c', '-', 2)", "b"))
+def split_part(s: Str, separator: Str, place: int) -> Str:
+    """The part at a place, from 1, or from the end where it is below 0; empty where there is none."""
+    return str_part(s, separator, place)
+
+
 @scalar("_substring", (_SII, VARCHAR))
 def substring(s: Str, start: int, count: int) -> Str:
     """Some characters from a place, counted from 1, or from the end where it is negative."""

@@ -26,18 +26,6 @@ _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 # ---- parts and codes -------------------------------------------------------------------------------------------------
 
 
-@host_scalar("split_part", ((VARCHAR, VARCHAR, BIGINT), VARCHAR), example=("split_part('a-b-c', '-', 2)", "b"))
-def split_part(s: Vector, separator: Vector, place: Vector) -> Vector:
-    """The part at a place, from 1, or from the end where it is below 0; empty where there is none."""
-
-    def part(s: str, separator: str, place: int) -> str:
-        parts = s.split(separator) if separator else list(s)
-        index = place - 1 if place > 0 else place
-        return parts[index] if place and -len(parts) <= index < len(parts) else ""
-
-    return each_row(part, pa.string(), s, separator, place)
-
-
 @host_scalar("hex to_hex", (_S, VARCHAR), ((BIGINT,), VARCHAR), ((UBIGINT,), VARCHAR), example=("hex(255)", "FF"))
 def hexadecimal(x: Vector) -> Vector:
     """An integer in hexadecimal digits, one below 0 as 64 bits; the bytes of a string."""

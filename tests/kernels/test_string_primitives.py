@@ -96,6 +96,20 @@ def test_views(target: str) -> None:
     assert codes == [row[0] for row in connection.execute("SELECT ascii(a) FROM t ORDER BY rowid").fetchall()]
 
 
+@pytest.mark.parametrize("target", TARGETS)
+def test_parts(target: str) -> None:
+    strings = [*texts(40), ",", ",,", "a,b,,c,", "aaa", "aaaa", "ababa", "añb日c", "1234567,1234567,", "x" * 70 + "--" + "y" * 9]
+    marks = ["", ",", "a", "aa", "aba", "--", "é", "日本", "1234567,", "not there at all"]
+    numbers = [0, 1, 2, 3, 4, 9, -1, -2, -3, -4, -9, 2**63 - 1, -(2**63)]
+    rows = list(itertools.product(strings, marks, numbers))
+    connection = duckdb.connect()
+    connection.register("t", pa.table(dict(zip("abc", map(list, zip(*rows)), strict=True))))
+    want = [row[0] for row in connection.execute("SELECT split_part(a, b, c) FROM t").fetchall()]
+    (got,) = evaluate(target, ["str", "str", "i64"], encoded(rows), [("str_part(a, b, c)", "str", False)])
+    for row, value, expected in zip(rows, got, want, strict=True):
+        assert value.decode() == expected, row
+
+
 def prepared(pattern: str) -> bytes:
     return pattern.encode().replace(b"%", b"\xff").replace(b"_", b"\xfe")
 

@@ -26,7 +26,7 @@ from gquery.kernels.primitives.python.integers import (
 from gquery.kernels.primitives.python.memory import load_i64, load_u8, load_word, lowest_byte, zero_bytes
 from gquery.kernels.primitives.python.strings import make_str, str_address, str_bytes
 from gquery.kernels.primitives.python.values import Pointer, Str
-from gquery.kernels.primitives.strings import _after, _count, _same
+from gquery.kernels.primitives.strings import _after, _count, _same, _slice, str_length
 
 _ANY, _ONE = 0xFF, 0xFE  # % and _ in a prepared pattern: bytes that UTF-8 never has
 _EVERY_BYTE = 0x0101010101010101
@@ -118,6 +118,47 @@ def str_position(s: Str, needle: Str) -> int:
     if lt_i64(offset, 0):
         return i64(0)
     return add_i64(_count(str_address(s), add_i64(str_address(s), offset)), 1)
+
+
+def _parts(s: Str, separator: Str) -> int:
+    """How many parts a separator that is not empty cuts a text into."""
+    p, count = str_address(s), i64(1)
+    end = add_i64(p, str_bytes(s))
+    offset = _find(s, separator)
+    while ge_i64(offset, 0):
+        count = add_i64(count, 1)
+        p = add_i64(p, add_i64(offset, str_bytes(separator)))
+        offset = _find(make_str(p, sub_i64(end, p)), separator)
+    return count
+
+
+def str_part(s: Str, separator: Str, n: int) -> Str:
+    """The ``n``-th part of a text between separators, from 1, or from the end where ``n`` is below 0; empty where there is none.
+    A view of the same bytes. An empty separator stands between all code points.
+
+    Separators are found from the beginning, wherever the part is counted from: two of them may overlap.
+    """
+    p = str_address(s)
+    end, size = add_i64(p, str_bytes(s)), str_bytes(separator)
+    if lt_i64(n, 0):
+        if eq_i64(size, 0):
+            n = add_i64(add_i64(str_length(s), n), 1)
+        else:
+            n = add_i64(add_i64(_parts(s, separator), n), 1)
+    if le_i64(n, 0):
+        return make_str(end, 0)
+    if eq_i64(size, 0):
+        return _slice(s, sub_i64(n, 1), 1)
+    offset = _find(s, separator)
+    while gt_i64(n, 1):
+        if lt_i64(offset, 0):
+            return make_str(end, 0)
+        p = add_i64(p, add_i64(offset, size))
+        n = sub_i64(n, 1)
+        offset = _find(make_str(p, sub_i64(end, p)), separator)
+    if lt_i64(offset, 0):
+        offset = sub_i64(end, p)
+    return make_str(p, offset)
 
 
 def str_starts_with(s: Str, prefix: Str) -> bool:

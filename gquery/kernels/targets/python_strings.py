@@ -105,6 +105,16 @@ def str_position(s: Str, needle: Str) -> int:
     return len(data[:offset].decode("utf-8", "replace")) + 1 if offset >= 0 else 0
 
 
+def str_part(s: Str, separator: Str, n: int) -> Str:
+    data, mark = _bytes(s), _bytes(separator)
+    parts = data.split(mark) if mark else [c.encode() for c in data.decode("utf-8", "replace")]
+    index = n - 1 if n > 0 else n
+    if not n or not -len(parts) <= index < len(parts):
+        return s[0] + s[1], 0
+    index %= len(parts)
+    return s[0] + sum(map(len, parts[:index])) + index * len(mark), len(parts[index])
+
+
 @lru_cache(256)
 def _expression(pattern: bytes, fold: bool) -> re.Pattern[bytes]:
     parts = []

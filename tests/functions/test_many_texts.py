@@ -1,0 +1,250 @@
+"""Functions of texts that are made for all rows at once, beside DuckDB: thousands of rows, values and types of each."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+import gquery
+from tests.support.harness import TARGETS
+
+ROWS = 3000
+PIECES = ["", "a", "b", ",", ",,", "-", " ", "--", "/", "%20", "%", "%zz", "%C3%A9", "é", "e\u0301", "日本", "😀",
+          "👩\u200d👧", "ß", "İ", "\x00", "\n", "\t", "~", "_", ".", "0", "Z", "{}", "\x7f", "\u0080", "x" * 40]  # fmt: skip
+
+
+def some_texts(seed: int, pieces: Sequence[str] = PIECES, most: int = 7) -> list[str | None]:
+    """Texts of some pieces, NULLs, one that is long, and repeats in the second half."""
+    r = random.Random(seed)
+    made = [None if r.random() < 0.08 else "".join(r.choices(pieces, k=r.randrange(most))) for _ in range(ROWS // 2)]
+    made[7] = "".join(r.choices(pieces, k=5000))
+    return [*made, *(r.choice(made[:50]) for _ in range(ROWS - len(made)))]
+
+
+def tables_of(columns: Mapping[str, Sequence[object]]) -> dict[str, pa.Table]:
+    """The columns as they are, a slice of them, as dictionaries, without rows, and with NULL alone."""
+    whole = pa.table(columns)
+    return {
+        "whole": whole,
+        "slice": whole.slice(11, 200),
+        "encoded": pa.table(
+            {n: c.dictionary_encode() if c.type == pa.string() else c for n, c in zip(columns, whole.columns)}
+        ),
+        "none": whole.slice(0, 0),
+        "nulls": pa.table({n: pa.nulls(40, c.type) for n, c in zip(columns, whole.columns, strict=True)}),
+    }
+
+
+def compare(tables: dict[str, pa.Table], exprs: Sequence[str]) -> None:
+    """Each expression over each table, on each target, has DuckDB's values and types."""
+    query = f"SELECT {', '.join(f'{e} AS c{n}' for n, e in enumerate(exprs))} FROM "
+    with duckdb.connect() as there:
+        for name, table in tables.items():
+            there.register(name, table)
+            there.execute(f"CREATE TABLE {name}_ AS FROM {name}")
+        for target in TARGETS:
+            with gquery.connect(device=target) as here:
+                if target != "python":
+                    here.sql("SET interpret_limit = 0")
+                for name, table in tables.items():
+                    if target == "python" and name in ("slice", "encoded"):
+                        continue  # its functions are the same
+                    few = table.slice(0, 200) if target == "python" else table
+                    here.register(name, few)
+                    got = here.sql(query + name).arrow()
+                    want = there.execute(f"{query}{name}_").to_arrow_table().slice(0, len(few))
+                    for n, expr in enumerate(exprs):
+                        message = f"{expr} over {name} on {target}"
+                        assert got.column(n).type == want.column(n).type, message
+                        pairs = zip(_values(got.column(n)), _values(want.column(n)), strict=True)
+                        for row, (found, wanted) in enumerate(pairs):
+                            of = few.slice(row, 1).to_pylist()
+                            assert found == wanted, f"{message}: {found!r}, not {wanted!r}, for {of}"
+
+
+def _values(column: pa.ChunkedArray) -> list[object]:
+    """Python's values; microseconds of moments, some of which it has none for."""
+    return list((column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column).to_pylist())
+
+
+def fails(expr: str, table: pa.Table) -> None:
+    """Both engines refuse an expression."""
+    with duckdb.connect() as there, gquery.connect(device="cpu") as here:
+        there.register("t", table)
+        here.register("t", table)
+        with pytest.raises(duckdb.Error):
+            there.execute(f"SELECT {expr} FROM t").fetchall()
+        with pytest.raises(gquery.errors.DatabaseError) as raised:
+            here.sql(f"SELECT {expr} FROM t").fetchall()
+        assert not isinstance(raised.value, gquery.errors.InternalError), expr
+
+
+def test_split_part() -> None:
+    r = random.Random(3)
+    columns: dict[str, list[Any]] = {
+        "s": some_texts(1),
+        "p": [r.choice([None, "", ",", ",,", "-", "é", "日本", "a,"]) for _ in range(ROWS)],
+        "n": [r.choice([None, 0, 1, 2, 3, -1, -2, 100, -100, 2**63 - 1, -(2**63)]) for _ in range(ROWS)],
+    }
+    compare(tables_of(columns), [
+        *(f"split_part(s, '{p}', {n})" for p in (",", ",,", "", "é", "no such") for n in (1, 2, -1, 0)),
+        "split_part(s, p, n)", "split_part(s, ',', n)", "split_part(s, p, 2)", "split_part(upper(s), 'A', -2)",
+        "split_part(split_part(s, ',', 2), '-', 1)", "split_part(s, NULL, 1)", "split_part(s, ',', NULL)",
+        "strlen(split_part(s, ' ', 1))", "split_part(s, ',', 1) = 'a'", "split_part(s || ',x', ',', -1)",
+    ])  # fmt: skip
+
+
+def test_groups_of_parts() -> None:
+    table = pa.table({"s": some_texts(2), "x": range(ROWS)})
+    query = "SELECT split_part(s, ',', 1) AS p, count(*) AS n, min(x) AS x FROM t GROUP BY 1 ORDER BY x"
+    with duckdb.connect() as there:
+        there.register("t", table)
+        want = there.execute(query).fetchall()
+    for target in TARGETS:
+        with gquery.connect(device=target) as here:
+            here.sql("SET interpret_limit = 0")
+            here.register("t", table)
+            assert here.sql(query).fetchall() == want, target
+
+
+FORMATS = [
+    *("%Y-%m-%d", "%Y%m%d", "%d.%m.%Y %H:%M:%S", "%Y-%m-%d %H:%M:%S.%f", "%y/%-m/%-d", "%H:%M", "%S%f", "%Y  %m", "x%Y%%"),
+    *("%m %m", "%Y %y", "%y %Y", "%g", "%Yé%m", "%c", "%T", "%x", "%X", "at %H h", "%b %d %Y", "%B %y", "%j %Y", "%I %p"),
+    *("%H %p", "%d %j %Y", "%a %d", "%YT%HZ", "%I:%M"),
+]
+
+
+def _stamp_texts(seed: int) -> list[str | None]:
+    r = random.Random(seed)
+    digits = [
+        "0",
+        "1",
+        "2",
+        "7",
+        "9",
+        "12",
+        "28",
+        "29",
+        "30",
+        "31",
+        "59",
+        "60",
+        "2020",
+        "1999",
+        "0004",
+        "13",
+        "366",
+        "123456",
+        "999999",
+    ]
+    marks = [
+        "-",
+        ":",
+        " ",
+        "/",
+        ".",
+        "  ",
+        "\t",
+        "T",
+        "Z",
+        "x",
+        "é",
+        "am",
+        "PM",
+        "jan",
+        "May",
+        "January",
+        "Sat",
+        "%",
+        "",
+        "",
+    ]
+    made: list[str | None] = [
+        None,
+        "",
+        " ",
+        "2020-02-29",
+        "2021-02-29",
+        "20200230",
+        "1900-02-29",
+        "2000-02-29",
+        "0000-02-29",
+        "29.02.2020 23:59:60",
+    ]
+    made += [
+        "29.02.2020 23:59:59",
+        " 1.1.2 0:0:0 ",
+        "x2020%",
+        "X2020%",
+        "2020é1",
+        "at 5 h",
+        "at  5\nh ",
+        "2020T05Z",
+        "12 pm",
+        "0 am",
+        "366 2021",
+    ]
+    made += [
+        "2020-01-01 00:00:00.5",
+        "2020-01-01 00:00:00.1234567",
+        "2020-01-01 00:00:00.",
+        "2020  1",
+        "2020\n1",
+        "20201",
+        "1",
+        "123",
+        "12",
+    ]
+    while len(made) < ROWS:
+        if r.random() < 0.5:
+            made.append("".join(r.choice(digits) + r.choice(marks) for _ in range(r.randrange(1, 5))))
+        else:
+            day = [
+                r.randrange(0, 3000),
+                r.randrange(0, 14),
+                r.randrange(0, 33),
+                *(r.randrange(0, n) for n in (25, 61, 61)),
+            ]
+            form = r.choice(
+                [
+                    "{}-{}-{}",
+                    "{:04}{:02}{:02}",
+                    "{2}.{1:02}.{0} {3}:{4:02}:{5:02}",
+                    "{}-{}-{} {}:{}:{}.5",
+                    "{2:02}/{1}/{2}",
+                    "{3}:{4}",
+                ]
+            )
+            made.append(form.format(*day))
+    return made
+
+
+def test_strptime() -> None:
+    texts = _stamp_texts(4)
+    r = random.Random(5)
+    columns = {"s": texts, "f": [r.choice([None, *FORMATS]) for _ in range(ROWS)]}
+    exprs = [f"try_strptime(s, '{f}')" for f in FORMATS]
+    exprs += [
+        "try_strptime(s, ['%Y-%m-%d', '%d.%m.%Y %H:%M:%S', '%b %d %Y', '%H'])",
+        "try_strptime(s, NULL)",
+        "try_strptime('2020', '%Y')",
+    ]
+    compare(tables_of(columns), exprs)
+
+
+def test_strptime_of_right_texts() -> None:
+    days = [
+        f"{1 + n % 9999}-{n % 12 + 1}-{n % 28 + 1} {n % 24:02}:{n % 60}:{n % 60:02}" if n % 9 else None
+        for n in range(ROWS)
+    ]
+    compare(
+        tables_of({"s": days}),
+        ["strptime(s, '%Y-%m-%d %H:%M:%S')", "strptime(s, ['%Y', '%Y-%m-%d %H:%M:%S'])", "strptime(' ' || s, '%c')"],
+    )
+    for odd in ("2021-02-29", "", "x", "2020-01-01 1", "12020-01-01"):
+        fails("strptime(s, '%Y-%m-%d')", pa.table({"s": ["2020-01-01", None, odd]}))

@@ -1,6 +1,7 @@
-"""`format` and `printf`: a text with values in the places that its specifications mark, row by row in Python.
+"""`format` and `printf`: a text with values in the places that its specifications mark.
 
-A pattern is taken apart once. What a specification means stands in `format_specs`.
+A pattern is taken apart once. One that is the same for all rows writes column by column (`format_columns`), others row by row
+in Python. What a specification means stands in `format_specs`.
 """
 
 from __future__ import annotations
@@ -15,16 +16,15 @@ from gquery.errors import DataError
 from gquery.expression.expr import Expr
 from gquery.expression.types import DOUBLE, VARCHAR, Kind
 from gquery.functions.casts import cast
+from gquery.functions.format_columns import Parts, filled_in
 from gquery.functions.format_specs import Place, Spec, Value, written
 from gquery.functions.registry import host_scalar, is_null_literal, make, resolver
-from gquery.functions.vectors import Vector, each_row
+from gquery.functions.vectors import Vector, each_row, is_constant
 from gquery.runtime.pattern import pattern
 from gquery.runtime.records import replace
 
 _SS = (VARCHAR, VARCHAR)
 _BITS = {"hh": 8, "h": 16}
-Parts = tuple[tuple[str, int, Spec | None, int], ...]
-"""Texts before the places, the argument of each, how it is written, and the bits that it is cut to (0: all)."""
 _FIELD = pattern(
     r"(?:(?P<fill>[\x00-\x7f]?)(?P<align>[<>=^]))?(?P<sign>[-+ ]?)(?P<alternate>#?)(?P<zeros>0?)(?P<width>\d+|\{\d*\})?"
     r"(?:(?P<separator>[,_']|t[\x00-\x7f]))?(?:\.(?P<precision>\d+|\{\d*\}))?(?P<kind>[a-zA-Z]?)"
@@ -167,6 +167,10 @@ def _filled_in(parts: Parts, values: tuple[Value, ...]) -> str:
 
 
 def _formatted(read: Callable[[str], Parts], pattern: Vector, values: tuple[Vector, ...]) -> pa.Array:
+    if is_constant(pattern) and any(isinstance(v, pa.Array) and len(v) for v in values):
+        made = filled_in(lambda: read(pattern.as_py()), values)
+        if made is not None:
+            return made
     return each_row(lambda p, *row: _filled_in(read(p), row), pa.string(), pattern, *values)
 
 

@@ -113,8 +113,33 @@ def test_groups_of_parts() -> None:
 
 
 FORMATS = [
-    *("%Y-%m-%d", "%Y%m%d", "%d.%m.%Y %H:%M:%S", "%Y-%m-%d %H:%M:%S.%f", "%y/%-m/%-d", "%H:%M", "%S%f", "%Y  %m", "x%Y%%"),
-    *("%m %m", "%Y %y", "%y %Y", "%g", "%Yé%m", "%c", "%T", "%x", "%X", "at %H h", "%b %d %Y", "%B %y", "%j %Y", "%I %p"),
+    *(
+        "%Y-%m-%d",
+        "%Y%m%d",
+        "%d.%m.%Y %H:%M:%S",
+        "%Y-%m-%d %H:%M:%S.%f",
+        "%y/%-m/%-d",
+        "%H:%M",
+        "%S%f",
+        "%Y  %m",
+        "x%Y%%",
+    ),
+    *(
+        "%m %m",
+        "%Y %y",
+        "%y %Y",
+        "%g",
+        "%Yé%m",
+        "%c",
+        "%T",
+        "%x",
+        "%X",
+        "at %H h",
+        "%b %d %Y",
+        "%B %y",
+        "%j %Y",
+        "%I %p",
+    ),
     *("%H %p", "%d %j %Y", "%a %d", "%YT%HZ", "%I:%M"),
 ]
 
@@ -248,3 +273,118 @@ def test_strptime_of_right_texts() -> None:
     )
     for odd in ("2021-02-29", "", "x", "2020-01-01 1", "12020-01-01"):
         fails("strptime(s, '%Y-%m-%d')", pa.table({"s": ["2020-01-01", None, odd]}))
+
+
+def _number_columns() -> dict[str, list[Any]]:
+    r = random.Random(6)
+    whole = [0, 1, -1, 7, 255, 1234567, -9876543210, 2**63 - 1, -(2**63)]
+    real = [
+        0.0,
+        -0.0,
+        1.0,
+        2.5,
+        -1234567.891,
+        1e22,
+        1e-7,
+        0.1,
+        9.995,
+        float("nan"),
+        float("inf"),
+        float("-inf"),
+        5e-324,
+    ]
+    return {
+        "s": some_texts(6),
+        "i": [
+            None if r.random() < 0.1 else r.choice([*whole, r.getrandbits(20), -r.getrandbits(40)]) for _ in range(ROWS)
+        ],
+        "x": [None if r.random() < 0.1 else r.choice([*real, r.random() * 1e6, -r.random()]) for _ in range(ROWS)],
+        "b": [r.choice([None, True, False]) for _ in range(ROWS)],
+    }
+
+
+def test_printf() -> None:
+    integers = [
+        "%d",
+        "%i",
+        "%5d",
+        "%-5d|",
+        "%05d",
+        "%+d",
+        "%+5d",
+        "%x",
+        "%X",
+        "%o",
+        "%u",
+        "%08x",
+        "%10u",
+        "%ld",
+        "%hd",
+        "%,d",
+    ]
+    reals = ["%f", "%.2f", "%10.3f", "%-10.1f|", "%+.1f", "%010.2f", "%e", "%.3E", "%g", "%.10g", "%G", "% .2f", "%.0f"]
+    texts = ["%s", "%10s", "%-10s|", "%.2s", "%8.3s", "%%%s"]
+    exprs = [f"printf('<{p}>', i)" for p in integers]
+    exprs += [f"printf('{p}', x)" for p in reals] + [f"printf('{p}', s)" for p in texts]
+    exprs += [
+        "printf('%s-%d-%.1f', s, i, x)",
+        "printf('none', s)",
+        "printf('%s%s', s, s)",
+        "printf('%s %d %s', 'a', i, 'é')",
+    ]
+    exprs += ["printf('%s', b)", "printf('%2$s %1$d', i, s)", "printf('%*d', 7, i)", "printf('%d %s', i, NULL)"]
+    compare(tables_of(_number_columns()), exprs)
+
+
+def test_format() -> None:
+    integers = [
+        "{}",
+        "{:d}",
+        "{:5}",
+        "{:<5}|",
+        "{:^7}|",
+        "{:05d}",
+        "{:+}",
+        "{: d}",
+        "{:x}",
+        "{:X}",
+        "{:o}",
+        "{:b}",
+        "{:,}",
+    ]
+    integers += ["{:_}", "{:*>9}", "{:=+9}", "{:#x}", "{:t }"]
+    reals = [
+        "{}",
+        "{:f}",
+        "{:.2f}",
+        "{:10.3f}",
+        "{:<10.1f}|",
+        "{:^12.2f}|",
+        "{:+.1f}",
+        "{:010.2f}",
+        "{:e}",
+        "{:.3E}",
+        "{:g}",
+    ]
+    reals += ["{:.10g}", "{:>15}", "{:*^15}", "{:.3}", "{:,}"]
+    texts = ["{}", "{:s}", "{:10}|", "{:<10}|", "{:>10}", "{:^9}|", "{:*^10}|", "{:.3}", "{:>6.2}", "{{{}}}"]
+    exprs = [f"format('<{p}>', i)" for p in integers]
+    exprs += [f"format('{p}', x)" for p in reals] + [f"format('{p}', s)" for p in texts]
+    exprs += [
+        "format('{} {} {:.1f}', s, i, x)",
+        "format('none', s)",
+        "format('{0}{0}', s)",
+        "format('{1} {0}', 'a', i)",
+    ]
+    exprs += ["format('{}', b)", "format('{:d}', b)", "format('{:>{}}', i, 7)", "format('{}', NULL, s)"]
+    exprs += ["format('{}', i % 100)", "format('{:x}', abs(i % 100)::UBIGINT)"]
+    compare(tables_of(_number_columns()), exprs)
+
+
+def test_formats_that_are_refused() -> None:
+    table = pa.table({"s": ["a", None], "i": [1, None], "x": [1.5, None]})
+    for call in (
+        *("format('{:d}', s)", "format('{', s)", "format('{:.2f}', i)", "format('{} {}', s)", "format('{:s}', x)"),
+        *("printf('%d', s)", "printf('%s %s', s)", "printf('%y', i)", "format('{:+}', s)"),
+    ):
+        fails(call, table)

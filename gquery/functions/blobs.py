@@ -15,11 +15,12 @@ import pyarrow as pa
 from gquery.errors import ConversionError
 from gquery.expression.expr import Expr
 from gquery.expression.types import BIGINT, BLOB, VARCHAR, DType, Kind
+from gquery.functions import byte_maps
 from gquery.functions.binary import blobs_of, hex_of
 from gquery.functions.casts import cast
 from gquery.functions.list_function import Typed, list_overload
 from gquery.functions.registry import LIST_RESOLVERS, call, host_scalar, make
-from gquery.functions.vectors import Vector, array_of, each_value, size_of
+from gquery.functions.vectors import Vector, array_of, each_value, from_numpy, null, size_of
 from gquery.runtime.arrow_compute import pc
 
 
@@ -125,15 +126,10 @@ def encode(text: Vector) -> Vector:
 def unhex(text: Vector) -> Vector:
     """The bytes that hexadecimal digits say."""
 
-    def made(digits: str) -> bytes | None:
-        try:
-            return (
-                bytes.fromhex(f"0{digits}" if len(digits) % 2 else digits) if digits.isalnum() or not digits else None
-            )
-        except ValueError:
-            return None
-
-    return each_value(array_of(text, size_of(text)), made, pa.large_binary())
+    texts = array_of(text, size_of(text))
+    made, ok = byte_maps.hexadecimal_decoded(texts)
+    blobs = byte_maps.blobs_from(made, texts)
+    return blobs if ok.all() else pc.if_else(from_numpy(ok), blobs, null(blobs.type))
 
 
 @host_scalar("from_base64", ((VARCHAR,), BLOB), fails=(ConversionError, "from_base64: a text is no Base64"),

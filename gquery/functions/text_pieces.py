@@ -5,21 +5,36 @@ They run over the entries of a dictionary where a column has one. Likeness is co
 
 from __future__ import annotations
 
-import re
-from typing import Any
-from urllib.parse import quote, unquote_to_bytes
-
+import numpy as np
 import pyarrow as pa
 
 from gquery.errors import DataError
 from gquery.expression.expr import Expr, Literal
 from gquery.expression.types import BIGINT, DOUBLE, UBIGINT, VARCHAR
+from gquery.functions import byte_maps
 from gquery.functions.md5 import md5_digests
 from gquery.functions.registry import call, host_scalar, resolver
-from gquery.functions.vectors import Vector, each_row, from_numpy, with_nulls_of
+from gquery.functions.vectors import (
+    Vector,
+    array_of,
+    each_row,
+    each_value,
+    flags,
+    from_numpy,
+    integers,
+    is_constant,
+    null,
+    piecewise,
+    size_of,
+    with_nulls_of,
+)
+from gquery.runtime.arrow_compute import pc
 
 _S, _SS = (VARCHAR,), (VARCHAR, VARCHAR)
-_WORD_64 = 2**64
+_ASCII = 128
+_LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"
+_URL = byte_maps.ByteMap({n: b"%%%02X" % n for n in range(256) if n not in _LETTERS + b"-.~"})
+_REGEX = byte_maps.ByteMap({n: b"\\" + bytes([n]) if n else b"\\x00" for n in range(_ASCII) if n not in _LETTERS})
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -29,17 +44,22 @@ _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 @host_scalar("hex to_hex", (_S, VARCHAR), ((BIGINT,), VARCHAR), ((UBIGINT,), VARCHAR), example=("hex(255)", "FF"))
 def hexadecimal(x: Vector) -> Vector:
     """An integer in hexadecimal digits, one below 0 as 64 bits; the bytes of a string."""
-    return each_row(lambda v: v.encode().hex().upper() if isinstance(v, str) else f"{v % _WORD_64:X}", pa.string(), x)
+    return _in_digits(x, byte_maps.HEXADECIMAL)
+
+
+def _in_digits(x: Vector, digits: byte_maps.ByteMap) -> pa.Array:
+    array = array_of(x, size_of(x))
+    if pa.types.is_integer(array.type):
+        numbers = integers(array, len(array)).view(np.uint64)
+        return byte_maps.texts_of(byte_maps.number_digits(numbers, digits), array)
+    return digits.of(array)
 
 
 @host_scalar("bin to_binary", (_S, VARCHAR), ((BIGINT,), VARCHAR), ((UBIGINT,), VARCHAR), example=("bin(5)", "101"))
 def binary(x: Vector) -> Vector:
     """An integer in binary digits, one below 0 as 64 bits; the bytes of a string."""
 
-    def digits(v: Any) -> str:
-        return "".join(f"{b:08b}" for b in v.encode()) if isinstance(v, str) else f"{v % _WORD_64:b}"
-
-    return each_row(digits, pa.string(), x)
+    return _in_digits(x, byte_maps.BINARY)
 
 
 @host_scalar("to_base", ((BIGINT, BIGINT), VARCHAR), ((BIGINT, BIGINT, BIGINT), VARCHAR), example=("to_base(255, 16)", "FF"),
@@ -63,11 +83,27 @@ def to_base(*args: Vector) -> Vector:
 def translate(s: Vector, old: Vector, new: Vector) -> Vector:
     """Each character of ``old`` replaced by the one at its place in ``new``, or left out where there is none."""
 
-    def translated(s: str, old: str, new: str) -> str:
-        table = {c: new[n] if n < len(new) else "" for n, c in reversed(list(enumerate(old)))}
-        return "".join([table.get(c, c) for c in s])
+    if is_constant(old) and is_constant(new):
+        return _translated(array_of(s, size_of(s, old, new)), old.as_py(), new.as_py())
+    return each_row(lambda s, old, new: s.translate(_replacements(old, new)), pa.string(), s, old, new)
 
-    return each_row(translated, pa.string(), s, old, new)
+
+def _replacements(old: str, new: str) -> dict[int, str]:
+    return {ord(c): new[n] if n < len(new) else "" for n, c in reversed(list(enumerate(old)))}
+
+
+def _translated(texts: pa.Array, old: str, new: str) -> pa.Array:
+    """`translate` of all texts by one pair: bytes where what is replaced is ASCII, as no other character holds such a byte."""
+    replacements = _replacements(old, new)
+    of_bytes = {code: c.encode() for code, c in replacements.items() if code < _ASCII}
+    made = byte_maps.ByteMap(of_bytes).of(texts)
+    if len(of_bytes) == len(replacements):
+        return made
+    others = ~flags(pc.string_is_ascii(texts).fill_null(True))
+    if not others.any():
+        return made
+    by_character = piecewise(texts, others, lambda t: each_value(t, lambda s: s.translate(replacements), t.type), texts.type)
+    return pc.if_else(from_numpy(others), by_character.cast(made.type), made)
 
 
 @host_scalar("sha256", (_S, VARCHAR), example=("left(sha256('a'), 8)", "ca978112"))
@@ -89,7 +125,7 @@ def sha1(s: Vector) -> Vector:
 @host_scalar("url_encode", (_S, VARCHAR), example=("url_encode('a b/c')", "a%20b%2Fc"))
 def url_encode(s: Vector) -> Vector:
     """As a part of a URL: what is no letter, digit or one of ``-_.~`` as % and two digits a byte."""
-    return each_row(lambda s: quote(s, safe=""), pa.string(), s)
+    return _URL.of(array_of(s, size_of(s)))
 
 
 @host_scalar("url_decode", (_S, VARCHAR), example=("url_decode('a%20b%2Fc')", "a b/c"),
@@ -97,20 +133,17 @@ def url_encode(s: Vector) -> Vector:
 def url_decode(s: Vector) -> Vector:
     """A part of a URL as it was before `url_encode`."""
 
-    def decoded(s: str) -> str | None:
-        try:
-            return unquote_to_bytes(s).decode()
-        except UnicodeDecodeError:
-            return None
-
-    return each_row(decoded, pa.string(), s)
+    texts = array_of(s, size_of(s))
+    made = byte_maps.percent_decoded(texts)
+    decoded = byte_maps.texts_of(made, texts)
+    ok = byte_maps.are_texts(made)
+    return decoded if ok.all() else pc.if_else(from_numpy(ok), decoded, null(decoded.type))
 
 
 @host_scalar("regexp_escape", (_S, VARCHAR), example=("regexp_escape('a.b')", "a\\.b"))
 def regexp_escape(s: Vector) -> Vector:
     """A regular expression that matches the string itself."""
-    pattern = re.compile(r"([^A-Za-z0-9_\x80-\U0010ffff])")
-    return each_row(lambda s: pattern.sub(r"\\\1", s).replace("\\\0", r"\x00"), pa.string(), s)
+    return _REGEX.of(array_of(s, size_of(s)))
 
 
 @host_scalar("strip_accents", (_S, VARCHAR), example=("strip_accents('mühleisen')", "muhleisen"))

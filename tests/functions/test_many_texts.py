@@ -61,6 +61,8 @@ def compare(tables: dict[str, pa.Table], exprs: Sequence[str]) -> None:
                     for n, expr in enumerate(exprs):
                         message = f"{expr} over {name} on {target}"
                         assert got.column(n).type == want.column(n).type, message
+                        if got.column(n).combine_chunks().equals(want.column(n).combine_chunks()):
+                            continue
                         pairs = zip(_values(got.column(n)), _values(want.column(n)), strict=True)
                         for row, (found, wanted) in enumerate(pairs):
                             of = few.slice(row, 1).to_pylist()
@@ -77,7 +79,7 @@ def fails(expr: str, table: pa.Table) -> None:
     with duckdb.connect() as there, gquery.connect(device="cpu") as here:
         there.register("t", table)
         here.register("t", table)
-        with pytest.raises(duckdb.Error):
+        with pytest.raises((duckdb.Error, UnicodeDecodeError)):
             there.execute(f"SELECT {expr} FROM t").fetchall()
         with pytest.raises(gquery.errors.DatabaseError) as raised:
             here.sql(f"SELECT {expr} FROM t").fetchall()
@@ -388,3 +390,94 @@ def test_formats_that_are_refused() -> None:
         *("printf('%d', s)", "printf('%s %s', s)", "printf('%y', i)", "format('{:+}', s)"),
     ):
         fails(call, table)
+
+
+def test_bytes() -> None:
+    r = random.Random(7)
+    digits = [None, "", "4", "41", "414", "zz", "4142C3A9", "6g", "a1", "A1b2C3", " 41", "é", "x1"]
+    columns: dict[str, list[Any]] = {
+        "s": some_texts(7),
+        "h": [r.choice(["", "41", "414", "0aF", "4142c3A9", None, "f" * r.randrange(9)]) for _ in range(ROWS)],
+        "i": [
+            None if r.random() < 0.1 else r.choice([0, 1, -1, 15, 16, 255, 256, 2**63 - 1, -(2**63), r.getrandbits(40)])
+            for _ in range(ROWS)
+        ],
+        "o": [r.choice([None, "", "a", "ab", "aab", "é,", "日-a"]) for _ in range(ROWS)],
+        "n": [r.choice([None, "", "x", "xy", "é", "日本語"]) for _ in range(ROWS)],
+    }
+    pairs = [
+        ("a", ""),
+        ("ab", "x"),
+        ("a,-", "😀é"),
+        ("", "x"),
+        ("aab", "xyz"),
+        ("é", "e"),
+        ("日本a", "x"),
+        ("%20", "   "),
+        ("a", "abc"),
+    ]
+    exprs = [f"translate(s, '{old}', '{new}')" for old, new in pairs]
+    exprs += ["translate(s, o, n)", "translate('abcé', o, n)", "translate(s, NULL, 'a')", "translate(s, 'a', n)"]
+    exprs += [
+        "hex(s)",
+        "hex(i)",
+        "hex(abs(i % 1000)::UBIGINT)",
+        "bin(s)",
+        "bin(i)",
+        "bin(abs(i % 7)::UBIGINT)",
+    ]
+    exprs += [
+        "to_hex(encode(s))",
+        "hex(NULL::VARCHAR)",
+        "url_encode(s)",
+        "url_decode(url_encode(s))",
+        "regexp_escape(s)",
+    ]
+    exprs += ["unhex(h)", "hex(unhex(h))", "unhex(hex(s))", "from_hex('414')", "url_encode('a b')"]
+    tables = tables_of(columns)
+    compare(tables, exprs)
+    for text in digits:
+        with duckdb.connect() as there:
+            try:
+                want = there.execute("SELECT unhex(?)", [text]).fetchall()
+            except (duckdb.Error, UnicodeDecodeError):  # its message has half a character
+                fails("unhex(s)", pa.table({"s": ["41", text]}))
+            else:
+                assert (
+                    gquery.connect(device="cpu")
+                    .sql(f"SELECT unhex({'NULL' if text is None else repr(text)})")
+                    .fetchall()
+                    == want
+                )
+
+
+def test_decoded_urls() -> None:
+    right = [
+        "",
+        "a",
+        "%41",
+        "%%41",
+        "%4",
+        "%",
+        "%C3%A9",
+        "%2525",
+        "a%zz",
+        "é%20",
+        "+",
+        "%e2%82%AC",
+        "%E2%82",
+        "%A9",
+        "%ff%41",
+        "日%",
+        None,
+    ]
+    right = [*right, *(a + b for a in right if a for b in right if b)] * 5
+    with duckdb.connect() as there:
+        ok = []
+        for text in dict.fromkeys(right):
+            try:
+                there.execute("SELECT url_decode(?)", [text]).fetchall()
+                ok.append(text)
+            except duckdb.Error:
+                fails("url_decode(s)", pa.table({"s": ["a", text]}))
+    compare(tables_of({"s": [t for t in right if t in ok]}), ["url_decode(s)", "url_decode(s || s)"])

@@ -11,7 +11,7 @@ import pyarrow as pa
 from gquery.errors import DataError
 from gquery.expression.expr import Expr, Literal
 from gquery.expression.types import BIGINT, DOUBLE, UBIGINT, VARCHAR
-from gquery.functions import byte_maps
+from gquery.functions import byte_maps, edit_distance
 from gquery.functions.md5 import md5_digests
 from gquery.functions.registry import call, host_scalar, resolver
 from gquery.functions.vectors import (
@@ -186,67 +186,27 @@ def _bit_length(s: Expr) -> Expr | None:
 # ---- likeness --------------------------------------------------------------------------------------------------------
 
 
-def _distance(a: bytes, b: bytes, swaps: bool) -> int:
-    """Insertions, deletions and replacements from a to b; ``swaps``: also of two neighbours, each counted as one."""
-    if not swaps:
-        row = list(range(len(b) + 1))
-        for i, x in enumerate(a, 1):
-            before, row[0] = row[0], i
-            for j, y in enumerate(b, 1):
-                before, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, before + (x != y))
-        return row[-1]
-    most = len(a) + len(b)
-    last: dict[int, int] = {}
-    table = [[most] * (len(b) + 2) for _ in range(len(a) + 2)]
-    for i in range(len(a) + 1):
-        table[i + 1][1] = i
-    for j in range(len(b) + 1):
-        table[1][j + 1] = j
-    for i, x in enumerate(a, 1):
-        column = 0
-        for j, y in enumerate(b, 1):
-            row_of, column_of = last.get(y, 0), column
-            if x == y:
-                column = j
-            table[i + 1][j + 1] = min(
-                table[i][j] + (x != y), table[i + 1][j] + 1, table[i][j + 1] + 1,
-                table[row_of][column_of] + (i - row_of - 1) + 1 + (j - column_of - 1),
-            )  # fmt: skip
-        last[x] = i
-    return table[-1][-1]
-
-
 @host_scalar("levenshtein editdist3", (_SS, BIGINT), example=("levenshtein('duck', 'db')", "3"))
 def levenshtein(a: Vector, b: Vector) -> Vector:
     """The bytes to insert, delete or replace from one string to the other."""
-    return each_row(lambda a, b: _distance(a.encode(), b.encode(), swaps=False), pa.int64(), a, b)
+    return edit_distance.levenshtein(a, b)
 
 
 @host_scalar("damerau_levenshtein", (_SS, BIGINT), example=("damerau_levenshtein('ab', 'ba')", "1"))
 def damerau_levenshtein(a: Vector, b: Vector) -> Vector:
     """As levenshtein, and neighbours that are swapped count once."""
-    return each_row(lambda a, b: _distance(a.encode(), b.encode(), swaps=True), pa.int64(), a, b)
+    return edit_distance.damerau_levenshtein(a, b)
 
 
 @host_scalar("hamming mismatches", (_SS, BIGINT), example=("hamming('duck', 'luck')", "1"),
              fails=(DataError, "hamming takes two strings of one length that is not 0"))  # fmt: skip
 def hamming(a: Vector, b: Vector) -> Vector:
     """At how many places the bytes differ."""
-
-    def differing(a: str, b: str) -> int | None:
-        x, y = a.encode(), b.encode()
-        return sum(p != q for p, q in zip(x, y, strict=True)) if len(x) == len(y) > 0 else None
-
-    return each_row(differing, pa.int64(), a, b)
+    return edit_distance.hamming(a, b)
 
 
 @host_scalar("jaccard", (_SS, DOUBLE), example=("jaccard('abc', 'abd')", "0.5"),
              fails=(DataError, "jaccard takes strings that are not empty"))  # fmt: skip
 def jaccard(a: Vector, b: Vector) -> Vector:
     """The share of the bytes that both have among those that one has."""
-
-    def share(a: str, b: str) -> float | None:
-        x, y = set(a.encode()), set(b.encode())
-        return len(x & y) / len(x | y) if x and y else None
-
-    return each_row(share, pa.float64(), a, b)
+    return edit_distance.jaccard(a, b)

@@ -481,3 +481,39 @@ def test_decoded_urls() -> None:
             except duckdb.Error:
                 fails("url_decode(s)", pa.table({"s": ["a", text]}))
     compare(tables_of({"s": [t for t in right if t in ok]}), ["url_decode(s)", "url_decode(s || s)"])
+
+
+def test_distances() -> None:
+    r = random.Random(9)
+    long = ["x" * 63, "x" * 64, "x" * 65 + "y", "abc" * 40, "ab" * 3000, "ba" * 40, "é" * 33]
+    words = [*(s for s in some_texts(9, ["", "a", "b", "c", "ab", "é", "日"], 9) if s is None or len(s) < 100), *long]
+    pairs = [
+        (r.choice(words[-60:]), r.choice(words[-60:])) if r.random() < 0.1 else (r.choice(words), r.choice(words))
+        for _ in range(800)
+    ]
+    pairs = [p for p in pairs if sum(len(s or "") for s in p) < 700] + [
+        ("ab" * 3000, "ba" * 40),
+        ("a", "ab" * 3000),
+        ("", ""),
+        ("", "abc"),
+    ]
+    columns = {"s": [p[0] for p in pairs], "t": [p[1] for p in pairs]}
+    both = {"s": [s if s and t else "ab" for s, t in pairs], "t": [t if s and t else "abd" for s, t in pairs]}
+    same = {
+        "s": ["".join(r.choices("abcé", k=9))[:8] for _ in range(500)],
+        "t": [None if r.random() < 0.1 else "".join(r.choices("abc", k=8)) for _ in range(500)],
+    }
+    same["s"] = [s if len(s.encode()) == 8 else "abcabcab" for s in same["s"]]
+    exprs = [
+        "levenshtein(s, t)",
+        "damerau_levenshtein(s, t)",
+        "levenshtein(s, 'abcab')",
+        "levenshtein('', t)",
+        "editdist3(s, s)",
+    ]
+    compare(tables_of(columns), exprs)
+    compare(tables_of(both), ["jaccard(s, t)", "jaccard(s, 'é')"])
+    compare(tables_of(same), ["hamming(s, t)", "mismatches('12345678', t)", "hamming(s, NULL)"])
+    for s, t in (("ab", "abc"), ("", "")):
+        fails("hamming(s, t)", pa.table({"s": ["a", s], "t": ["b", t]}))
+    fails("jaccard(s, t)", pa.table({"s": ["a", ""], "t": ["b", "c"]}))

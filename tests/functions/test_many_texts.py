@@ -254,7 +254,7 @@ def _stamp_texts(seed: int) -> list[str | None]:
 def test_strptime() -> None:
     texts = _stamp_texts(4)
     r = random.Random(5)
-    columns = {"s": texts, "f": [r.choice([None, *FORMATS]) for _ in range(ROWS)]}
+    columns: dict[str, list[Any]] = {"s": texts, "f": [r.choice([None, *FORMATS]) for _ in range(ROWS)]}
     exprs = [f"try_strptime(s, '{f}')" for f in FORMATS]
     exprs += [
         "try_strptime(s, ['%Y-%m-%d', '%d.%m.%Y %H:%M:%S', '%b %d %Y', '%H'])",
@@ -497,9 +497,12 @@ def test_distances() -> None:
         ("", ""),
         ("", "abc"),
     ]
-    columns = {"s": [p[0] for p in pairs], "t": [p[1] for p in pairs]}
-    both = {"s": [s if s and t else "ab" for s, t in pairs], "t": [t if s and t else "abd" for s, t in pairs]}
-    same = {
+    columns: dict[str, list[Any]] = {"s": [p[0] for p in pairs], "t": [p[1] for p in pairs]}
+    both: dict[str, list[Any]] = {
+        "s": [s if s and t else "ab" for s, t in pairs],
+        "t": [t if s and t else "abd" for s, t in pairs],
+    }
+    same: dict[str, list[Any]] = {
         "s": ["".join(r.choices("abcé", k=9))[:8] for _ in range(500)],
         "t": [None if r.random() < 0.1 else "".join(r.choices("abc", k=8)) for _ in range(500)],
     }

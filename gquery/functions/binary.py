@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
 
-from gquery.functions.vectors import each_value
+from gquery.functions.byte_maps import ByteMap
+from gquery.functions.vectors import each_value, flags, from_numpy, piecewise
 from gquery.runtime.arrow_compute import pc
 
 _DIGITS = np.array([*b"0123456789ABCDEF"], np.uint8)
@@ -69,9 +71,19 @@ def text_of_blob(blob: bytes) -> str:
 
 def from_texts(texts: pa.Array) -> pa.Array:
     """The blobs that texts say; NULL for one that says none."""
-    return each_value(texts, blob_of_text, pa.large_binary())
+    odd = ~flags(pc.string_is_ascii(texts).fill_null(True)) | flags(pc.match_substring(texts, "\\").fill_null(False))
+    plain = texts.cast(pa.large_string()).cast(pa.large_binary())
+    if not odd.any():
+        return plain
+    others = piecewise(texts, odd, lambda t: each_value(t, blob_of_text, pa.large_binary()), pa.large_binary())
+    return pc.if_else(from_numpy(odd), others, plain)
 
 
 def to_texts(blobs: pa.Array) -> pa.Array:
-    """Blobs as casts print them."""
-    return each_value(blobs_of(blobs), text_of_blob, pa.string())
+    """Blobs as casts print them (`text_of_blob`)."""
+    return _printed().of(blobs_of(blobs))
+
+
+@cache
+def _printed() -> ByteMap:
+    return ByteMap({n: text_of_blob(bytes([n])).encode() for n in range(256)})

@@ -6,7 +6,6 @@ Kernels carry blobs as they do lists, by row numbers; what groups, joins, sorts 
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +14,7 @@ import pyarrow as pa
 from gquery.errors import ConversionError
 from gquery.expression.expr import Expr
 from gquery.expression.types import BIGINT, BLOB, VARCHAR, DType, Kind
-from gquery.functions import byte_maps
+from gquery.functions import base64_texts, byte_maps
 from gquery.functions.binary import blobs_of, hex_of
 from gquery.functions.casts import cast
 from gquery.functions.list_function import Typed, list_overload
@@ -77,7 +76,8 @@ def decode(x: Vector) -> Vector:
 @list_overload("base64 to_base64", _of_blob(VARCHAR), "$(BLOB) -> VARCHAR", example=("base64(encode('abc'))", "YWJj"))
 def to_base64(x: Vector) -> Vector:
     """The bytes of a blob in Base64."""
-    return _each(x, lambda b: base64.b64encode(b).decode(), pa.string())
+    blobs = _array(x)
+    return byte_maps.texts_of(base64_texts.encoded(blobs), blobs)
 
 
 @list_overload(
@@ -137,10 +137,7 @@ def unhex(text: Vector) -> Vector:
 def from_base64(text: Vector) -> Vector:
     """The bytes that Base64 says."""
 
-    def made(given: str) -> bytes | None:
-        try:
-            return base64.b64decode(given, validate=True)
-        except ValueError:
-            return None
-
-    return each_value(array_of(text, size_of(text)), made, pa.large_binary())
+    texts = array_of(text, size_of(text))
+    made, ok = base64_texts.decoded(texts)
+    blobs = byte_maps.blobs_from(made, texts)
+    return blobs if ok.all() else pc.if_else(from_numpy(ok), blobs, null(blobs.type))

@@ -31,6 +31,7 @@ class ByteMap:
             self.sizes[byte] = len(new)
             self.table[byte, : len(new)] = list(new)
         self.width = self.table.shape[1]
+        self.changes = (self.sizes != 1) | (self.table[:, 0] != np.arange(256))
         self.is_even = bool((self.sizes == self.width).all())
 
     def of(self, strings: pa.Array) -> pa.Array:
@@ -42,6 +43,11 @@ class ByteMap:
         for rows in _blocks(offsets):
             first = offsets[rows.start]
             part = data[first : offsets[rows.stop]]
+            if not self.changes[part].any():
+                made.append(part)
+                ends[rows.start + 1 : rows.stop + 1] = offsets[rows.start + 1 : rows.stop + 1] - first + written
+                written += len(part)
+                continue
             sizes = self.sizes[part]
             behind = np.zeros(len(part) + 1, np.int64)
             np.cumsum(sizes, out=behind[1:])

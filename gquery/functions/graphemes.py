@@ -16,11 +16,13 @@ import pyarrow as pa
 from gquery.functions.grapheme_table import RANGES
 from gquery.functions.vectors import characters_of, integers, offsets_of
 from gquery.runtime.arrow_compute import pc
+from gquery.runtime.pattern import pattern
 
 (OTHER, CONTROL, EXTEND, OTHER_EXTEND, LINKER, JOINER, SPACING, PREPEND, PICTOGRAPH, CONSONANT, INDICATOR, L, V, T, LV, LVT,
  CR, LF) = range(18)  # fmt: skip
 _KINDS = {"control": CONTROL, "extend": EXTEND, "other_extend": OTHER_EXTEND, "linker": LINKER, "spacing": SPACING,
           "prepend": PREPEND, "pictograph": PICTOGRAPH, "consonant": CONSONANT}  # fmt: skip
+_SIMPLE = pattern(r"[\x00-\x0c\x0e-\u02ff\u0370-\u0482\u048a-\u0590\u4e00-\u9fff]*")  # nothing of it joins what stands before
 _HANGUL = ((0x1100, 0x115F, L), (0xA960, 0xA97C, L), (0x1160, 0x11A7, V), (0xD7B0, 0xD7C6, V), (0x11A8, 0x11FF, T),
            (0xD7CB, 0xD7FB, T), (0xAC00, 0xD7A3, LVT))  # fmt: skip
 
@@ -80,7 +82,7 @@ def reversed_texts(texts: pa.Array) -> pa.Array:
 
 def characters(text: str) -> list[str]:
     """The characters of a string."""
-    if text.isascii() and "\r" not in text:
+    if (text.isascii() and "\r" not in text) or _SIMPLE.fullmatch(text):
         return list(text)
     (firsts,) = np.nonzero(_bounds(np.frombuffer(text.encode("utf-32-le"), "<u4"), np.zeros(1, np.int64)))
     return [text[a:b] for a, b in pairwise([*firsts.tolist(), len(text)])]

@@ -8,6 +8,7 @@ numbers; a comma at the end of a list, which DuckDB reads over, makes no JSON.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -16,11 +17,13 @@ from gquery.errors import BindError, ConversionError
 from gquery.expression.expr import Case, Expr, IsNull, Literal, Not
 from gquery.expression.nested_types import list_of
 from gquery.expression.types import BIGINT, BOOLEAN, DOUBLE, JSON, UBIGINT, VARCHAR, DType, Kind
+from gquery.functions.byte_maps import ByteMap
 from gquery.functions.casts import cast
 from gquery.functions.json_paths import MISSING, Path, has_wildcard, part_of, parts_of, path_of
 from gquery.functions.registry import LIST_RESOLVERS, RESOLVERS, call, host_scalar, make, resolver
 from gquery.functions.structs import constant_names
-from gquery.functions.vectors import Vector, array_of, each_row, each_value, size_of, value_array
+from gquery.functions.vectors import Vector, array_of, each_row, each_value, size_of, text_like, value_array
+from gquery.runtime.arrow_compute import pc
 from gquery.runtime.json_values import Digits, is_json, number_text, quoted, value_of, written
 
 _MALFORMED = (ConversionError, "malformed JSON")
@@ -191,7 +194,15 @@ def _compact(j: Vector) -> Vector:
 @host_scalar("_json_quoted", ((VARCHAR,), JSON))
 def _quoted(text: Vector) -> Vector:
     """A text as JSON."""
-    return each_value(array_of(text, size_of(text)), quoted, pa.large_string())
+    escaped = _escapes().of(array_of(text, size_of(text))).cast(pa.large_string())
+    mark = text_like('"', escaped)
+    return pc.binary_join_element_wise(mark, escaped, mark, text_like("", escaped))
+
+
+@cache
+def _escapes() -> ByteMap:
+    """What is escaped in a text of JSON: ASCII alone."""
+    return ByteMap({n: quoted(chr(n))[1:-1].encode() for n in range(128)})
 
 
 @host_scalar("_json_number", ((DOUBLE,), JSON))

@@ -5,6 +5,8 @@ They run over the entries of a dictionary where a column has one. Likeness is co
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pyarrow as pa
 
@@ -100,10 +102,8 @@ def _translated(texts: pa.Array, old: str, new: str) -> pa.Array:
     if len(of_bytes) == len(replacements):
         return made
     others = ~flags(pc.string_is_ascii(texts).fill_null(True))
-    if not others.any():
-        return made
-    by_character = piecewise(texts, others, lambda t: each_value(t, lambda s: s.translate(replacements), t.type), texts.type)
-    return pc.if_else(from_numpy(others), by_character.cast(made.type), made)
+    by_character = _beyond_ascii(texts, lambda s: s.translate(replacements))
+    return pc.if_else(from_numpy(others), by_character.cast(made.type), made) if others.any() else made
 
 
 @host_scalar("sha256", (_S, VARCHAR), example=("left(sha256('a'), 8)", "ca978112"))
@@ -154,7 +154,7 @@ def strip_accents(s: Vector) -> Vector:
     def stripped(s: str) -> str:
         return "".join([c for c in unicodedata.normalize("NFD", s) if unicodedata.category(c) != "Mn"])
 
-    return each_row(stripped, pa.string(), s)
+    return _beyond_ascii(s, stripped)
 
 
 @host_scalar("nfc_normalize", (_S, VARCHAR), example=("strlen(nfc_normalize('e' || chr(769)))", "2"))
@@ -162,7 +162,17 @@ def nfc_normalize(s: Vector) -> Vector:
     """Letters and their accents as one code point each, where there is one."""
     import unicodedata
 
-    return each_row(lambda s: unicodedata.normalize("NFC", s), pa.string(), s)
+    return _beyond_ascii(s, lambda s: unicodedata.normalize("NFC", s))
+
+
+def _beyond_ascii(s: Vector, f: Callable[[str], str]) -> pa.Array:
+    """``f`` of the texts that are not ASCII, once for each that differs; the others stay."""
+    texts = array_of(s, size_of(s))
+    others = ~flags(pc.string_is_ascii(texts).fill_null(True))
+    if not others.any():
+        return texts
+    made = piecewise(texts, others, lambda t: each_value(t, f, t.type), texts.type)
+    return pc.if_else(from_numpy(others), made, texts)
 
 
 @host_scalar("md5_number_upper", (_S, UBIGINT), example=("md5_number_upper('a')", "12157170054180749580"))

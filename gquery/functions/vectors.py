@@ -16,10 +16,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from gquery import tuning
 from gquery.runtime.arrow_compute import pc
 
 Vector = Any  # pa.Array, or pa.Scalar
 LARGE = 2**31 - 1  # bytes from which on offsets take 64 bits
+_MOST_CODES = 2**62
 
 
 class _Room(threading.local):
@@ -268,7 +270,47 @@ def fixed_width_text(characters: Any) -> pa.Array:
 
 
 def each_row(f: Callable[..., Any], gives: pa.DataType, *args: Vector) -> pa.Array:
-    """``f`` of the values of each row, in Python; NULL where one is NULL."""
+    """``f`` of the values of each row, in Python; NULL where one is NULL. Where rows repeat it is called once for each that
+    differs, so it depends on its arguments alone."""
     rows = size_of(*args)
+    repeated = repeats([a for a in args if isinstance(a, pa.Array)])
+    if repeated is not None:
+        few = from_numpy(repeated[0])
+        made = each_row(f, gives, *(a.take(few) if isinstance(a, pa.Array) else a for a in args))
+        return made.take(repeated[1])
     columns = [array_of(a, rows).to_pylist() for a in args]
     return value_array([None if None in row else f(*row) for row in zip(*columns, strict=True)], gives)
+
+
+def repeats(arrays: Sequence[pa.Array]) -> tuple[Any, pa.Array] | None:
+    """Rows (int64 of NumPy) that have all values that there are side by side in some arrays, and for each row which of these has
+    its values (int32); None where nearly all rows differ, or arrays of a type cannot be counted."""
+    rows = len(arrays[0]) if arrays else 0
+    most = int(rows * tuning.host_functions.differing_share)
+    if not most:
+        return None
+    codes = np.zeros(rows, np.int64)
+    numbers = 1
+    for array in arrays:
+        if not _is_counted(array.type):
+            return None
+        encoded = (array.view(pa.int64()) if pa.types.is_float64(array.type) else array).dictionary_encode()
+        if len(encoded.dictionary) > most:
+            return None
+        numbers *= len(encoded.dictionary) + 1
+        if numbers > _MOST_CODES:
+            return None
+        known = np.where(flags(array.is_valid()), integers(encoded.indices, rows) + 1, 0)
+        codes = codes * (len(encoded.dictionary) + 1) + known
+    encoded = from_numpy(codes).dictionary_encode()
+    if len(encoded.dictionary) > most:
+        return None
+    first = np.zeros(len(encoded.dictionary), np.int64)
+    first[integers(encoded.indices, rows)] = np.arange(rows)  # some row of each
+    return first, encoded.indices
+
+
+def _is_counted(type_: pa.DataType) -> bool:
+    is_ = pa.types
+    return bool(is_.is_string(type_) or is_.is_large_string(type_) or is_.is_integer(type_) or is_.is_boolean(type_)
+                or is_.is_float64(type_))  # fmt: skip

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import gquery
+from gquery.functions import graphemes, vectors
 from tests.support.harness import TARGETS
 
 ROWS = 3000
@@ -520,3 +521,83 @@ def test_distances() -> None:
     for s, t in (("ab", "abc"), ("", "")):
         fails("hamming(s, t)", pa.table({"s": ["a", s], "t": ["b", t]}))
     fails("jaccard(s, t)", pa.table({"s": ["a", ""], "t": ["b", "c"]}))
+
+
+def test_blobs_and_escapes() -> None:
+    r = random.Random(11)
+    plain: list[Any] = ["", "YQ==", "YWI=", "YWJj", "YWJjZA==", "////", "+/+/", "AAAA" * 50, None]
+    columns: dict[str, list[Any]] = {
+        "s": some_texts(11),
+        "a": [
+            None
+            if r.random() < 0.1
+            else "".join(r.choices(["a", "\\x41", "\\xff", " ", "'", '"', "~", "\n"], k=r.randrange(5)))
+            for _ in range(ROWS)
+        ],
+        "b": [
+            "".join(r.choices(["", "YWJj", "AAAA", "/+9z"], k=r.randrange(4))) + r.choice(["", "YQ==", "YWI="])
+            for _ in range(ROWS)
+        ],
+    }
+    columns["b"][: len(plain)] = plain
+    exprs = [
+        "base64(encode(s))",
+        "from_base64(b)",
+        "a::BLOB",
+        "encode(s)::VARCHAR",
+        "a::BLOB::VARCHAR",
+        "from_base64(base64(encode(s)))",
+        "to_json(s)::VARCHAR",
+    ]
+    exprs += [
+        "json_quote(s)::VARCHAR",
+        "strip_accents(replace(s, chr(0), ''))",
+        "nfc_normalize(replace(s, chr(0), ''))",
+        "length_grapheme(s)",
+        "left_grapheme(s, 2)",
+        "right_grapheme(s, 2)",
+    ]
+    exprs += ["substring_grapheme(s, 2, 2)", "reverse(s)", "base64(a::BLOB)"]
+    compare(tables_of(columns), exprs)
+    for text in ("Y", "YQ", "YQ=", "Y===", "====", "YQ=a", "=YQ=", "YW Jj", "YQ==YQ==", "é", "YQ\n=", "\\x4"):
+        with duckdb.connect() as there:
+            for call in ("from_base64(s)", "s::BLOB"):
+                table = pa.table({"s": ["YWJj", text]})
+                there.register("t", table)
+                try:
+                    there.execute(f"SELECT {call} FROM t").fetchall()
+                except (duckdb.Error, UnicodeDecodeError):
+                    fails(call, table)
+                else:
+                    compare({"whole": table}, [call])
+
+
+def test_calls_once_for_each_that_differs() -> None:
+    calls: list[tuple[object, ...]] = []
+
+    def f(*row: object) -> str:
+        calls.append(row)
+        return str(row)
+
+    a = pa.array(["x", "y", None, "x", "z"] * 20)
+    b = pa.array([1.0, -0.0, 0.0, 0.0, float("nan")] * 20)
+    made = vectors.each_row(f, pa.string(), a, b, pa.scalar(True))
+    rows = zip(a.to_pylist(), b.to_pylist(), strict=True)
+    assert made.to_pylist() == [None if s is None else str((s, x, True)) for s, x in rows]
+    assert len(calls) == 4
+    calls.clear()
+    assert vectors.each_row(f, pa.string(), a.slice(3), b.slice(3)).to_pylist() == [
+        None if s is None else str((s, x)) for s, x in zip(a.slice(3).to_pylist(), b.slice(3).to_pylist(), strict=True)
+    ]
+    assert vectors.repeats([pa.array(range(40)), a.slice(0, 40)]) is None
+    assert vectors.repeats([pa.array([[1]] * 9)]) is None
+    assert vectors.each_row(f, pa.string(), a.slice(0, 0)).to_pylist() == []
+    assert vectors.each_row(f, pa.string(), pa.nulls(9, pa.string())).to_pylist() == [None] * 9
+
+
+def test_characters_that_join_nothing() -> None:
+    kinds = graphemes._kinds()
+    for code in (*range(0x300), *range(0x370, 0x483), *range(0x48A, 0x591), *range(0x4E00, 0xA000)):
+        assert code == 13 or kinds[code] in (graphemes.OTHER, graphemes.CONTROL, graphemes.PICTOGRAPH, graphemes.LF), (
+            hex(code)
+        )

@@ -17,25 +17,25 @@ import pyarrow as pa
 from gquery.functions.byte_maps import bytes_of
 from gquery.functions.vectors import array_of, flags, from_numpy, size_of, with_nulls_of
 
-_BITS = 64
+WORD_BITS = 64
 _ROWS = 1 << 11  # of a block: a word for each of 256 bytes and row stays in a core's cache
 _CELLS = 1 << 20  # bytes of the strings of a block, at most
 _FEW = 16  # rows that are computed one by one, as an operation of NumPy takes as long for them as for these
 _BYTES = 256
 
 
-_OfBlock = Callable[["_Side", "_Side"], Any]
+_OfBlock = Callable[["Side", "Side"], Any]
 _OfPair = Callable[[bytes, bytes], int]
 
 
-class _Side:
+class Side:
     """One string of each row: its bytes, where they begin and how many there are."""
 
     def __init__(self, data: Any, starts: Any, sizes: Any) -> None:
         self.data, self.starts, self.sizes = data, starts, sizes
 
-    def at(self, rows: Any) -> _Side:
-        return _Side(self.data, self.starts[rows], self.sizes[rows])
+    def at(self, rows: Any) -> Side:
+        return Side(self.data, self.starts[rows], self.sizes[rows])
 
     def matrix(self) -> Any:
         """uint8 of rows and columns: the bytes, anything behind the last one."""
@@ -49,35 +49,35 @@ class _Side:
         return found
 
 
-def _sides(a: Any, b: Any) -> tuple[_Side, _Side, Any]:
+def sides(a: Any, b: Any) -> tuple[Side, Side, Any]:
     """Both strings of each row, and the rows that have both."""
     rows = size_of(a, b)
     arrays = array_of(a, rows), array_of(b, rows)
     sides = []
     for array in arrays:
         data, offsets = bytes_of(array)
-        sides.append(_Side(data, offsets[:-1], np.diff(offsets)))
+        sides.append(Side(data, offsets[:-1], np.diff(offsets)))
     return sides[0], sides[1], flags(arrays[0].is_valid()) & flags(arrays[1].is_valid())
 
 
-def _swapped(x: _Side, y: _Side, where: Any) -> _Side:
+def _swapped(x: Side, y: Side, where: Any) -> Side:
     """The strings of x, those of y where ``where``. Both lie in one array then."""
     data = np.concatenate([x.data, y.data])
-    return _Side(data, np.where(where, y.starts + len(x.data), x.starts), np.where(where, y.sizes, x.sizes))
+    return Side(data, np.where(where, y.starts + len(x.data), x.starts), np.where(where, y.sizes, x.sizes))
 
 
 def _distances(a: Any, b: Any, of_block: _OfBlock, of_pair: _OfPair, measured: Callable[[Any, Any], Any]) -> pa.Array:
     """int64 distances, NULL where a string is: by blocks of rows where ``measured``, of the sizes of the shorter and the longer
     string, fits into a word, else by pairs. A block has the shorter strings first, and rows in the order of the longer ones."""
-    x, y, ok = _sides(a, b)
+    x, y, ok = sides(a, b)
     is_longer = x.sizes > y.sizes
     short, long = _swapped(x, y, is_longer), _swapped(x, y, ~is_longer)
     made = np.zeros(len(ok), np.int64)
-    fits = measured(short.sizes, long.sizes) <= _BITS
+    fits = measured(short.sizes, long.sizes) <= WORD_BITS
     (rows,) = np.nonzero(ok & fits)
     rows = rows[np.argsort(-long.sizes[rows], kind="stable")]
     single = [np.flatnonzero(ok & ~fits)]
-    for block in _blocks(rows, long.sizes):
+    for block in blocks(rows, long.sizes):
         if len(block) < _FEW:
             single.append(block)
         else:
@@ -87,7 +87,7 @@ def _distances(a: Any, b: Any, of_block: _OfBlock, of_pair: _OfPair, measured: C
     return with_nulls_of(from_numpy(made), *(v for v in (a, b) if isinstance(v, pa.Array)))
 
 
-def _blocks(rows: Any, sizes: Any) -> Iterator[Any]:
+def blocks(rows: Any, sizes: Any) -> Iterator[Any]:
     """Rows by blocks, fewer where the first string of a block is long."""
     start = 0
     while start < len(rows):
@@ -101,14 +101,10 @@ def levenshtein(a: Any, b: Any) -> pa.Array:
     return _distances(a, b, _levenshtein, pair_distance, lambda short, long: short)
 
 
-def _levenshtein(short: _Side, long: _Side) -> Any:
+def _levenshtein(short: Side, long: Side) -> Any:
     rows = np.arange(len(short.sizes))
     one, all_bits = np.uint64(1), ~np.uint64(0)
-    where = np.zeros((len(rows), _BYTES), np.uint64)  # the places of each byte in the shorter string
-    characters = short.matrix()
-    for n in range(characters.shape[1]):
-        here = rows[short.sizes > n]
-        where[here, characters[here, n]] |= one << np.uint64(n)
+    where = places_of_bytes(short)
     last = one << np.maximum(short.sizes - 1, 0).astype(np.uint64)
     more, less = np.full(len(rows), all_bits), np.zeros(len(rows), np.uint64)  # the next prefix has a larger or smaller distance
     made = short.sizes.copy()
@@ -124,6 +120,17 @@ def _levenshtein(short: _Side, long: _Side) -> Any:
         less[:going] = grows & kept
         more[:going] = (shrinks << one) | ~(grows | kept)
     return np.where(short.sizes > 0, made, long.sizes)
+
+
+def places_of_bytes(side: Side) -> Any:
+    """uint64 of rows and 256 bytes: a bit for each place, of up to 64, at which a byte stands in a string."""
+    rows = np.arange(len(side.sizes))
+    where = np.zeros((len(rows), _BYTES), np.uint64)
+    characters = side.matrix()
+    for n in range(characters.shape[1]):
+        here = rows[side.sizes > n]
+        where[here, characters[here, n]] |= np.uint64(1 << n)
+    return where
 
 
 def pair_distance(a: bytes, b: bytes) -> int:
@@ -155,12 +162,12 @@ def damerau_levenshtein(a: Any, b: Any) -> pa.Array:
     return _distances(a, b, _with_swaps, pair_distance_with_swaps, lambda short, long: long)
 
 
-def _with_swaps(short: _Side, long: _Side) -> Any:
+def _with_swaps(short: Side, long: Side) -> Any:
     """The whole table of all prefixes for a block of rows, a cell of all rows at a time."""
     rows = np.arange(len(short.sizes))
     first, second = np.ascontiguousarray(short.matrix().T), np.ascontiguousarray(long.matrix().T)
     height, width = len(first), len(second)
-    table = np.full((height + 2, width + 2, len(rows)), _BITS * 4, np.int16)  # a border of more than any distance
+    table = np.full((height + 2, width + 2, len(rows)), WORD_BITS * 4, np.int16)  # a border of more than any distance
     table[1:, 1] = np.arange(height + 1)[:, None]
     table[1, 1:] = np.arange(width + 1)[:, None]
     seen = np.zeros((_BYTES, len(rows)), np.int16)  # the last line whose byte it was
@@ -202,7 +209,7 @@ def pair_distance_with_swaps(a: bytes, b: bytes) -> int:
 
 def hamming(a: Any, b: Any) -> pa.Array:
     """int64: at how many places the bytes differ; NULL for strings of several lengths or of length 0."""
-    x, y, ok = _sides(a, b)
+    x, y, ok = sides(a, b)
     ok &= (x.sizes == y.sizes) & (x.sizes > 0)
     made = np.zeros(len(ok), np.int64)
     if ok.any():
@@ -213,16 +220,16 @@ def hamming(a: Any, b: Any) -> pa.Array:
 
 def jaccard(a: Any, b: Any) -> pa.Array:
     """float64: the share of the bytes that both strings have among those that one has; NULL where one is empty."""
-    x, y, ok = _sides(a, b)
+    x, y, ok = sides(a, b)
     ok &= (x.sizes > 0) & (y.sizes > 0)
     made = np.zeros(len(ok))
-    for block in _blocks(np.flatnonzero(ok), np.zeros(len(ok), np.int64)):
+    for block in blocks(np.flatnonzero(ok), np.zeros(len(ok), np.int64)):
         has = [_bytes_there(side.at(block)) for side in (x, y)]
         made[block] = (has[0] & has[1]).sum(axis=1) / (has[0] | has[1]).sum(axis=1)
     return from_numpy(made.view(np.int64), ok).view(pa.float64())
 
 
-def _bytes_there(side: _Side) -> Any:
+def _bytes_there(side: Side) -> Any:
     """bool of rows and 256 bytes: which stand in each string."""
     there = np.zeros((len(side.sizes), _BYTES), np.bool_)
     rows = np.repeat(np.arange(len(side.sizes)), side.sizes)
@@ -231,4 +238,5 @@ def _bytes_there(side: _Side) -> Any:
     return there
 
 
-__all__ = ["damerau_levenshtein", "hamming", "jaccard", "levenshtein", "pair_distance", "pair_distance_with_swaps"]
+__all__ = ["WORD_BITS", "Side", "blocks", "damerau_levenshtein", "hamming", "jaccard", "levenshtein", "pair_distance",
+           "pair_distance_with_swaps", "places_of_bytes", "sides"]  # fmt: skip

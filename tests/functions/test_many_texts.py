@@ -515,6 +515,13 @@ def test_distances() -> None:
         "levenshtein('', t)",
         "editdist3(s, s)",
     ]
+    exprs += [
+        "jaro_similarity(s, t)",
+        "jaro_winkler_similarity(s, t)",
+        "jaro_similarity(s, 'abcab')",
+        "jaro_winkler_similarity('abé', t)",
+    ]
+    exprs += ["jaro_similarity(s, t, 0.5)", "jaro_winkler_similarity(s, t, 0.77)"]
     compare(tables_of(columns), exprs)
     compare(tables_of(both), ["jaccard(s, t)", "jaccard(s, 'é')"])
     compare(tables_of(same), ["hamming(s, t)", "mismatches('12345678', t)", "hamming(s, NULL)"])

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from gquery import tuning
 from gquery.runtime.arrow_compute import pc
 
 Vector = Any  # pa.Array, or pa.Scalar
@@ -286,7 +285,7 @@ def repeats(arrays: Sequence[pa.Array]) -> tuple[Any, pa.Array] | None:
     """Rows (int64 of NumPy) that have all values that there are side by side in some arrays, and for each row which of these has
     its values (int32); None where nearly all rows differ, or arrays of a type cannot be counted."""
     rows = len(arrays[0]) if arrays else 0
-    most = int(rows * tuning.host_functions.differing_share)
+    most = rows // 2  # to count rows takes a tenth of a call of Python's at most
     if not most:
         return None
     codes = np.zeros(rows, np.int64)

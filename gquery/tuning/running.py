@@ -13,7 +13,6 @@ _FIRST = "2026-11-22: what a fresh process does not need"
 _LOOKUPS = "2026-11-23: rows looked up together"
 _HOISTED = "2026-11-21: columns loaded ahead"
 _OPERATIONS = "2026-11-21: single operations on an H200"
-_TEXTS = "2026-11-29: functions of texts over all rows at once"
 _ROUNDS = "2026-11-24: rows that a recursion has seen"
 _GAPS = "2026-11-27: gaps closed in place"
 _DRAFTS = "2026-11-24: drafts of a CPU's kernels"
@@ -203,9 +202,6 @@ class HostFunctions(Record):
     spare_bytes: int = number(2**16, "bytes", "of room for text beyond that")
     dictionary_rows: int = number(
         2, "rows an entry", "from which on a function is computed once an entry of a dictionary"
-    )
-    differing_share: float = number(
-        0.5, "share of rows", "that differ, up to which what is called in Python is called once for each of these", _TEXTS
     )
 
 

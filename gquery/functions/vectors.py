@@ -285,7 +285,7 @@ def repeats(arrays: Sequence[pa.Array]) -> tuple[Any, pa.Array] | None:
     """Rows (int64 of NumPy) that have all values that there are side by side in some arrays, and for each row which of these has
     its values (int32); None where nearly all rows differ, or arrays of a type cannot be counted."""
     rows = len(arrays[0]) if arrays else 0
-    most = rows // 2  # to count rows takes a tenth of a call of Python's at most
+    most = rows // 2
     if not most:
         return None
     codes = np.zeros(rows, np.int64)

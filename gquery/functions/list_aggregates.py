@@ -17,7 +17,7 @@ from gquery.expression.types import BIGINT, BOOLEAN, DOUBLE, VARCHAR, DType, Kin
 from gquery.functions.casts import cast
 from gquery.functions.list_arrays import Lists, first_by_row, lists_of
 from gquery.functions.list_function import Typed, list_function, list_overload
-from gquery.functions.list_ranks import NO_VALUE, ranks
+from gquery.functions.list_ranks import NO_VALUE, counted, ranks, without_nulls
 from gquery.functions.nested_casts import joined_lists
 from gquery.functions.registry import LIST_RESOLVERS, RESOLVERS, call, resolver
 from gquery.functions.vectors import Vector, doubles, flags, from_numpy, integers, size_of
@@ -302,15 +302,12 @@ def _mode(xs: Expr) -> Typed | None:
 @list_function("list_mode", _mode, "$(list)", nullable=True, example=("list_mode([1, 2, 2])", "2"))
 def list_mode(xs: Vector) -> Vector:
     """The most frequent element, of several the first one."""
-    found = _There(xs)
-    (numbers,) = ranks(found.lists.flat)
-    places = np.flatnonzero(numbers != NO_VALUE)
-    keys = np.stack((found.rows, numbers[places]))
-    _, first, counts = np.unique(keys, axis=1, return_index=True, return_counts=True)
-    order = np.lexsort((-first, counts, found.rows[first]))
-    at = np.zeros(len(found.lists), np.int64)
-    at[found.rows[first][order]] = places[first][order]
-    return found.taken(at)
+    lists = without_nulls(lists_of(xs, size_of(xs)))
+    rows, places, counts = counted(lists)
+    order = np.lexsort((-places, counts, rows))  # the last one of a row counts
+    at = np.full(len(lists), -1)
+    at[rows[order]] = places[order]
+    return lists.flat.take(from_numpy(at, at >= 0))
 
 
 # ---- text ------------------------------------------------------------------------------------------------------------

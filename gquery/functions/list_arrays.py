@@ -32,6 +32,8 @@ class Lists:
     @cached_property
     def rows(self) -> Any:
         """The row of each element, row by row."""
+        if len(self) == 1:
+            return np.zeros(int(self.lengths[0]), np.int64)
         return np.repeat(np.arange(len(self)), self.lengths)
 
     @cached_property
@@ -43,13 +45,13 @@ class Lists:
     @cached_property
     def flat(self) -> pa.Array:
         """The elements, row by row."""
-        places = np.repeat(self.starts, self.lengths) + self.ordinals
-        if not len(places):
+        filled = self.lengths > 0
+        starts, lengths = (self.starts, self.lengths) if filled.all() else (self.starts[filled], self.lengths[filled])
+        if not len(starts):
             return self.elements[:0]
-        first, last = int(places[0]), int(places[-1])
-        if last - first + 1 == len(places) and bool((places[1:] > places[:-1]).all()):
-            return self.elements[first : last + 1]
-        return self.elements.take(from_numpy(places))
+        if bool((starts[1:] == starts[:-1] + lengths[:-1]).all()):
+            return self.elements[int(starts[0]) : int(starts[-1] + lengths[-1])]
+        return self.elements.take(from_numpy(np.repeat(self.starts, self.lengths) + self.ordinals))
 
     def at(self, places: Any, ok: Any) -> pa.Array:
         """For each row the element of that number in it, from 0 on, NULL where ``ok`` is False."""

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -18,38 +17,18 @@ from gquery.expression.types import BIGINT, INTEGER_BOUNDS, UBIGINT, DType
 from gquery.functions.aggregate_parts import Parts
 from gquery.functions.aggregate_record import Checked, Resolved
 from gquery.functions.casts import cast
-from gquery.functions.list_arrays import Lists, list_array, lists_of, together
-from gquery.functions.list_ranks import ranks
+from gquery.functions.list_arrays import list_array, lists_of, together
+from gquery.functions.list_ranks import counted, ranks, without_nulls
 from gquery.functions.maps import map_array
 from gquery.functions.registry import LIST_RESOLVERS, RESOLVERS, ScalarFunction, declare, make, resolver
-from gquery.functions.vectors import Vector, array_of, flags, from_numpy, integers, size_of
+from gquery.functions.vectors import Vector, array_of, from_numpy, integers, size_of
 
 _HISTOGRAM, _BINS, _EXACT, _TOP = "_histogram", "_histogram_bins", "_histogram_exact", "_top_k"
 
 
-def _counted(lists: Lists) -> tuple[Any, Any, Any, Any]:
-    """The different values of all rows, row by row in their order: the row, the first place, the rank and the count of each."""
-    (numbers,) = ranks(lists.flat)
-    order = np.lexsort((np.arange(len(numbers)), numbers, lists.rows))
-    row, number = lists.rows[order], numbers[order]
-    starts = np.ones(len(order), np.bool_)
-    starts[1:] = (row[1:] != row[:-1]) | (number[1:] != number[:-1])
-    begin = np.flatnonzero(starts)
-    return row[begin], order[begin], number[begin], np.diff(np.append(begin, len(order)))
-
-
-def _there(lists: Lists) -> Lists:
-    """The lists without NULLs."""
-    ok = flags(lists.flat.is_valid())
-    if ok.all():
-        return lists
-    lengths = np.bincount(lists.rows[ok], minlength=len(lists))
-    return Lists(np.cumsum(lengths) - lengths, lengths, lists.ok, lists.flat.filter(from_numpy(ok)))
-
-
 def _histogram(xs: Vector) -> Vector:
-    lists = _there(lists_of(xs, size_of(xs)))
-    rows, places, _, counts = _counted(lists)
+    lists = without_nulls(lists_of(xs, size_of(xs)))
+    rows, places, counts = counted(lists)
     lengths = np.bincount(rows, minlength=len(lists))
     return map_array(lists.flat.take(from_numpy(places)), from_numpy(counts.astype(np.uint64)), lengths, lengths > 0)
 
@@ -79,7 +58,7 @@ def _in_bins(xs: Vector, bins: Vector, rest: Vector, is_exact: bool) -> Vector:
 
 def _top(xs: Vector, k: Vector) -> Vector:
     lists = lists_of(xs, size_of(xs))
-    rows, places, _, counts = _counted(lists)
+    rows, places, counts = counted(lists)
     order = np.lexsort((places, -counts, rows))
     rows, places = rows[order], places[order]
     starts = np.searchsorted(rows, np.arange(len(lists)))

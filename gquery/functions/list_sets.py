@@ -15,7 +15,7 @@ from gquery.expression.traverse import pinned
 from gquery.expression.types import BIGINT, BOOLEAN, UBIGINT, VARCHAR
 from gquery.functions.list_arrays import Lists, any_by_row, list_array, lists_of
 from gquery.functions.list_function import Typed, as_lists, list_function
-from gquery.functions.list_ranks import NO_VALUE, ranks
+from gquery.functions.list_ranks import MOST, NO_VALUE, ranks
 from gquery.functions.vectors import Vector, from_numpy, size_of
 
 
@@ -155,6 +155,9 @@ def _found(a: Lists, b: Lists) -> tuple[Any, Any, Any]:
     """Of each element of ``a`` whether the list of ``b`` in its row has it, both numbers without NULLs."""
     own, other = ranks(a.flat, b.flat)
     width = int(max(own.max(initial=0), other.max(initial=0))) + 1
+    if width * len(a) >= MOST:
+        dense = np.unique(np.concatenate([own, other, [NO_VALUE]]), return_inverse=True)[1] - 1
+        own, other, width = dense[: len(own)], dense[len(own) : -1], int(dense.max()) + 1
     there = np.unique(b.rows[other != NO_VALUE] * width + other[other != NO_VALUE])
     wanted = a.rows * width + own
     at = np.minimum(np.searchsorted(there, wanted), max(len(there) - 1, 0))

@@ -58,8 +58,9 @@ def _ranked(array: pa.Array) -> Any:
 
 def is_like_integer(type_: pa.DataType) -> bool:
     """Whether values of a type are integers of at most 64 bits, or stand for such, and are in their order."""
-    is_time = pa.types.is_date32(type_) or pa.types.is_timestamp(type_) or pa.types.is_time64(type_)
-    return is_time or (pa.types.is_integer(type_) and type_ != pa.uint64())
+    is_time: bool = pa.types.is_date32(type_) or pa.types.is_timestamp(type_) or pa.types.is_time64(type_)
+    is_integer: bool = pa.types.is_integer(type_) and type_ != pa.uint64()
+    return is_time or is_integer
 
 
 def _with_nulls(numbers: Any, array: pa.Array) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,16 @@ from gquery.functions.list_arrays import (
 )
 from gquery.functions.list_function import Typed, as_lists, element_of, list_function, list_overload, with_value
 from gquery.functions.list_ranks import NO_VALUE, ranks
-from gquery.functions.registry import LIST_RESOLVERS, RESOLVERS, call, is_null_literal, make, resolver
+from gquery.functions.registry import (
+    LIST_RESOLVERS,
+    RESOLVERS,
+    ScalarFunction,
+    call,
+    declare,
+    is_null_literal,
+    make,
+    resolver,
+)
 from gquery.functions.structs import struct_extract
 from gquery.functions.vectors import Vector, array_of, flags, from_numpy, integers, room, size_of
 from gquery.functions.wide_bits import is_wide
@@ -42,10 +52,43 @@ def _values(*values: Expr) -> Typed | None:
 def list_value(*values: Vector) -> Vector:
     """A list of these values: ``[a, b]``."""
     rows, count = size_of(*values), len(values)
-    arrays = [plain(array_of(v, rows)) for v in values]
-    whole = together(*arrays)
+    return list_array(side_by_side(values, rows), np.full(rows, count, np.int64))
+
+
+def side_by_side(values: Sequence[Vector], rows: int) -> pa.Array:
+    """The values of each row one after another."""
+    arrays, count = [plain(array_of(v, rows)) for v in values], len(values)
+    type_ = arrays[0].type
+    if count == 1:
+        return arrays[0]
+    if _is_of_words(type_) and all(a.type == type_ for a in arrays):
+        width = np.dtype(f"u{type_.bit_width // 8}")
+        words = np.empty((rows, count), width)
+        for n, a in enumerate(arrays if rows else ()):
+            words[:, n] = np.frombuffer(a.buffers()[1], width)[a.offset : a.offset + rows]
+        bitmap = None
+        if any(a.null_count for a in arrays):
+            ok = np.stack([flags(a.is_valid()) for a in arrays], axis=1)
+            bitmap = pa.py_buffer(np.packbits(ok.reshape(-1), bitorder="little"))
+        return pa.Array.from_buffers(type_, rows * count, [bitmap, pa.py_buffer(words)])
     places = (np.arange(count)[None, :] * rows + np.arange(rows)[:, None]).reshape(-1)
-    return list_array(whole.take(from_numpy(places)), np.full(rows, count, np.int64))
+    return together(*arrays).take(from_numpy(places))
+
+
+def _is_of_words(type_: pa.DataType) -> bool:
+    is_number = pa.types.is_integer(type_) or pa.types.is_float32(type_) or pa.types.is_float64(type_)
+    return bool(is_number or pa.types.is_date32(type_) or pa.types.is_timestamp(type_) or pa.types.is_time64(type_))
+
+
+def _kept(*args: Vector) -> pa.Array:
+    """A list of those of some values beside which a condition is true; the conditions stand behind all values."""
+    rows, count = size_of(*args), len(args) // 2
+    kept = np.stack([flags(array_of(c, rows)) for c in args[count:]], axis=1)
+    lengths = kept.sum(axis=1, dtype=np.int64)
+    return list_array(side_by_side(args[:count], rows).filter(from_numpy(kept.reshape(-1))), lengths)
+
+
+declare(ScalarFunction("_list_kept", host=_kept, strict=False, doc="A list of the values whose conditions are true."))
 
 
 @list_function("_empty_list", lambda n: ((n,), list_of(NULL)), "", strict=False)

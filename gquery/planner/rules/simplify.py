@@ -6,6 +6,7 @@
     x <> 1 AND ... AND x <> 6            =>  NOT x IN (1, ..., 6)
     5 > x                                =>  x < 5                 a constant stands on the right
     CAST(d AS TIMESTAMP) < '2000-01-01'  =>  d < DATE ...          see `unwrap_casts`
+    len([a, b])                          =>  2             see `list_values`
     upper('a'), CAST('1' AS INTEGER)     =>  their value           by the injected `evaluate`
 
 Distribution and De Morgan's laws hold in three-valued logic; ``x = x`` is TRUE only where x is not NULL. What raises
@@ -41,6 +42,7 @@ from gquery.functions.certain import never_fails, never_null
 from gquery.planner.logical.nodes import Filter, Plan
 from gquery.planner.logical.tree import map_expressions, transform_up
 from gquery.planner.rules.fold_constants import Evaluate, folded
+from gquery.planner.rules.list_values import cast_of_values, of_list_values
 from gquery.planner.rules.unwrap_casts import uncast
 
 _UNKNOWN = Literal(None, BOOLEAN)
@@ -81,7 +83,7 @@ def _one(evaluate: Evaluate | None) -> Callable[[Expr], Expr]:
                 return x
             case Call():
                 is_comparison = x.function in _FLIPPED and len(x.args) == 2
-                return _folded_comparison(x, evaluate) if is_comparison else folded(x, evaluate)
+                return _folded_comparison(x, evaluate) if is_comparison else _folded_call(x, evaluate)
             case And(args):
                 return _and(x, args)
             case Or(args):
@@ -97,11 +99,17 @@ def _one(evaluate: Evaluate | None) -> Callable[[Expr], Expr]:
             case In(arg=arg, items=items) if len(items) == 1:
                 return _folded_comparison(Call("eq", (arg, items[0]), BOOLEAN, arg.nullable), evaluate)
             case Cast(arg=arg, dtype=dtype):
-                return arg if arg.dtype == dtype else folded(x, evaluate)
+                made = cast_of_values(x) if dtype.is_list else x
+                return arg if arg.dtype == dtype else made if made is not x else folded(x, evaluate)
             case _:
                 return x
 
     return one
+
+
+def _folded_call(e: Call, evaluate: Evaluate | None) -> Expr:
+    made = of_list_values(e)
+    return folded(made, evaluate) if isinstance(made, Call) else made
 
 
 def _folded_comparison(call: Call, evaluate: Evaluate | None) -> Expr:

@@ -5,7 +5,11 @@ They stand for a subquery over the elements, so that the body is an expression a
 
     list_transform(xs, lambda x: x + a)   =>   (SELECT list(x + a ORDER BY i) FROM unnest(xs) WITH ORDINALITY u(x, i))
 
-with an empty list where there is no element, and NULL for NULL.
+with an empty list where there is no element, and NULL for NULL. Of a list of few values that are written out, the body is written
+out for each, so that kernels compute it:
+
+    list_transform([a, b], lambda x: x + 1)   =>   [a + 1, b + 1]
+    list_filter([a, b], lambda x: x > 1)      =>   _list_kept(a, b, a > 1, b > 1)
 """
 
 from __future__ import annotations
@@ -15,13 +19,18 @@ from collections.abc import Callable, Sequence
 from sqlglot import exp
 
 from gquery.errors import BindError
-from gquery.expression.expr import Case, Expr, IsNull, Literal, Not, ScalarSubquery, SortKey, new_column
+from gquery.expression.expr import Call, Case, Column, Expr, IsNull, Literal, Not, ScalarSubquery, SortKey, new_column
+from gquery.expression.traverse import substitute
+from gquery.expression.types import BIGINT, Kind
 from gquery.functions import aggregate, call, case, cast
-from gquery.functions.registry import is_null_literal
+from gquery.functions.chance import draws
+from gquery.functions.registry import is_null_literal, make
 from gquery.planner.logical.nodes import Aggregate, Filter, Plan, Project
+from gquery.planner.logical.tree import has_subquery
 from gquery.sql.binding.unnest import list_to_unnest, unnest_table
 from gquery.sql.scope import ScopeRelation
 
+_MOST_VALUES = 16  # of a list for each of which a body is written out
 _TRANSFORMS = ("list_transform", "array_transform", "list_apply", "array_apply", "apply")
 _FILTERS = ("list_filter", "array_filter", "filter")
 LAMBDAS = frozenset((*_TRANSFORMS, *_FILTERS))
@@ -41,9 +50,26 @@ def over_elements(name: str, xs: Expr, node: exp.Lambda, bind: BindBody) -> Expr
     element, place = rows.made
     body = _with_columns(node.this, frozenset(n.lower() for n in names))
     bound = bind(body, ScopeRelation("", names, (element, place)[: len(names)]), name in _FILTERS)
+    if isinstance(xs, Call) and (each := _written_out(xs, bound, element, place)) is not None:
+        return make("_list_kept", (*xs.args, *each), xs.dtype) if name in _FILTERS else call("list_value", *each)
     source: Plan = Filter(rows, bound) if name in _FILTERS else rows
     value = element if name in _FILTERS else bound
     return case([(_is_there(xs), ScalarSubquery(in_one_list(source, value, [SortKey(place)])))], None)
+
+
+def _written_out(xs: Call, body: Expr, element: Column, place: Column | None) -> list[Expr] | None:
+    """A body over each value of a list; None where it has to stay over columns, as its subqueries, or calls of chance, are those
+    of a row."""
+    parts = (*xs.args, body)
+    if xs.function != "list_value" or len(xs.args) > _MOST_VALUES or any(a.dtype != element.dtype for a in xs.args):
+        return None
+    if body.dtype.kind in (Kind.NULL, Kind.INTERVAL, Kind.OPAQUE) or any(has_subquery(e) or draws(e) for e in parts):
+        return None
+    places = [] if place is None else [place.id]
+    return [
+        substitute(body, {element.id: value} | dict.fromkeys(places, Literal(n, BIGINT)))
+        for n, value in enumerate(xs.args, 1)
+    ]
 
 
 def _is_there(xs: Expr) -> Expr:

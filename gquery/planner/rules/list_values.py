@@ -3,7 +3,7 @@
     list_contains([a, b], v)      =>  CASE WHEN v IS NOT NULL THEN a = v OR b = v END      FALSE where a or b is NULL
     list_position([a, b], v)      =>  CASE WHEN a = v THEN 1 WHEN b = v THEN 2 END         NULL is equal to NULL
     list_max([a, b])              =>  greatest(a, b)
-    len([a, b])                   =>  2
+    len([a, b]), [a, b][2]        =>  2, b
     len(_list_kept(a, b, c, d))   =>  CASE WHEN c THEN 1 ELSE 0 END + CASE WHEN d THEN 1 ELSE 0 END
     [a, b] || [c]                 =>  [a, b, c]
     CAST([a, b] AS BIGINT[])      =>  [CAST(a AS BIGINT), CAST(b AS BIGINT)]
@@ -122,6 +122,15 @@ def _length(e: Call, values: Sequence[Expr]) -> Expr | None:
     return made
 
 
+def _extracted(e: Call, values: Sequence[Expr]) -> Expr | None:
+    place = e.args[1]
+    if not _is_list(e) or not _is_value(place) or not all(map(_is_sure, values)):
+        return None
+    assert isinstance(place, Literal)
+    at = int(place.value) - 1 if int(place.value) > 0 else len(values) + int(place.value)
+    return values[at] if int(place.value) and 0 <= at < len(values) else Literal(None, e.dtype)
+
+
 def _joined(e: Call, values: Sequence[Expr]) -> Expr | None:
     lists = [a.args for a in e.args if isinstance(a, Call) and a.function == _LIST]
     every = tuple(v for own in lists for v in own)
@@ -136,6 +145,7 @@ _RULES: dict[str, Callable[[Call, Sequence[Expr]], Expr | None]] = {
     "list_min": _extreme("least"),
     "list_max": _extreme("greatest"),
     "_list_len": _length,
+    "list_extract": _extracted,
     "list_concat": _joined,
     "_list_concat_operator": _joined,
 }

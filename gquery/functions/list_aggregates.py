@@ -124,7 +124,10 @@ def list_sum(xs: Vector) -> Vector:
     if bool((found.sums(np.abs(found.doubles)) > _MOST).any()):
         return _exact(found, pa.int64())
     totals = np.zeros(len(found.lists), np.int64)
-    np.add.at(totals, found.rows, integers(found.values, len(found.values)))
+    counts = found.counts[found.has_value]
+    if len(counts):
+        begins = np.cumsum(counts) - counts
+        totals[found.has_value] = np.add.reduceat(integers(found.values, len(found.values)), begins)
     return from_numpy(totals, found.has_value)
 
 
@@ -145,12 +148,13 @@ def _extreme(sign: int) -> Callable[[Vector], pa.Array]:
         found = _There(xs)
         (numbers,) = ranks(found.lists.flat)
         places = np.flatnonzero(numbers != NO_VALUE)
-        order = places[np.lexsort((sign * numbers[places], found.rows))]
-        rows = found.lists.rows[order]
-        first = np.ones(len(rows), np.bool_)
-        first[1:] = rows[1:] != rows[:-1]
+        counts = found.counts[found.has_value]
         at = np.zeros(len(found.lists), np.int64)
-        at[rows[first]] = order[first]
+        if len(counts):
+            keys = sign * numbers[places]
+            least = np.minimum.reduceat(keys, np.cumsum(counts) - counts)
+            (first,) = np.nonzero(keys == np.repeat(least, counts))
+            at[found.rows[first[::-1]]] = places[first[::-1]]  # of several assignments to a row the last one stands
         return found.taken(at)
 
     return extreme

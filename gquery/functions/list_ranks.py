@@ -115,3 +115,16 @@ def without_nulls(lists: Lists) -> Lists:
     ok = flags(lists.flat.is_valid())
     lengths = np.bincount(lists.rows[ok], minlength=len(lists))
     return Lists(np.cumsum(lengths) - lengths, lengths, lists.ok, lists.flat.filter(from_numpy(ok)))
+
+
+def order_in_rows(lists: Lists, numbers: Any) -> Any:
+    """The places of the elements row by row, of each row those with the least numbers first, equal ones as they come."""
+    count, length = len(lists), int(lists.lengths[0]) if len(lists) else 0
+    if length and bool((lists.lengths == length).all()):
+        within = np.argsort(numbers.reshape(count, length), axis=1, kind="stable")
+        within += np.arange(0, count * length, length)[:, None]
+        return within.reshape(-1)
+    least, greatest = int(numbers.min(initial=0)), int(numbers.max(initial=0))
+    if (greatest - least + 1) * count < MOST:
+        return np.argsort(lists.rows * (greatest - least + 1) + (numbers - least), kind="stable")
+    return np.lexsort((numbers, lists.rows))

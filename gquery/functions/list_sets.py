@@ -15,7 +15,7 @@ from gquery.expression.traverse import pinned
 from gquery.expression.types import BIGINT, BOOLEAN, UBIGINT, VARCHAR
 from gquery.functions.list_arrays import Lists, any_by_row, list_array, lists_of
 from gquery.functions.list_function import Typed, as_lists, list_function
-from gquery.functions.list_ranks import MOST, NO_VALUE, ranks
+from gquery.functions.list_ranks import MOST, NO_VALUE, order_in_rows, ranks
 from gquery.functions.vectors import Vector, from_numpy, size_of
 
 
@@ -54,8 +54,9 @@ def _in_order(xs: Vector, order: Vector, nulls: Vector) -> tuple[Lists, Any]:
     (numbers,) = ranks(lists.flat)
     is_null = numbers == NO_VALUE
     keys = -numbers if order.as_py() == "DESC" else numbers
-    first = ~is_null if nulls.as_py() == "FIRST" else is_null
-    return lists, np.lexsort((keys, first, lists.rows))
+    if lists.flat.null_count:
+        keys[is_null] = keys.min() - 1 if nulls.as_py() == "FIRST" else keys.max() + 1
+    return lists, order_in_rows(lists, keys)
 
 
 def _sorted(xs: Vector, order: Vector, nulls: Vector) -> pa.Array:
@@ -95,7 +96,7 @@ def list_grade_up(xs: Vector, order: Vector, nulls: Vector) -> Vector:
 def list_reverse(xs: Vector) -> Vector:
     """The elements from last to first."""
     lists = lists_of(xs, size_of(xs))
-    places = np.lexsort((-lists.ordinals, lists.rows))
+    places = np.repeat(2 * np.cumsum(lists.lengths) - lists.lengths - 1, lists.lengths) - np.arange(len(lists.flat))
     return list_array(lists.flat.take(from_numpy(places)), lists.lengths, lists.ok)
 
 
@@ -105,11 +106,12 @@ def _kept(lists: Lists, kept: Any) -> pa.Array:
     return list_array(lists.flat.take(from_numpy(np.flatnonzero(kept))), lengths, lists.ok)
 
 
-def _firsts(rows: Any, numbers: Any) -> Any:
+def _firsts(lists: Lists, numbers: Any) -> Any:
     """Whether an element is the first of its value in its row, and no NULL."""
-    order = np.lexsort((numbers, rows))
+    order = order_in_rows(lists, numbers)
+    ordered, rows = numbers[order], lists.rows  # which are in order themselves
     is_new = np.ones(len(order), np.bool_)
-    is_new[1:] = (rows[order][1:] != rows[order][:-1]) | (numbers[order][1:] != numbers[order][:-1])
+    is_new[1:] = (rows[1:] != rows[:-1]) | (ordered[1:] != ordered[:-1])
     kept = np.zeros(len(order), np.bool_)
     kept[order] = is_new
     return kept & (numbers != NO_VALUE)
@@ -122,7 +124,7 @@ def list_distinct(xs: Vector) -> Vector:
     """Each value once, in the order of their first places, without NULL."""
     lists = lists_of(xs, size_of(xs))
     (numbers,) = ranks(lists.flat)
-    return _kept(lists, _firsts(lists.rows, numbers))
+    return _kept(lists, _firsts(lists, numbers))
 
 
 def _count(xs: Expr) -> Typed | None:
@@ -134,7 +136,7 @@ def list_unique(xs: Vector) -> Vector:
     """How many different values there are, without NULL."""
     lists = lists_of(xs, size_of(xs))
     (numbers,) = ranks(lists.flat)
-    counts = np.bincount(lists.rows[_firsts(lists.rows, numbers)], minlength=len(lists))
+    counts = np.bincount(lists.rows[_firsts(lists, numbers)], minlength=len(lists))
     return from_numpy(counts.astype(np.uint64), lists.ok)
 
 
@@ -199,4 +201,4 @@ def list_intersect(xs: Vector, ys: Vector) -> Vector:
     rows = size_of(xs, ys)
     a, b = lists_of(xs, rows), lists_of(ys, rows)
     found, own, _ = _found(a, b)
-    return _kept(a, _firsts(a.rows, own) & found)
+    return _kept(a, _firsts(a, own) & found)

@@ -69,8 +69,11 @@ STATEMENTS = (
     "SELECT histogram(x) FROM t WHERE i < 0",
     "SELECT histogram(x) FROM t WHERE x IS NULL",
     "SELECT i, list_histogram(xs) FROM t",
-    "SELECT i, list_sort(list_distinct(xs)), list_unique(xs) FROM t",
-    "SELECT i, list_sort(xs), list_reverse_sort(xs) FROM t",
+    "SELECT i, list_sort(list_distinct(xs)), list_unique(xs), list_unique([x, NULL, x]) FROM t",
+    "SELECT i, list_sort(xs), list_reverse_sort(xs), list_reverse(xs) FROM t",
+    "SELECT i, list_sort(xs, 'DESC', 'NULLS FIRST'), list_sort(xs, 'ASC', 'NULLS FIRST'), list_sort(xs, 'DESC') FROM t",
+    "SELECT i, list_sort([x, x, NULL], 'DESC', 'NULLS LAST'), list_sort([x]) FROM t",
+    "SELECT few_groups, list_sort(list(x)), list_max(list(x)), list_min(list(x)) FROM t GROUP BY few_groups",
     "SELECT t.i, list_has_any(t.xs, u.xs), list_has_all(t.xs, u.xs), list_sort(list_intersect(t.xs, u.xs)) "
     "FROM t JOIN t u ON t.i = u.i + 1",
     "SELECT i, list_contains(xs, x), list_position(xs, x), list_min(xs), list_max(xs) FROM t",
@@ -153,3 +156,10 @@ def test_nans_are_counted_as_one_value() -> None:
     for target in ("python", "cpu"):
         ((found,),) = connect(target, 1, tables).sql("SELECT histogram(x)::VARCHAR FROM t").fetchall()
         assert found == "{1.0=1, nan=2}"
+
+
+def test_sums_and_places() -> None:
+    tables = _table("few") | {"u": _table("wide")["t"]}
+    assert_same("SELECT i, list_sum(xs), list_sum([x, x]), list_grade_up(xs) FROM t", tables)
+    assert_same("SELECT list_sum(list(x)) FROM t WHERE i < 0", tables)
+    assert_same("SELECT i, list_sum([x // 4, x // 4]) FROM u", tables)

@@ -159,7 +159,7 @@ def test_nans_are_counted_as_one_value() -> None:
 
 
 def test_sums_and_places() -> None:
-    tables = _table("few") | {"u": _table("wide")["t"]}
+    tables = {**_table("few"), "u": _table("wide")["t"]}
     assert_same("SELECT i, list_sum(xs), list_sum([x, x]), list_grade_up(xs) FROM t", tables)
     assert_same("SELECT list_sum(list(x)) FROM t WHERE i < 0", tables)
     assert_same("SELECT i, list_sum([x // 4, x // 4]) FROM u", tables)

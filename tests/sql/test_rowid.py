@@ -23,6 +23,13 @@ SELECT (SELECT max(rowid) FROM a b WHERE b.g = a.g) AS m, x FROM a ORDER BY x
 SELECT rowid, x FROM a QUALIFY row_number() OVER (PARTITION BY g ORDER BY rowid DESC) = 1 ORDER BY ALL
 SELECT rowid FROM a UNION ALL SELECT 100 ORDER BY 1
 SELECT min(COLUMNS(*)) FROM a WHERE rowid > 3
+CREATE TABLE m AS FROM a
+UPDATE m SET g = rowid % 3, x = x + m.rowid + (SELECT max(rowid) FROM m b WHERE b.rowid < m.rowid) WHERE rowid > 4
+UPDATE m AS t SET x = CASE WHEN t.rowid % 2 = 0 THEN -x ELSE rowid END
+UPDATE m SET x = m.x + m.rowid + b.rowid FROM m b WHERE m.g = b.rowid AND b.rowid < 2
+MERGE INTO m USING (SELECT 2 k) u ON m.rowid = k WHEN NOT MATCHED BY SOURCE AND m.rowid > 6 THEN UPDATE SET x = m.rowid
+MERGE INTO m USING m u ON m.x = u.rowid + 2 WHEN NOT MATCHED THEN INSERT VALUES (u.rowid, u.x)
+FROM m ORDER BY ALL
 UPDATE a SET x = x + 100 WHERE rowid >= 7
 DELETE FROM a WHERE rowid NOT IN (SELECT min(rowid) FROM a GROUP BY g)
 FROM a ORDER BY x
@@ -53,7 +60,7 @@ def test_as_in_duckdb(partitions: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "sql", ["SELECT s.rowid FROM (FROM a) s", "SELECT rowid FROM a, a b", "SELECT * FROM range(x)", "UPDATE a SET x = rowid"]
+    "sql", ["SELECT s.rowid FROM (FROM a) s", "SELECT rowid FROM a, a b", "SELECT * FROM range(x)", "UPDATE a SET rowid = x"]
 )
 def test_errors(sql: str) -> None:
     db = gquery.connect(device="python")

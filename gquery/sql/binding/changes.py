@@ -18,6 +18,7 @@ from gquery.functions import cast, is_aggregate
 from gquery.planner.logical.nodes import Project, Query
 from gquery.planner.logical.separate import separate
 from gquery.runtime.records import replace
+from gquery.sql.binding.changes_from import all_columns, kept_beside, new_value, rows_beside
 from gquery.sql.binding.forms import is_true, result_of, with_numbers
 from gquery.sql.binding.query import QueryScopes
 from gquery.sql.calls import function_call, is_call
@@ -66,7 +67,7 @@ def changed(form: Form, tree: exp.Expr, binder: QueryScopes) -> Statement:
     returning = _returning(form, alias, binder, table)
     if returning is None:
         return ChangeTable(form.name, table, _kept(form, tree, binder), own)
-    rows, _ = _changed_rows(form, alias, tree, binder, {})
+    rows, _ = _changed_rows(form, alias, tree, binder, {}, table)
     marked = _marked(rows, alias, {}, tree, binder, table)
     return ChangeTable(form.name, table, marked, own, True, goes=True, returning=returning)
 
@@ -194,8 +195,6 @@ def _cast(value: exp.Expr, dtype: DType) -> exp.Cast:
 def _kept(form: Form, tree: exp.Expr, binder: QueryScopes) -> Query:
     """The rows that DELETE leaves: those of which its condition is not true."""
     if dict(form.options)["others"]:
-        from gquery.sql.binding.changes_from import kept_beside
-
         assert isinstance(tree, exp.Select)
         return kept_beside(tree, binder)
     where = tree.args.get("where")
@@ -216,7 +215,7 @@ def _updated(form: Form, tree: exp.Expr, binder: QueryScopes, table: TableSource
         defaults = {n: default_tree(own, fields[n].name, binder.catalog) for n, v in values.items() if is_default(v)}
         values |= defaults
     cast_values: dict[int, exp.Expr] = {n: _cast(v, table.schema.fields[n].dtype) for n, v in values.items()}
-    rows, made = _changed_rows(form, form.text, tree, binder, cast_values)
+    rows, made = _changed_rows(form, form.text, tree, binder, cast_values, table)
     return _marked(rows, form.text, made, tree, binder, table)
 
 
@@ -247,21 +246,20 @@ def _check_one_row(tree: exp.Expr, binder: QueryScopes) -> None:
 
 
 def _changed_rows(
-    form: Form, alias: str, tree: exp.Expr, binder: QueryScopes, values: dict[int, exp.Expr]
+    form: Form, alias: str, tree: exp.Expr, binder: QueryScopes, values: dict[int, exp.Expr], table: TableSource
 ) -> tuple[exp.Select, dict[int, exp.Expr]]:
     """All rows of the table with a column that says which are changed, and the new values over them."""
     if dict(form.options)["others"]:
-        from gquery.sql.binding.changes_from import new_value, rows_beside
-
         assert isinstance(tree, exp.Select)
         return rows_beside(tree, values, binder), {n: new_value(n) for n in values}
     where = tree.args.get("where")
     is_changed = exp.true() if where is None else is_true(where.this)
-    rows = exp.Select(expressions=[exp.Star(), exp.alias_(is_changed, _CHANGED, quoted=True)])
-    table: exp.Expr = table_named(form.name)
+    columns = all_columns(table, alias, binder) if values else [exp.Star()]
+    rows = exp.Select(expressions=[*columns, exp.alias_(is_changed, _CHANGED, quoted=True)])
+    source: exp.Expr = table_named(form.name)
     if alias != last(form.name):
-        table = exp.alias_(table, alias, quoted=True, table=True)
-    return rows.from_(table, copy=False), values
+        source = exp.alias_(source, alias, quoted=True, table=True)
+    return rows.from_(source, copy=False), values
 
 
 def _flag() -> exp.Column:

@@ -11,11 +11,14 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
+from gquery.columns.table import TableSource
 from gquery.planner.logical.nodes import Query
 from gquery.sql.binding.forms import result_of
+from gquery.sql.binding.limits import ROWID
 from gquery.sql.binding.query import QueryScopes
 from gquery.sql.ctes import Ctes
 from gquery.sql.grammar.tokens import marked
+from gquery.sql.named import column_named
 
 CHANGED = marked("changed")
 _NEW = marked("new")
@@ -47,6 +50,14 @@ def rows_beside(tree: exp.Select, values: Mapping[int, exp.Expr], binder: QueryS
 def new_value(n: int) -> exp.Expr:
     """The new value of a column, by its place, over `rows_beside`."""
     return exp.column(exp.to_identifier(f"{_NEW}{n}", quoted=True))
+
+
+def all_columns(table: TableSource, alias: str, binder: QueryScopes) -> list[exp.Expr]:
+    """What a query of a table selects for another one around it to have all its names: its columns, and ``rowid``, which a star
+    leaves out, where the text may name it."""
+    if not binder.names_rowid or table.schema.find(ROWID) is not None:
+        return [exp.Star()]
+    return [exp.Star(), column_named(ROWID, alias)]
 
 
 def _others(tree: exp.Select, outputs: list[exp.Expr]) -> exp.Select:

@@ -22,8 +22,10 @@ from gquery.columns.table import TableSource
 from gquery.errors import BindError, NotSupportedError, did_you_mean, point_at
 from gquery.planner.logical.nodes import Query
 from gquery.runtime.records import dataclass
+from gquery.sql.binding.changes_from import all_columns
 from gquery.sql.binding.constraints import default_tree
 from gquery.sql.binding.forms import is_true, result_of
+from gquery.sql.binding.limits import ROWID
 from gquery.sql.binding.query import QueryScopes
 from gquery.sql.constraints import Constraints
 from gquery.sql.ctes import Ctes
@@ -57,7 +59,7 @@ def merged(form: Form, tree: exp.Expr, binder: QueryScopes, table: TableSource, 
 class _Merge:
     def __init__(self, form: Form, tree: exp.Expr, binder: QueryScopes, table: TableSource, own: Constraints) -> None:
         self.form, self.binder, self.own = form, binder, own
-        self.fields = table.schema.fields
+        self.table, self.fields = table, table.schema.fields
         self.options = dict(form.options)
         source = self._piece(cast(Place, self.options["source"]), "SELECT * FROM ").args["from_"].this
         self.alias, self.other = form.text, source.alias_or_name or _SOURCE
@@ -68,6 +70,8 @@ class _Merge:
         self.ctes = exp.With(expressions=[*(given.expressions if given is not None else ()), rows])
         self.ctes.set("recursive", given.args.get("recursive") if given is not None else None)
         self.source_names = binder.query(self._with(exp.select("*").from_(table_named(_SOURCE))), None, Ctes()).names
+        if binder.names_rowid and self._has_rowid(source):
+            rows.this.select(column_named(ROWID), copy=False)
         said = cast(tuple[When, ...], self.options["clauses"])
         self.clauses: dict[str, list[_Clause]] = {"matched": [], "target": [], "source": []}
         for n, c in enumerate(said, 1):
@@ -85,6 +89,16 @@ class _Merge:
         if self.clauses["target"]:
             changed = exp.Union(this=changed, expression=self._inserted(), distinct=False)
         return result_of(self.binder, self._with(changed))
+
+    def _has_rowid(self, source: exp.Expr) -> bool:
+        """Whether the source is a table with numbers of its rows beside its columns."""
+        if not isinstance(source, exp.Table) or ROWID in map(str.lower, self.source_names):
+            return False
+        try:
+            self.binder.query(self._with(exp.select(column_named(ROWID)).from_(source.copy())), None, Ctes())
+        except BindError:
+            return False
+        return True
 
     # ---- pieces of the text ------------------------------------------------------------------------------------------
 
@@ -190,7 +204,8 @@ class _Merge:
         one = exp.Select(expressions=outputs).from_(self._rows()).where(self._on())
         one = one.order_by(exp.Ordered(this=acts, desc=True)) if self.clauses["source"] else one.where(acts)
         found = exp.Lateral(this=exp.Subquery(this=one.limit(1)), alias=exp.TableAlias(this=identifier(_FOUND)))
-        rows = exp.Select(expressions=[exp.Star()]).from_(self._target())
+        columns = all_columns(self.table, self.alias, self.binder) if self.clauses["source"] else [exp.Star()]
+        rows = exp.Select(expressions=columns).from_(self._target())
         rows.set("joins", [exp.Join(this=found, side="LEFT", on=exp.true())])
         return rows
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from gquery.errors import BindError, NotSupportedError, did_you_mean
-from gquery.expression.expr import AggregateCall, Column, Expr, SortKey
+from gquery.expression.expr import AggregateCall, Column, Expr, Literal, SortKey
 from gquery.expression.types import BIGINT, DOUBLE, INTEGER, NULL, DType
 from gquery.expression.windows import TO_CURRENT, WHOLE_PARTITION, WindowCall, WindowFrame
 from gquery.functions.aggregate_parts import Parts
@@ -278,7 +278,14 @@ def _may_be_null(call: WindowCall) -> bool:
 def _has_a_row(frame: WindowFrame) -> bool:
     """Whether the row itself is in its frame, or a peer of it, wherever it stands."""
     is_around = "following" not in frame.start.kind and "preceding" not in frame.end.kind
-    return is_around and frame.exclude in ("no others", "ties")
+    if not is_around or frame.exclude not in ("no others", "ties"):
+        return False
+    return frame.unit != "rows" or all(b.amount is None or _is_positive(b.amount) for b in (frame.start, frame.end))
+
+
+def _is_positive(amount: Expr) -> bool:
+    """Whether an amount of ROWS cannot lie on the other side of the row: it may be negative where it is computed."""
+    return isinstance(amount, Literal) and not amount.is_null and amount.value >= 0
 
 
 def _unknown(name: str) -> BindError:

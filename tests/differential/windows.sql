@@ -194,3 +194,8 @@ select id, rank() over (partition by n order by i8), sum(i32) over (partition by
 select id, dense_rank() over (partition by flag order by n), sum(f64) over (partition by flag order by n, id rows 3 preceding), avg(i32) over (partition by n, flag order by id) from t
 
 select id, sum(n) over (partition by flag order by id) from (select * from t order by flag, id)
+
+-- cpu
+select id, sum(id) over w, min(id) over w, max(w) over w, count(id) over w, avg(id) over w, first_value(id) over w from t window w as (order by id rows between coalesce(n, 1) - 2 preceding and current row)
+
+select id, sum(id) over (order by id rows between -1 preceding and 2 following), sum(id) over (order by id rows -1 preceding), max(id) over (partition by s order by id rows between current row and (-2)::bigint following), count(id) over (order by id rows between 3 preceding and -1 following), sum(id) over (order by id rows between -2 preceding and -1 following exclude current row) from t

@@ -119,7 +119,7 @@ def expect_error(
             errors.BindError,
             "no function matches",
         ),
-        ("SELECT sum(n) OVER (ROWS -1 PRECEDING) FROM t", errors.BindError, "cannot end at CURRENT ROW"),
+        ("SELECT sum(n) OVER (ROWS BETWEEN CURRENT ROW AND -1 PRECEDING) FROM t", errors.BindError, "cannot end at PRECEDING"),
         ("SELECT sum(n) OVER (ORDER BY n RANGE -1 PRECEDING) FROM t", errors.BindError, "cannot be negative"),
         ("SELECT sum(n) OVER (ORDER BY n GROUPS -1 PRECEDING) FROM t", errors.BindError, "cannot be negative"),
         ("SELECT s COLLATE NOCASE FROM t", errors.NotSupportedError, "collate nocase"),

@@ -39,9 +39,9 @@ def bound_frame(spec: exp.Expr | None, order: Keys, bind: Bind, sql: str) -> tup
         return TO_CURRENT, order
     unit = as_type(FrameUnit, spec.args["kind"].lower())
     try:
-        start = _turned(_bound(spec.args.get("start"), spec.args.get("start_side"), bind), unit)
-        end = _turned(_bound(spec.args.get("end"), spec.args.get("end_side"), bind), unit)
-        _check(start, end)
+        start = _bound(spec.args.get("start"), spec.args.get("start_side"), bind)
+        end = _bound(spec.args.get("end"), spec.args.get("end_side"), bind)
+        _check(start, end, unit)
         exclude = spec.args.get("exclude")
         frame = WindowFrame(unit, start, end, as_type(Exclusion, exclude.name.lower() if exclude else "no others"))
         if (start.kind, end.kind, frame.exclude) == ("unbounded preceding", "unbounded following", "no others"):
@@ -70,25 +70,10 @@ def _bound(node: exp.Expr | str | None, side: str | None, bind: Bind) -> FrameBo
     return FrameBound(as_type(BoundKind, where), bind(node))
 
 
-def _turned(bound: FrameBound, unit: FrameUnit) -> FrameBound:
-    """A bound of ROWS that is negative lies on the other side."""
-    amount = bound.amount
-    if (
-        unit != "rows"
-        or not isinstance(amount, Literal)
-        or amount.is_null
-        or not amount.dtype.is_integer
-        or amount.value >= 0
-    ):
-        return bound
-    side = "following" if bound.kind == "preceding" else "preceding"
-    return FrameBound(as_type(BoundKind, side), Literal(-amount.value, BIGINT))
-
-
 _ORDER = ("unbounded preceding", "preceding", "current row", "following", "unbounded following")
 
 
-def _check(start: FrameBound, end: FrameBound) -> None:
+def _check(start: FrameBound, end: FrameBound, unit: FrameUnit) -> None:
     if start.kind == "unbounded following":
         raise BindError("a frame cannot start at UNBOUNDED FOLLOWING")
     if end.kind == "unbounded preceding":
@@ -99,7 +84,7 @@ def _check(start: FrameBound, end: FrameBound) -> None:
         if isinstance(bound.amount, Literal):
             if bound.amount.is_null:
                 raise BindError("a bound of a frame cannot be NULL")
-            if _is_negative(bound.amount):
+            if unit != "rows" and _is_negative(bound.amount):  # of ROWS it lies on the other side
                 raise BindError("a bound of a frame cannot be negative")
 
 

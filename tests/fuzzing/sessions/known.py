@@ -24,7 +24,6 @@ _ACCEPTED = (
     "Table with name QQ does not exist",
     "database has been invalidated",
     "INTERNAL Error",
-    "in STRING -> BLOB conversion",  # letters beyond ASCII are their bytes
     "Invalid LIST argument during lambda function binding",  # a variable that is NULL
     "ORDER BY non-integer literal has no effect",
     "an index depends on a column after it",

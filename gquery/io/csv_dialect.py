@@ -63,13 +63,16 @@ def sniff(sample: bytes, given: Given = Given(), is_whole: bool = False) -> Dial
         lines = [line for line in lines if not line.startswith(comment)]
     quote, escape, delimiter = _signs("".join(lines), given, is_whole)
     skip = 0 if given.skip is not None else _lines_before(lines, delimiter, quote, escape)
-    skip = next((n for n in range(skip, len(lines)) if lines[n].strip("\r\n")), skip)  # Arrow takes an empty line for the header
+    filled = (n for n in range(skip, len(lines)) if lines[n].strip("\r\n"))
+    skip = next(filled, min(skip + 1, len(lines)))  # Arrow takes an empty line for the header
     lines, skip = lines[skip:], skip + (given.skip or 0)
     text = "".join(lines)
     rows = _rows(text, delimiter, quote, escape)
     first = rows[0] if rows else [""]
     if given.delimiter is None and len(first) == 1 and any(len(r) > 1 for r in rows):  # texts of one column, with commas in them
         delimiter = next((d for d in _DELIMITERS if d not in text), delimiter)
+        if given.quote is None and not _rows(text, delimiter, quote, escape, len(text), strict=True):
+            quote = escape = ""  # a value goes on behind its quotes: they are its own
         rows = _rows(text, delimiter, quote, escape)
     header = given.header
     if header is None:

@@ -38,6 +38,7 @@ TEXTS = (
     "a,b\n\n1,2\n\n3,4\n", "25/12/2024,1\n31/01/2025,2\n", "10:00:00,a\n11:00:00,b\n", "25/12/2024\n26/12/2024\n",
     'title\n"a","b"\n"1","x"\n"2",""\n', "text\nhello, world\nfoo\n", "text\nfoo\nhello, world\n1;2\nx,y\n",
     "\"25/12/2024\",x\n\"26/12/2024\",y\n", "d;v\n25/12/2024;1,5\n", "a,b\r\n\"x\r\ny\",1\r\nz,2\r\n", "a|b\n1|'2|3'\n",
+    "\n", "\n\n", "\r\n", 'text\n"a"\n"b"\n"c",9\n"d"\n', 'x\ny\nz "w", q\n"v"\n', 'c\n"a;b"\n"c"\n"d";"e"\n"f"\n',
 )  # fmt: skip
 
 

@@ -26,7 +26,8 @@ class FrameBound:
     peers (BIGINT), or, of RANGE, a distance in the value of the only ORDER BY key: of that key's type, an INTERVAL constant for
     dates and times, or days for dates. It may differ from row to row, and NULL is an error; a negative one lies on the other side
     of the row with ROWS, and is an error with others. ``is_value``: in place of the distance it is the key that lies so far away,
-    for keys to which no distance is added while they are searched. *current row* of RANGE and GROUPS is the first or last of the row's peers."""
+    for keys to which no distance is added while they are searched. *current row* of RANGE and GROUPS is the first or last of
+    the row's peers."""
 
     kind: BoundKind
     amount: Expr | None = None

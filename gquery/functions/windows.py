@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from gquery.errors import BindError, NotSupportedError, did_you_mean
-from gquery.expression.expr import AggregateCall, Column, Expr, Literal, SortKey
+from gquery.expression.expr import AggregateCall, Column, Expr, SortKey
+from gquery.expression.expr import Literal as Constant
 from gquery.expression.types import BIGINT, DOUBLE, INTEGER, NULL, DType
 from gquery.expression.windows import TO_CURRENT, WHOLE_PARTITION, WindowCall, WindowFrame
 from gquery.functions.aggregate_parts import Parts
@@ -285,7 +286,7 @@ def _has_a_row(frame: WindowFrame) -> bool:
 
 def _is_positive(amount: Expr) -> bool:
     """Whether an amount of ROWS cannot lie on the other side of the row: it may be negative where it is computed."""
-    return isinstance(amount, Literal) and not amount.is_null and amount.value >= 0
+    return isinstance(amount, Constant) and not amount.is_null and amount.value >= 0
 
 
 def _unknown(name: str) -> BindError:

@@ -184,6 +184,14 @@ select k from l where len(list_filter(xs, lambda y: y > 1)) = 2
 
 select k % 2, list_transform(list(k order by k), lambda y: y + 1) from l group by 1
 
+select xs, list_transform(xs, lambda y: y + 1), list_filter(xs, lambda y: y > 1), [y * 2 for y in xs if y > 0], count(*) from l group by xs
+
+select list_transform(string_split(coalesce(ss[1], 'a-b'), '-'), lambda w: w || 'x'), k from l group by ss, k
+
+select k + 1, list_transform(list(k order by k), lambda y: y + (k + 1)), list_transform([k + 1, 2], lambda y: y * (k + 1)) from l group by k + 1
+
+select xs, list_transform(xs, lambda y: list_transform(xs, lambda z: y + z)), k from l group by k, xs having len(list_filter(xs, lambda y: y > k)) < 9
+
 select list_transform(list_filter(xs, lambda y: y is not null), lambda z: [z, k]) from l
 
 select list_transform([[1, 2], [3], []], lambda a: list_transform(a, lambda b: b + 1)), list_filter([], lambda a: true)

@@ -46,7 +46,7 @@ from gquery.sql.definitions import ARGUMENT, CALL, unmarked
 from gquery.sql.grammar.tokens import ARRAY, marked
 from gquery.sql.order_keys import keys_of, sort_key
 from gquery.sql.parse import located
-from gquery.sql.scope import Scope, ScopeRelation
+from gquery.sql.scope import Scope
 from gquery.sql.types import integer_literal, interval, is_cut, number_at, parameter, sql_type
 
 BINARY: dict[type[exp.Expr], str] = {
@@ -165,7 +165,7 @@ class ExprBinder(SubqueryBinder):
             case exp.Filter() | exp.WithinGroup():
                 return self._aggregate(node)
             case exp.Bracket() | exp.Array():
-                return of_list(node, self.bind, self._body)
+                return of_list(node, self.bind, self._body, self.scope)
             case exp.Struct() | exp.ToMap() | exp.Tuple() | exp.Dot():
                 return of_struct(node, self.bind)
             case exp.Star():
@@ -193,7 +193,7 @@ class ExprBinder(SubqueryBinder):
             if name in OF_TREES:
                 return OF_TREES[name](name, args, self.bind)
             if name in LAMBDAS and len(args) == 2 and isinstance(args[1], exp.Lambda):
-                return over_elements(name, self.bind(args[0]), args[1], self._body)
+                return over_elements(name, self.bind(args[0]), args[1], self._body, self.scope)
             if is_aggregate(name):
                 return self._aggregate(node)
             function = self.query.function(name) if not is_declared(name) else None
@@ -203,8 +203,8 @@ class ExprBinder(SubqueryBinder):
             return function.call(*bound) if function is not None else call(_NAMES.get(name, name), *bound)
         raise NotSupportedError(f"not supported: {node.sql('duckdb')}")
 
-    def _body(self, node: exp.Expr, parameters: ScopeRelation, is_condition: bool) -> Expr:
-        binder = ExprBinder(self.query, Scope(self.scope, [parameters]), "a lambda function")
+    def _body(self, node: exp.Expr, scope: Scope, is_condition: bool) -> Expr:
+        binder = ExprBinder(self.query, scope, "a lambda function")
         return binder.condition(node) if is_condition else binder.bind(node)
 
     def _unnest(self, name: str, args: Sequence[exp.Expr], node: exp.Expr) -> Expr:

@@ -28,17 +28,18 @@ from gquery.functions.registry import is_null_literal, make
 from gquery.planner.logical.nodes import Aggregate, Filter, Plan, Project
 from gquery.planner.logical.tree import has_subquery
 from gquery.sql.binding.unnest import list_to_unnest, unnest_table
-from gquery.sql.scope import ScopeRelation
+from gquery.sql.scope import Scope, ScopeRelation
 
 _MOST_VALUES = 16  # of a list for each of which a body is written out
 _TRANSFORMS = ("list_transform", "array_transform", "list_apply", "array_apply", "apply")
 _FILTERS = ("list_filter", "array_filter", "filter")
 LAMBDAS = frozenset((*_TRANSFORMS, *_FILTERS))
-BindBody = Callable[[exp.Expr, ScopeRelation, bool], Expr]  # of a body over some columns; whether it is a condition
+BindBody = Callable[[exp.Expr, Scope, bool], Expr]  # of a body that sees a scope; whether it is a condition
 
 
-def over_elements(name: str, xs: Expr, node: exp.Lambda, bind: BindBody) -> Expr:
-    """The list that a lambda function makes of the elements of another."""
+def over_elements(name: str, xs: Expr, node: exp.Lambda, bind: BindBody, scope: Scope) -> Expr:
+    """The list that a lambda function makes of the elements of another, which was bound in a scope. Both go into a plan of their
+    own, where a grouped query does not look for its keys: they are over its groups at once."""
     names = tuple(p.name for p in node.expressions)
     if not 1 <= len(names) <= 2:
         raise BindError(
@@ -46,15 +47,30 @@ def over_elements(name: str, xs: Expr, node: exp.Lambda, bind: BindBody) -> Expr
         )
     if is_null_literal(xs):
         return xs
+    xs = xs if scope.grouped is None else scope.grouped(xs)
     rows = unnest_table(list_to_unnest("unnest", [xs]), True)
     element, place = rows.made
     body = _with_columns(node.this, frozenset(n.lower() for n in names))
-    bound = bind(body, ScopeRelation("", names, (element, place)[: len(names)]), name in _FILTERS)
+    own = Scope(scope, [ScopeRelation("", names, (element, place)[: len(names)])])
+    bound = _over_groups(scope, lambda: bind(body, own, name in _FILTERS))
     if isinstance(xs, Call) and (each := _written_out(xs, bound, element, place)) is not None:
         return make("_list_kept", (*xs.args, *each), xs.dtype) if name in _FILTERS else call("list_value", *each)
     source: Plan = Filter(rows, bound) if name in _FILTERS else rows
     value = element if name in _FILTERS else bound
     return case([(_is_there(xs), ScalarSubquery(in_one_list(source, value, [SortKey(place)])))], None)
+
+
+def _over_groups(scope: Scope, bind: Callable[[], Expr]) -> Expr:
+    """What is bound, over the groups of a grouped query. It is bound over rows first, as a key that is no column is found in the
+    whole; names within its own subqueries have to mean groups from the beginning."""
+    grouped, scope.grouped = scope.grouped, None
+    try:
+        bound = bind()
+    finally:
+        scope.grouped = grouped
+    if grouped is None:
+        return bound
+    return bind() if has_subquery(bound) else grouped(bound)
 
 
 def _written_out(xs: Call, body: Expr, element: Column, place: Column | None) -> list[Expr] | None:
@@ -91,12 +107,14 @@ def in_one_list(plan: Plan, value: Expr, order: Sequence[SortKey]) -> Plan:
     return Project(Aggregate(plan, (), ((some, made),)), ((column, filled),))
 
 
-def comprehension(node: exp.Comprehension, bind: Callable[[exp.Expr], Expr], body: BindBody) -> Expr:
+def comprehension(
+    node: exp.Comprehension, bind: Callable[[exp.Expr], Expr], body: BindBody, scope: Scope
+) -> Expr:
     """``[x + 1 FOR x IN xs IF x > 1]``."""
     xs, condition = bind(node.args["iterator"]), node.args.get("condition")
     if condition is not None:
-        xs = over_elements("list_filter", xs, exp.Lambda(this=condition, expressions=[node.expression]), body)
-    return over_elements("list_transform", xs, exp.Lambda(this=node.this, expressions=[node.expression]), body)
+        xs = over_elements("list_filter", xs, exp.Lambda(this=condition, expressions=[node.expression]), body, scope)
+    return over_elements("list_transform", xs, exp.Lambda(this=node.this, expressions=[node.expression]), body, scope)
 
 
 def _with_columns(body: exp.Expr, names: frozenset[str]) -> exp.Expr:

@@ -13,16 +13,17 @@ from gquery.functions import call
 from gquery.functions.opaque import refuse_nested, refuse_opaque
 from gquery.functions.registry import is_null_literal
 from gquery.sql.binding.lambdas import BindBody, comprehension
+from gquery.sql.scope import Scope
 from gquery.sql.types import integer_literal
 
 Bind = Callable[[exp.Expr], Expr]
 
 
-def of_list(node: exp.Bracket | exp.Array, bind: Bind, body: BindBody) -> Expr:
+def of_list(node: exp.Bracket | exp.Array, bind: Bind, body: BindBody, scope: Scope) -> Expr:
     """A list of values, one that is made of another's, or what is taken out of one."""
     match node:
         case exp.Array(expressions=[exp.Comprehension() as made]):
-            return comprehension(made, bind, body)
+            return comprehension(made, bind, body, scope)
         case exp.Array():
             return call("list_value", *map(bind, node.expressions))
         case _:

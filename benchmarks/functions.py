@@ -33,6 +33,7 @@ TEXT = {
     "length": "length(s)", "strlen": "strlen(s)", "ascii": "ascii(s)", "unicode": "unicode(s)",
     "starts_with": "starts_with(s, 'Item 7')", "ends_with": "ends_with(s, '7')", "contains": "contains(s, '77')",
     "strpos": "strpos(s, 'of')", "substring": "substring(s, 3, 4)", "left": "left(s, 3)", "right": "right(s, 3)",
+    "split_part": "split_part(s, ' ', 2)",
     "trim": "trim(s)", "ltrim": "ltrim(s)", "rtrim": "rtrim(s)", "trim (set)": "trim(s, 'Im7')",
     "ltrim (set)": "ltrim(s, 'Im7')", "rtrim (set)": "rtrim(s, 'Im7')", "lower": "lower(s)", "upper": "upper(s)",
     "upper (beyond ASCII)": "upper(u)", "reverse": "reverse(s)", "reverse (beyond ASCII)": "reverse(u)",

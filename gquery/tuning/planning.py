@@ -12,6 +12,7 @@ _LOOKUPS = "2026-11-23: rows looked up together"
 _KEY_FILTERS = "2026-11-22: key filters"
 _REGISTERS = "2026-11-24: HyperLogLog as groups"
 _SUMS = "2026-11-28: sums of one value and constants"
+_WRITTEN_LISTS = "2026-11-29: lists that are written out"
 _INTERPRETED = "2026-11-21: what is interpreted, and for how long"
 
 
@@ -84,6 +85,9 @@ class Rewrites(Record):
     most_keys: int = number(8, "keys", "that are kept of a relation's alternative unique keys")
     most_filter_parts: int = number(500, "expression nodes", "that a predicate may gain as it moves below an operator")
     most_or_terms: int = number(16, "terms", "of an OR that predicates are inferred from")
+    most_written_values: int = number(
+        16, "values", "of a list for each of which an expression is written out", _WRITTEN_LISTS
+    )
     most_copied_parts: int = number(64, "expression nodes", "of a shared definition that is copied into its uses")
     most_copied_nodes: int = number(2_000, "plan nodes", "that copies of NOT MATERIALIZED may add to a query")
     most_merged_calls: int = number(

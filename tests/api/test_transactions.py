@@ -166,7 +166,7 @@ def test_threads_have_transactions_of_their_own(db: gquery.Connection) -> None:
     assert rows(db) == sorted(list(range(4)) * 5 + [n + 100 for n in range(4)] * 10)
 
 
-@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(n, marks=pytest.mark.slow) for n in range(4, 40))])
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(n, marks=pytest.mark.slow) for n in range(2, 40))])
 def test_cursors_see_what_those_of_duckdb_see(seed: int) -> None:
     """Each changes rows of its own table, appends to one that all have, and looks at all of them."""
     rng = random.Random(seed)

@@ -133,7 +133,7 @@ SWEEPS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("share", [4, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("share", [8, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("made", "asked", "least"), SWEEPS, ids=[s[0].__name__ for s in SWEEPS])
 def test_null_is_what_it_is_in_duckdb(
     made: Callable[[], Iterator[str]], asked: Callable[[str], str], least: int, share: int, engines: tuple[Any, Any]

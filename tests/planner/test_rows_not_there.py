@@ -53,8 +53,8 @@ def test_what_fails_in_rows_that_are_not_there_does_not_fail(join: str, ranks: i
             theirs.register(f"{name}_", table)
             theirs.sql(f"CREATE TABLE {name} AS FROM {name}_")
             ours.register(name, table)
-        for asked in ASKED:
-            for key in KEYS:
+        for n, asked in enumerate(ASKED):
+            for key in KEYS[(n + ranks // 2) % 2 :: 2]:  # half of them on each number of ranks
                 sql = f"SELECT {asked.format(key, join)}"
                 found = theirs.execute(sql)
                 types = [str(d[1]) for d in found.description]

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from gquery import tuning
 from gquery.expression.expr import Call, Case, Cast, Expr, IsNull, Literal, Not, ScalarSubquery
 from gquery.expression.traverse import disjunction
 from gquery.expression.types import BIGINT, INTEGER, INTEGER_BOUNDS, DType, Kind
@@ -25,7 +26,6 @@ from gquery.functions.certain import never_fails
 from gquery.functions.registry import make
 
 _LIST, _KEPT = "list_value", "_list_kept"
-_MOST = 16  # values of a list, so that an expression stays short
 _NOT_COMPARED = (Kind.NULL, Kind.INTERVAL, Kind.OPAQUE)
 
 
@@ -48,7 +48,7 @@ def cast_of_values(e: Cast) -> Expr:
 
 def _values(e: Expr) -> tuple[Expr, ...] | None:
     """The values of a list that is written out, or that are kept by conditions behind them."""
-    is_list = isinstance(e, Call) and e.function in (_LIST, _KEPT) and 0 < len(e.args) <= 2 * _MOST
+    is_list = isinstance(e, Call) and e.function in (_LIST, _KEPT) and 0 < len(e.args) <= 2 * tuning.rewrites.most_written_values
     return e.children if is_list else None
 
 
@@ -67,7 +67,7 @@ def _is_sure(e: Expr) -> bool:
 
 def _is_list(e: Call) -> bool:
     (first, *_) = e.args
-    return isinstance(first, Call) and first.function == _LIST and len(first.args) <= _MOST
+    return isinstance(first, Call) and first.function == _LIST and len(first.args) <= tuning.rewrites.most_written_values
 
 
 def _equal(a: Expr, b: Expr) -> Expr:
@@ -134,7 +134,7 @@ def _extracted(e: Call, values: Sequence[Expr]) -> Expr | None:
 def _joined(e: Call, values: Sequence[Expr]) -> Expr | None:
     lists = [a.args for a in e.args if isinstance(a, Call) and a.function == _LIST]
     every = tuple(v for own in lists for v in own)
-    if len(lists) < len(e.args) or len(every) > _MOST or len({v.dtype for v in every}) > 1:
+    if len(lists) < len(e.args) or len(every) > tuning.rewrites.most_written_values or len({v.dtype for v in every}) > 1:
         return None
     return make(_LIST, every, e.dtype)
 

@@ -42,10 +42,10 @@ from gquery.functions.certain import never_fails, never_null
 from gquery.planner.logical.nodes import Filter, Plan
 from gquery.planner.logical.tree import map_expressions, transform_up
 from gquery.planner.rules.fold_constants import Evaluate, folded
-from gquery.planner.rules.list_values import cast_of_values, of_list_values
 from gquery.planner.rules.unwrap_casts import uncast
 
 _UNKNOWN = Literal(None, BOOLEAN)
+_LISTS = frozenset({"list_value", "_list_kept"})  # that are written out
 _NEGATED = NEGATED | {"is_distinct_from": "is_not_distinct_from", "is_not_distinct_from": "is_distinct_from"}
 _FLIPPED = MIRRORED | {"is_distinct_from": "is_distinct_from", "is_not_distinct_from": "is_not_distinct_from"}
 
@@ -99,8 +99,7 @@ def _one(evaluate: Evaluate | None) -> Callable[[Expr], Expr]:
             case In(arg=arg, items=items) if len(items) == 1:
                 return _folded_comparison(Call("eq", (arg, items[0]), BOOLEAN, arg.nullable), evaluate)
             case Cast(arg=arg, dtype=dtype):
-                made = cast_of_values(x) if dtype.is_list else x
-                return arg if arg.dtype == dtype else made if made is not x else folded(x, evaluate)
+                return arg if arg.dtype == dtype else _folded_cast(x, evaluate)
             case _:
                 return x
 
@@ -108,8 +107,21 @@ def _one(evaluate: Evaluate | None) -> Callable[[Expr], Expr]:
 
 
 def _folded_call(e: Call, evaluate: Evaluate | None) -> Expr:
-    made = of_list_values(e)
+    made: Expr = e
+    if e.args and isinstance(first := e.args[0], Call) and first.function in _LISTS:
+        from gquery.planner.rules.list_values import of_list_values  # which most queries do without
+
+        made = of_list_values(e)
     return folded(made, evaluate) if isinstance(made, Call) else made
+
+
+def _folded_cast(e: Cast, evaluate: Evaluate | None) -> Expr:
+    if e.dtype.is_list:
+        from gquery.planner.rules.list_values import cast_of_values  # as above
+
+        if (made := cast_of_values(e)) is not e:
+            return made
+    return folded(e, evaluate)
 
 
 def _folded_comparison(call: Call, evaluate: Evaluate | None) -> Expr:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
+from gquery import tuning
 from gquery.errors import BindError
 from gquery.expression.expr import Call, Case, Column, Expr, IsNull, Literal, Not, ScalarSubquery, SortKey, new_column
 from gquery.expression.traverse import substitute
@@ -30,7 +31,6 @@ from gquery.planner.logical.tree import has_subquery
 from gquery.sql.binding.unnest import list_to_unnest, unnest_table
 from gquery.sql.scope import Scope, ScopeRelation
 
-_MOST_VALUES = 16  # of a list for each of which a body is written out
 _TRANSFORMS = ("list_transform", "array_transform", "list_apply", "array_apply", "apply")
 _FILTERS = ("list_filter", "array_filter", "filter")
 LAMBDAS = frozenset((*_TRANSFORMS, *_FILTERS))
@@ -77,7 +77,8 @@ def _written_out(xs: Call, body: Expr, element: Column, place: Column | None) ->
     """A body over each value of a list; None where it has to stay over columns, as its subqueries, or calls of chance, are those
     of a row."""
     parts = (*xs.args, body)
-    if xs.function != "list_value" or len(xs.args) > _MOST_VALUES or any(a.dtype != element.dtype for a in xs.args):
+    most = tuning.rewrites.most_written_values
+    if xs.function != "list_value" or len(xs.args) > most or any(a.dtype != element.dtype for a in xs.args):
         return None
     if body.dtype.kind in (Kind.NULL, Kind.INTERVAL, Kind.OPAQUE) or any(has_subquery(e) or draws(e) for e in parts):
         return None

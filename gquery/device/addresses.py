@@ -30,7 +30,7 @@ def staying(device: Device) -> AbstractContextManager[None]:
     """Within it, arrays that `stay` on this thread do, if columns may be moved from a device."""
     if device.keeps_columns:
         return _Staying("arrays")
-    return _Staying("columns") if device.is_cuda else _NOTHING
+    return _Staying("columns") if device.is_cuda and not device.streams else _NOTHING  # under a limit `Attempt` holds its own
 
 
 def stay(array: Any) -> None:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import re
 from functools import cache
 
-import numpy as np
 import pyarrow as pa
 
-from gquery.functions.byte_maps import ByteMap
+from gquery.functions.byte_maps import HEXADECIMAL, ByteMap
 from gquery.functions.vectors import each_value, flags, from_numpy, piecewise
 from gquery.runtime.arrow_compute import pc
 
-_DIGITS = np.array([*b"0123456789ABCDEF"], np.uint8)
 _TEXT = re.compile(r"(?:[\x00-\x5b\x5d-\x7f]|\\x[0-9a-fA-F]{2})*", re.ASCII)
 _ESCAPE = re.compile(rb"\\x([0-9a-fA-F]{2})")
 _ODD = re.compile(rb"[^ !#-&(-\[\]-~]")
@@ -38,15 +36,7 @@ def blobs_of(array: pa.Array) -> pa.Array:
 
 def hex_of(blobs: pa.Array) -> pa.Array:
     """Two hexadecimal digits a byte, whose order is that of the bytes; blobs of large offsets, and large texts."""
-    offsets = np.frombuffer(blobs.buffers()[1] or bytes(8), np.int64)[blobs.offset : blobs.offset + len(blobs) + 1]
-    data = np.frombuffer(blobs.buffers()[2] or b"", np.uint8)[offsets[0] : offsets[-1]]
-    digits = np.empty((len(data), 2), np.uint8)
-    digits[:, 0], digits[:, 1] = _DIGITS[data >> 4], _DIGITS[data & 15]
-    ends = pa.py_buffer(np.ascontiguousarray((offsets - offsets[0]) * 2))
-    made = pa.LargeStringArray.from_buffers(len(blobs), ends, pa.py_buffer(digits))
-    if not blobs.null_count:
-        return made
-    return pc.if_else(blobs.is_valid(), made, pa.scalar(None, pa.large_string()))
+    return HEXADECIMAL.of(blobs).cast(pa.large_string())
 
 
 def blob_of_text(text: str) -> bytes | None:

@@ -15,7 +15,7 @@ from gquery.errors import ConversionError
 from gquery.expression.expr import Expr
 from gquery.expression.types import BIGINT, BLOB, VARCHAR, DType, Kind
 from gquery.functions import base64_texts, byte_maps
-from gquery.functions.binary import blobs_of, hex_of
+from gquery.functions.binary import blobs_of
 from gquery.functions.casts import cast
 from gquery.functions.list_function import Typed, list_overload
 from gquery.functions.registry import LIST_RESOLVERS, call, host_scalar, make
@@ -61,7 +61,7 @@ def octet_length(x: Vector) -> Vector:
 @list_overload("hex to_hex", _of_blob(VARCHAR), "$(BLOB) -> VARCHAR", example=("hex(encode('añb'))", "61C3B162"))
 def hex_(x: Vector) -> Vector:
     """The bytes of a blob in hexadecimal digits."""
-    return hex_of(_array(x)).cast(pa.string())
+    return byte_maps.HEXADECIMAL.of(_array(x))
 
 
 @list_overload("decode", _of_blob(VARCHAR), "$(BLOB) -> VARCHAR", example=("decode(encode('añb'))", "añb"))

@@ -202,8 +202,10 @@ class Lists(Items):
 
     def _grouped(self) -> str:
         tape, base = self.tape, self.base()
+        keys = "x.k, x.n, x.xs, x.ks"
         shapes = (
             f"SELECT {self.value('x', 1)} AS c0, count(*) AS c1, min(x.k) AS c2 FROM {base} AS x{self._where('x')} GROUP BY 1",
+            f"SELECT {self.value('x')} AS c0, {self.scalar('x')} AS c1, count(*) AS c2 FROM {base} AS x GROUP BY {keys}",
             f"SELECT x.k % 3 AS c0, list(x.n ORDER BY x.n) AS c1, count(x.xs) AS c2 FROM {base} AS x GROUP BY 1",
             f"SELECT x.k % 3 AS c0, min(x.xs) AS c1, max({self.value('x', 1)}) AS c2 FROM {base} AS x GROUP BY 1",
             f"SELECT count(DISTINCT x.xs) AS c0, count(x.ks) AS c1 FROM {base} AS x{self._where('x')}",

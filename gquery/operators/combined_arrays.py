@@ -21,7 +21,7 @@ from gquery.runtime.tuples import NamedTuple
 
 def combined(parts: Sequence[Sequence[Array]], ops: Sequence[str], own: int, device: Device) -> list[Array]:
     """The arrays that all ranks handed over, combined so in rank order; fresh arrays on ``device``. Rank ``own`` is this one:
-    its arrays are read where they lie; on a GPU those of others, too."""
+    its arrays are read where they lie, if that is ``device``; on a GPU those of others, too."""
     merged: dict[int, Array] = {}
     together = []
     for n, op in enumerate(ops):
@@ -63,8 +63,9 @@ def reads_there(device: Device, other: Device) -> bool:
 
 def _one(arrays: Sequence[Array], op: str, own: int, device: Device) -> Array:
     shares = len(arrays) > 1
-    here = [a if shares and r == own else brought(a, device_of(a), device) for r, a in enumerate(arrays)]
-    total, is_fresh = here[0], not (shares and own == 0)
+    stays = shares and (device.is_cpu or device_of(arrays[own]) == device)  # what a GPU interprets lies on the host
+    here = [a if stays and r == own else brought(a, device_of(a), device) for r, a in enumerate(arrays)]
+    total, is_fresh = here[0], not (stays and own == 0)
     for other in here[1:]:  # into memory of this rank's own, but for what others read
         into = total if is_fresh else other
         total, is_fresh = ufunc_of(into, op)(total, other, out=into), True

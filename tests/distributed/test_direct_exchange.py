@@ -11,6 +11,7 @@ import pytest
 
 import gquery
 from gquery import tuning
+from gquery.device.device import available_devices
 from gquery.execution import direct_exchange
 from gquery.operators.base import Frame
 from tests.distributed.test_hashed_joins import skewed
@@ -94,6 +95,8 @@ def test_answers(sql: str, sides: int, went: list[Frame | None], tune: Tune) -> 
 @pytest.mark.cuda
 @pytest.mark.parametrize("sql", DIRECT)
 def test_on_gpus(sql: str, went: list[Frame | None], tune: Tune) -> None:
+    if sum(d.is_cuda for d in available_devices()) < 2:
+        pytest.skip("ranks of one GPU hand rows over as they are")
     tune(tuning.partitioning, heavy_fraction=1e9)
     assert_same(sql, TABLES, targets=("cuda",), ranks=(2,))
     assert any(f is not None for f in went)

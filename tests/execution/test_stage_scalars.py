@@ -364,6 +364,7 @@ def test_wrong_numbers_are_noticed_on_a_gpu() -> None:
         for shift in (1, -1, 10**12, -(10**12)):
             served.sql(CHAIN.format(5, 100)).fetchall()
             shared = _shared(served, CHAIN.format(5, 100))
+            shared.enter_last()
             assert len(shared._found)
             for key, found in list(shared._found.items()):
                 shared._found[key] = found._replace(

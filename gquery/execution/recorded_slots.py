@@ -23,7 +23,7 @@ from gquery.kernels.kernel import Parameter
 from gquery.kernels.targets.base import LaunchedKernel
 from gquery.kernels.targets.cuda_launch import Launcher
 from gquery.operators.codegen import Unit
-from gquery.runtime.records import dataclass
+from gquery.runtime.records import dataclass, replace
 
 Made = Constant | Content | TextMatches
 """What a slot is in one run."""
@@ -91,9 +91,11 @@ class RecordedSlots:
         values = shared.values
         if any(recorder.failed(values) is not None for recorder in self._guards):
             return None
-        made = [self._made_of(n, slot, values) for n, slot in enumerate(self._slots)]
-        are_like = all(p.bound.pattern.is_like(cast(TextMatches, made[p.slot]).pattern) for p in self._patterns)
-        return made if are_like else None
+        return [self._made_of(n, slot, values) for n, slot in enumerate(self._slots)]
+
+    def fits(self, made: Sequence[Made]) -> bool:
+        """Whether the recorded text scans look for patterns like those that the slots are."""
+        return all(p.bound.pattern.is_like(cast(TextMatches, made[p.slot]).pattern) for p in self._patterns)
 
     def _made_of(self, number: int, slot: SlotConstant, values: SlotValues) -> Made:
         """What a slot is; arrays and patterns are made anew where a value is another one than in the run before."""
@@ -102,6 +104,9 @@ class RecordedSlots:
         if kept is not None and kept[0] == list(map(exact, given)):
             return kept[1]
         made = slot.make(*given, *slot.given)
+        if isinstance(made, TextMatches):
+            form = next(p.bound.pattern for p in self._patterns if p.slot == number)
+            made = replace(made, pattern=made.pattern.in_form_of(form))
         if not isinstance(made, Constant):
             self._kept[number] = list(map(exact, given)), made
         return made

@@ -37,6 +37,7 @@ from gquery.kernels.targets.base import AbortableTarget
 from gquery.operators.joined_text import joins_text
 from gquery.operators.merge_groups import merged_sink
 from gquery.operators.reduce_run import as_group
+from gquery.operators.text_scans import kernels_of_scans
 from gquery.planner.later import pattern_of
 from gquery.planner.physical import (
     Group,
@@ -268,7 +269,9 @@ def kernels_to_record(
     """The kernels that a program probably needs where all of its work is on the GPU."""
     for found in forecast(program, context, feedback, merges=merges):
         number, pipeline = found.stage.number, found.runs.pipeline
-        yield from (u.kernel for u in units_of(feedback, number, pipeline, context.target))
+        for unit in units_of(feedback, number, pipeline, context.target):
+            yield unit.kernel
+            yield from kernels_of_scans(pipeline.source, unit.bindings.values())
         match pipeline.sink:
             case Group() as sink if not sink.sparse:
                 made = merged_sink(sink) if merges(number) else sink

@@ -106,7 +106,7 @@ class TemplateRecording:
         start = time.perf_counter()
         # what a run needs stays until it has ended, also where memory runs out meanwhile
         graph, inputs, block, _kept = self.graph, self.inputs, self.block, self.kept
-        if graph is None or self.slots is None:  # memory ran out
+        if graph is None or self.slots is None or not self.slots.fits(constants):  # the first two where memory ran out
             return None
         with arena.stream:
             self.slots.set(constants, graph, arena)

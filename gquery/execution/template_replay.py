@@ -22,6 +22,7 @@ from gquery.execution.run_stages import result_of, run_stages
 from gquery.execution.speculation import Speculation
 from gquery.execution.state import ExecutionContext, Run
 from gquery.execution.template_recording import TemplateRecording, record_stages, run_first_stages
+from gquery.kernels.builtin.text_scan import scans_of_other_patterns
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.base import AbortableTarget
 from gquery.operators.prefix import rows_wanted
@@ -74,7 +75,7 @@ def _next(
 
 def _give_up(progress: TemplateProgress, recorded: TemplateRecording) -> None:
     """Let go of a recording that does not fit any more; another is made, but not for ever."""
-    progress.bounds, progress.recorded = dict(recorded.speculation.seen), None
+    progress.bounds, progress.recorded, progress.kernels = dict(recorded.speculation.seen), None, None
     recorded.release()
     progress.given_up = progress.given_up + 1 if recorded.played < tuning.replay.worthwhile else 1
     if progress.given_up >= tuning.replay.given_up:
@@ -88,7 +89,8 @@ def _record(
     target = cast(AbortableTarget, get_target(context.target))
     staying = replace(context, device=RecordingDevice(context.device, arena))
     if progress.kernels is None:
-        progress.kernels = tuple(dict.fromkeys(kernels_to_record(program, staying, feedback)))
+        needed = dict.fromkeys(kernels_to_record(program, staying, feedback))
+        progress.kernels = (*needed, *scans_of_other_patterns(needed))
         target.compile_in_background(progress.kernels)
     if time.monotonic() < progress.asks_at:
         return None

@@ -99,6 +99,14 @@ class ScannedPattern:
         kinds = (self.unit, self.windows) == (other.unit, other.windows)
         return kinds and (mine.parts, mine.needles, mine.size) == (theirs.parts, theirs.needles, theirs.size)
 
+    def in_form_of(self, other: ScannedPattern) -> ScannedPattern:
+        """The pattern with as wide units and as many windows as another one has, so that it is like that one; as it is where its
+        parts are too short for them, have more windows to choose from, or take more room."""
+        if self.is_like(other) or longest_part(self.prepared) < 2 * other.unit - 1:
+            return self
+        made = _scanned(self.prepared, other.unit, other.windows)
+        return made if made.is_like(other) else self
+
 
 class PackedPattern:
     """Where the words (int64) of a packed pattern are: first how many ``parts`` has, then ``begin``, ``middle`` and ``end``; from
@@ -130,9 +138,16 @@ def scanned_pattern(prepared: bytes) -> ScannedPattern:
     >>> p.unit, p.windows, p.keys.host[:4].tobytes()[::2]
     (4, 2, b'se\\x00\\x00pc\\x00\\x00ei\\x00\\x00ca\\x00\\x00')
     """
-    begin, *parts, end = prepared.split(bytes([ANY]))
     unit = _WIDE if longest_part(prepared) >= 2 * _WIDE - 1 else _NARROW
-    keys = [[int.from_bytes(w[k : k + unit], "little") for k in range(unit)] for w in _windows(parts, unit)]
+    return _scanned(prepared, unit)
+
+
+def _scanned(prepared: bytes, unit: int, least: int = 0) -> ScannedPattern:
+    """A pattern with such units, and so many windows at least: some come again then."""
+    begin, *parts, end = prepared.split(bytes([ANY]))
+    found = _windows(parts, unit)
+    found = list(islice(cycle(found), max(least, len(found))))
+    keys = [[int.from_bytes(w[k : k + unit], "little") for k in range(unit)] for w in found]
     assert keys, "a part of three bytes"
     needles = begin + b"".join(parts) + end
     return ScannedPattern(

@@ -4,6 +4,7 @@ constants are."""
 from __future__ import annotations
 
 import random
+import re
 import threading
 from collections.abc import Iterator
 from decimal import Decimal
@@ -21,6 +22,7 @@ from gquery.execution import template_replay
 from gquery.execution.feedback import TemplateProgress
 from gquery.execution.template_recording import TemplateRecording
 from gquery.planner.later import Later
+from tests.support.tuned import Tune
 
 ROWS = 300_000
 SHAPES = {
@@ -267,6 +269,36 @@ def test_longer_texts_than_there_were(connection: gquery.Connection) -> None:
         rows = sorted([(s, k) for k, s in texts if k < most], key=lambda row: row[1])
         rows.sort(key=lambda row: row[0], reverse=True)
         assert connection.sql(shape.format(most)).fetchall() == rows[:50]
+
+
+@pytest.mark.cuda
+def test_patterns_of_all_lengths_are_played(connection: gquery.Connection, tune: Tune) -> None:
+    """A recording for long words is given up for one of short words, which serves all."""
+    tune(tuning.text_scans, least_rows=1)
+    rng = np.random.default_rng(6)
+    parts = ["tan", "rosy", "peach", "purple", "chiffon", "goldenrod", "cornflower", ""]
+    several = rng.integers(0, 8, (ROWS, 3)).tolist()
+    words = [" ".join(parts[n] for n in three) + f" {row}" for row, three in enumerate(several)]
+    connection.register("parts", pa.table({"s": words, "k": np.arange(ROWS)}))
+    shape = "SELECT count(*), sum(k) FROM parts WHERE s LIKE '%{}%' AND k < {}"
+    long = ("chiffon", "goldenrod", "cornflower")
+    progress = _recorded(connection, [shape.format(f"{w} {n}", ROWS) for n in range(9) for w in long])
+    first = progress.recorded
+    assert isinstance(first, TemplateRecording), progress.refused
+    short = ("rosy", "tan", "chiffon", "purple", "cornflower 1", "tan 12", "goldenrod tan", "éèê", "tan " * 40, "t%n", "sy%tan")
+    for word in short:
+        pattern = re.compile(re.escape(word).replace("%", ".*"))
+        kept = [n for n, w in enumerate(words) if pattern.search(w)]
+        for n in range(4):
+            want = [(len(kept), sum(kept) if kept else None)]
+            assert connection.sql(shape.format(word, ROWS + n)).fetchall() == want, word
+            threading.Event().wait(0.05)
+    last = progress.recorded
+    assert isinstance(last, TemplateRecording) and last is not first, progress.refused
+    played = last.played
+    for word in ("peach 1", "chiffon tan", "tan 1", "cornflower 55"):
+        connection.sql(shape.format(word, ROWS)).fetchall()
+    assert last.played == played + 4
 
 
 @pytest.mark.cuda

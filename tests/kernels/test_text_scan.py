@@ -76,8 +76,10 @@ def matches(pattern: str, text: str) -> bool:
     return re.fullmatch(".*".join(map(re.escape, pattern.split("%"))), text, re.DOTALL) is not None
 
 
-def found(column: ColumnData, pattern: str, device: Device) -> list[bool]:
+def found(column: ColumnData, pattern: str, device: Device, form: str | None = None) -> list[bool]:
     scanned = scanned_pattern(like_pattern(pattern, ""))
+    if form is not None:
+        scanned = scanned.in_form_of(scanned_pattern(like_pattern(form, "")))
     bits = device.to_host(text_scan.matching_rows(column, scanned, device.from_host(scanned.packed()), device))
     assert bits.dtype == np.uint32
     assert not np.unpackbits(bits.view(np.uint8), bitorder="little")[column.length :].any()
@@ -107,6 +109,22 @@ def test_interpreted_alike(tune: Tune) -> None:
     values = texts(1, 40)
     for pattern in ("%special%requests%", "%abc%", "a%abcabcabc%"):
         check(plain(values), values, pattern, cpu_device())
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("form", ["%abcd%", "%abc%", "%special%", "%special%requests%", "%éa%éa%é%"])
+def test_patterns_in_the_form_of_others(form: str, device: str, tune: Tune) -> None:
+    """A recorded run looks for all patterns that have room in what was recorded for one."""
+    tune(tuning.built_in_kernels, interpreted_rows=0)
+    tune(tuning.text_scans, most_frequent=1.0)
+    place, values = cpu_device() if device == "cpu" else Device("cuda"), texts(11, 120)
+    column, other = plain(values), scanned_pattern(like_pattern(form, ""))
+    alike = []
+    for pattern in PATTERNS:
+        bits = found(column, pattern, place, form)
+        assert all(t is None or b == matches(pattern, t) for b, t in zip(bits, values, strict=True)), pattern
+        alike.append(scanned_pattern(like_pattern(pattern, "")).in_form_of(other).is_like(other))
+    assert alike.count(True) == {"%abc%": 4, "%special%": 13, "%special%requests%": 15}.get(form, len(PATTERNS))
 
 
 @pytest.mark.parametrize("device", DEVICES)

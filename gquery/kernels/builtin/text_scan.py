@@ -21,6 +21,8 @@ recorded.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
+
 from gquery import tuning
 from gquery.columns.table import ColumnData
 from gquery.device.array import Array
@@ -343,3 +345,12 @@ def scan_kernels(type_: PhysicalType, pattern: ScannedPattern) -> list[Kernel]:
     unit, together = pattern.unit, windows_at_once(pattern)
     needed = [_SAMPLES[type_, unit], _CHOOSE, MARKS[type_, unit, together], _CANDIDATES[type_, together]]
     return [builtin.kernel for builtin in (*needed, _VERIFY[type_], _EACH_ROW[type_])]
+
+
+def scans_of_other_patterns(needed: Collection[Kernel]) -> Iterator[Kernel]:
+    """The kernels that are not among those ``needed``, but run where such texts are scanned for patterns of other lengths."""
+    for type_, _, _ in _STRINGS:
+        if _EACH_ROW[type_].kernel in needed:
+            for builtins in (_SAMPLES, MARKS, _CANDIDATES):
+                of_type = (builtin.kernel for key, builtin in builtins.items() if key[0] is type_)
+                yield from (kernel for kernel in of_type if kernel not in needed)

@@ -86,6 +86,18 @@ def no_fault(request: pytest.FixtureRequest) -> Iterator[None]:
     assert not faults or request.node.get_closest_marker("faulty"), f"an InternalError was made of {faults!r}"
 
 
+@pytest.fixture(autouse=True)
+def nothing_is_compiled_by_cupy(request: pytest.FixtureRequest) -> Iterator[None]:
+    if request.node.get_closest_marker("cuda") is None:
+        yield
+        return
+    from tests.support.cupy_compiler import callers_of_compiler  # CuPy is where GPUs are
+
+    with callers_of_compiler() as callers:
+        yield
+    assert not callers, f"CuPy compiles for {callers}"
+
+
 @pytest.fixture(scope="session", autouse=True)
 def sources_of_faults(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """The source of a kernel that does not compile is kept for who reports it: of those that tests break pytest disposes."""

@@ -1,5 +1,5 @@
-"""Who has CuPy compile something. An operator of its arrays that it has not compiled yet takes 25 ms, and the first one of a process
-imports SciPy, 0.2 to 0.8 s: kernels of `gquery.kernels.builtin` are on disk, and take neither."""
+"""Who has CuPy compile something. An operator of its arrays that it has not compiled yet takes 25 ms, and the first one of a
+process imports SciPy, 0.2 to 0.8 s: kernels of `gquery.kernels.builtin` are on disk, and take neither."""
 
 from __future__ import annotations
 

@@ -121,7 +121,6 @@ class TextScans(Record):
 class Sorting(Record):
     """How rows are sorted, and how the first ones are found."""
 
-    argsort_copies: int = number(3, "copies of the values", "that an argsort of a GPU takes beside them, at most")
     few_words: int = number(
         256, "words", "that a GPU sorts by comparing each with all others, in 5 us: its sorts take 15, however few", _RANKS
     )

@@ -23,7 +23,7 @@ from tests.support.lanes import Lanes
 HOW = ["numpy", "kernels", pytest.param("cuda", marks=pytest.mark.cuda)]
 
 
-def launched(builtin: BuiltinKernel, rows: int, like: Any, *values: Any) -> None:
+def launched(builtin: BuiltinKernel, rows: int, like: Any, *values: Any, **_: Any) -> None:
     """By the interpreter, wherever it would be."""
     target = get_target("python")
     target.run(target.compile(builtin.kernel), 0, rows, arguments_of(target, builtin.kernel, values))
@@ -34,7 +34,7 @@ def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> D
     """Where arrays lie; for kernels on the host, which is said to be a GPU."""
     if request.param == "kernels":
         arrays: Any = types.ModuleType("arrays")
-        vars(arrays).update({n: getattr(np, n) for n in ("empty", "zeros", "cumsum", "ascontiguousarray")})
+        vars(arrays).update({n: getattr(np, n) for n in ("empty", "zeros", "cumsum", "ascontiguousarray", "lib")})
         for module in (elements, gathers, order_bits):
             monkeypatch.setattr(module, "namespace", lambda array: arrays)
             monkeypatch.setattr(module, "launch", launched)
@@ -137,7 +137,7 @@ def test_least_of_chunks(monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
 def test_sorts_go_the_way_of_a_gpu(dtypes: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     """By lanes that are played, with ties: the order, and where keys change."""
     arrays: Any = types.ModuleType("arrays")
-    vars(arrays).update({n: getattr(np, n) for n in ("empty", "zeros", "cumsum", "ascontiguousarray", "argsort")})
+    vars(arrays).update({n: getattr(np, n) for n in ("empty", "zeros", "cumsum", "ascontiguousarray", "lib")})
     lanes = Lanes()
 
     def played(builtin: BuiltinKernel, rows: int, like: Any, *values: Any, **_: Any) -> None:
@@ -148,6 +148,7 @@ def test_sorts_go_the_way_of_a_gpu(dtypes: tuple[str, ...], monkeypatch: pytest.
 
     for module in (elements, gathers, order, order_bits):
         monkeypatch.setattr(module, "namespace", lambda array: arrays)
+    for module in (elements, gathers, order_bits):
         monkeypatch.setattr(module, "launch", played)
     monkeypatch.setattr(order, "fill", lambda values, value: values.fill(value))
     monkeypatch.setattr(order_bits, "rows_of_bits", rows_of_bits)

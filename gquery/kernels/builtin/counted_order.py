@@ -16,14 +16,15 @@ from gquery import tuning
 from gquery.columns.table import ColumnData
 from gquery.device.array import Array
 from gquery.device.device import Device
-from gquery.expression.facts import INT64_BITS, INT64_BYTES, UINT64_MAX
+from gquery.expression.facts import BITMAP_BITS, INT64_BITS, INT64_BYTES, UINT64_MAX
 from gquery.expression.types import Bounds
 from gquery.kernels.builtin.define import builtin_kernel, launch, namespace
+from gquery.kernels.builtin.elements import row_numbers
 from gquery.kernels.builtin.extremes import greatest
 from gquery.kernels.builtin.gathers import gather
 from gquery.kernels.builtin.order import Integers, KeyBits, OrderKey, Part, Text, bound_of
 from gquery.kernels.builtin.order_bits import places_of, with_places
-from gquery.kernels.builtin.scans import check_rows, counted_compact, pad
+from gquery.kernels.builtin.scans import check_rows, counted_compact, counted_rows_of_bits, pad
 from gquery.kernels.builtin.sort_room import sorted_words
 from gquery.kernels.builtin.text_keys import text_words
 from gquery.kernels.readback import Count, read_most
@@ -46,7 +47,7 @@ def counted_order(keys: Sequence[OrderKey], count: Count, rows: Array | None = N
         moved = places_of(placed, place_bits)
         at = moved if at is None else gather(at, moved)
     if at is None:  # all rows are equal
-        return xp.arange(n, dtype=np.uint32) if rows is None else rows
+        return row_numbers(xp, n) if rows is None else rows
     return at if rows is None else gather(rows, at)
 
 
@@ -61,7 +62,29 @@ def counted_candidates(keys: Sequence[OrderKey], k: int, number: Array) -> tuple
     if values is None:
         return None
     pad(values, Count(n, number))
-    return counted_compact((values <= bound_of(values, k)) & (values != np.uint64(UINT64_MAX)))
+    bound = bound_of(values, k)
+    if namespace(values) is np:
+        return counted_compact((values <= bound) & (values != np.uint64(UINT64_MAX)))
+    return counted_rows_of_bits(candidate_bits(values, bound), n, varies=True)
+
+
+CANDIDATES = builtin_kernel(
+    "c0:*u64 bound:*u64 bits:*u32",
+    "v0 = i64(c0[i])",
+    "is_candidate = lt_u64(v0, -1) and not lt_u64(load_i64(bound, 0), v0)",
+    "v1 = ballot(members(i, hi), is_candidate)",
+    "if eq_i64(lane(), 0):",
+    "    store_u32(bits, word_index(i), v1)",
+    hoisted=("v0",),
+)
+
+
+def candidate_bits(values: Array, bound: Array) -> Array:
+    """The bitmap, in words of 32 bits, of the values (uint64) that are neither greater than the only one of ``bound`` nor the
+    greatest of all, which `pad` has written."""
+    bits: Array = namespace(values).empty(-(-values.size // BITMAP_BITS), np.uint32)
+    launch(CANDIDATES, values.size, values, values, bound.reshape(1), bits)
+    return bits
 
 
 _BETWEEN = builtin_kernel(

@@ -123,16 +123,19 @@ def builtin_kernel(
 
 
 FILLS = {
-    word: builtin_kernel(f"values:*{word} value:i64", f"store_{word}(values, i64(i), value)") for word in ("u8", "u32", "i64")
+    word: builtin_kernel(f"values:*{word} value:i64", f"store_{word}(values, i64(i), value)")
+    for word in ("u8", "u16", "u32", "i64")
 }
 
 
-def fill(values: Array, value: int) -> None:
-    """Set all of an array of integers of 64 bits, uint32 or bytes."""
+def fill(values: Array, value: float) -> None:
+    """Set all of an array of numbers or booleans that lie one after another."""
     if namespace(values) is np:
         values.fill(value)
-    else:
-        launch(FILLS[element_word(values).replace("u64", "i64")], values.size, values, values, value)
+        return
+    bits = np.array([value], values.dtype).view(f"i{values.dtype.itemsize}")
+    plain = {1: "u8", 2: "u16", 4: "u32", 8: "i64"}[values.dtype.itemsize]
+    launch(FILLS[plain], values.size, values, values.view(f"{plain[0]}{values.dtype.itemsize}"), int(bits[0]))
 
 
 def full(device: Device, size: int, value: int, dtype: str, context: str, workers: int) -> Array:
@@ -158,7 +161,7 @@ def reducing(parameters: str, *body: str) -> BuiltinKernel:
 
 
 def element_word(values: Array) -> str:
-    """The element type of an array of integers or booleans."""
+    """The element type of an array of numbers or booleans."""
     return f"{values.dtype.kind.replace('b', 'u')}{8 * values.dtype.itemsize}"
 
 

@@ -1,4 +1,4 @@
-"""Array functions of integers, element by element. CuPy's own are C++, of which it compiles each for the types that it meets,
+"""Array functions of numbers, element by element. CuPy's own are C++, of which it compiles each for the types that it meets,
 headers and all: a tenth of a second of whoever waits. These are built-in kernels; on a CPU they are NumPy's.
 """
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gquery.device.array import Array
+from gquery.device.array import Array, ElementDType
 from gquery.device.device import Device
 from gquery.kernels.builtin.define import BuiltinKernel, address, builtin_kernel, element_word, launch, namespace
 
@@ -28,15 +28,10 @@ OR_SHIFTED = builtin_kernel(
 AT_MOST = builtin_kernel(
     "c0:*u64 bound:*u64 flags:*u8", "v0 = i64(c0[i])", "store_bool(flags, i64(i), not lt_u64(load_i64(bound, 0), v0))"
 )
-KEPT = {
-    word: builtin_kernel(
-        f"values:*{word} flags:*u8", "if eq_i64(i64(flags[i]), 0):", f"    store_{word}(values, i64(i), 0)"
-    )
-    for word in ("u8", "i64")
-}
 EVERY = {
     word: builtin_kernel(
-        f"c0:*{word} stride:i64 made:*{word}", f"store_{word}(made, i64(i), i64(c0[row_index(mul_i64(i64(i), stride))]))"
+        f"c0:*{word} first:i64 stride:i64 made:*{word}",
+        f"store_{word}(made, i64(i), i64(c0[row_index(add_i64(first, mul_i64(i64(i), stride)))]))",
     )
     for word in ("u8", "u16", "u32", "i64")
 }
@@ -52,7 +47,13 @@ DIFFERENCES = {
     )
     for word in ("i32", "i64")
 }
-ADDED = builtin_kernel("c0:*i64 by:i64 made:*i64", "v0 = i64(c0[i])", "store_i64(made, i64(i), add_i64(v0, by))")
+ADDED = {
+    f"{source} {made}": builtin_kernel(
+        f"c0:*{source} by:i64 made:*{made}", "v0 = i64(c0[i])", f"store_{made}(made, i64(i), add_i64(v0, by))"
+    )
+    for source in ("i32", "i64")
+    for made in ("i32", "i64")
+}
 PUTS = {
     word: builtin_kernel(f"rows:*u32 values:*{word} made:*{word}", f"store_{word}(made, i64(rows[i]), i64(values[i]))")
     for word in ("u8", "u32", "u64")
@@ -76,12 +77,14 @@ COPIED = (
 
 @cache
 def _cast(source: str, made: str) -> BuiltinKernel:
-    return builtin_kernel(f"c0:*{source} made:*{made}", "v0 = i64(c0[i])", f"store_{made}(made, i64(i), v0)")
+    taken = "f64" if source.startswith("f") else "i64"
+    value = "v0" if taken == "f64" or not made.startswith("f") else "f64_from_u64(v0)" if source == "u64" else "f64(v0)"
+    return builtin_kernel(f"c0:*{source} made:*{made}", f"v0 = {taken}(c0[i])", f"store_{made}(made, i64(i), {value})")
 
 
 CASTS = {
     f"{source} {made}": _cast(source, made)
-    for source, made in (("u8", "i64"), ("u8", "u32"), ("i64", "i32"), ("i64", "i64"))
+    for source, made in (("u8", "i64"), ("u8", "u32"), ("i64", "i32"), ("i64", "i64"), ("f32", "f64"))
 }
 """Those that are compiled before anybody asks for them."""
 
@@ -95,13 +98,42 @@ def row_numbers(xp: ModuleType, count: int) -> Array:
     return made
 
 
+def contiguous(values: Array) -> Array:
+    """The values one after another: where they lie, if they do so there."""
+    xp = namespace(values)
+    if xp is np or values.ndim != 1 or values.flags.c_contiguous:
+        whole: Array = xp.ascontiguousarray(values)
+        return whole
+    step = values.strides[0] // values.itemsize
+    ascending = values if step >= 0 else values[::-1]
+    room = xp.lib.stride_tricks.as_strided(ascending, (abs(step) * (values.size - 1) + 1,), (values.itemsize,))
+    return _taken(room, 0 if step >= 0 else room.size - 1, step, values.size)
+
+
+def _taken(values: Array, first: int, stride: int, count: int) -> Array:
+    """So many values, from the ``first`` on, ``stride`` apart."""
+    made: Array = namespace(values).empty(count, values.dtype)
+    word = _WORDS[values.dtype.itemsize]
+    plain = np.dtype(_ELEMENTS[word])
+    launch(EVERY[word], count, made, values.view(plain), first, stride, made.view(plain))
+    return made
+
+
+def _is_cast(source: ElementDType, made: ElementDType) -> bool:
+    """Whether there is a kernel that makes numbers of one type those of another."""
+    if made.kind == "f":
+        return source.kind == "f" or (source.kind in "iub" and made == np.float64)
+    return source.kind in "iub" and made.kind in "iu"
+
+
 def converted(values: Array, dtype: DTypeLike) -> Array:
-    """Integers or booleans as integers of another type, in memory of their own; higher bits are cut off."""
+    """Numbers or booleans as numbers of another type, in memory of their own; higher bits of integers are cut off. Of floats as
+    integers CuPy compiles."""
     xp, wanted = namespace(values), np.dtype(dtype)
-    if xp is np or values.dtype.kind not in "iub" or wanted.kind not in "iu":
+    if xp is np or not _is_cast(values.dtype, wanted):
         return values.astype(wanted)
     made: Array = xp.empty(values.size, wanted)
-    given = xp.ascontiguousarray(values)
+    given = contiguous(values)
     launch(_cast(element_word(values), element_word(made)), values.size, made, given, made)
     return made.reshape(values.shape)
 
@@ -126,22 +158,31 @@ def differences(values: Array) -> Array:
 
 
 def added(values: Array, by: int) -> Array:
-    """Integers of 64 bits, each by so much greater."""
+    """Integers, each by so much greater."""
     xp = namespace(values)
-    if xp is np or values.dtype != np.int64:
+    if xp is np or values.dtype not in (np.int32, np.int64):
         greater: Array = values + by
         return greater
-    made: Array = xp.empty(values.size, np.int64)
-    launch(ADDED, values.size, made, xp.ascontiguousarray(values), by, made)
+    made: Array = xp.empty(values.size, values.dtype)
+    store_added(values, by, made)
     return made
 
 
+def store_added(values: Array, by: int, made: Array) -> None:
+    """Write integers (int32 or int64), each by so much greater, into an array of these types."""
+    if namespace(values) is np:
+        np.add(values, made.dtype.type(by), out=made, dtype=made.dtype, casting="same_kind")
+    else:
+        launch(ADDED[f"{element_word(values)} {element_word(made)}"], values.size, made, contiguous(values), by, made)
+
+
 def store(values: Array, made: Array) -> None:
-    """Write integers into an array of another type, or a part of one."""
+    """Write numbers into an array of the same type or of another, or a part of one."""
     if namespace(values) is np:
         made[:] = values
     else:
-        launch(_cast(element_word(values), element_word(made)), values.size, made, values, made)
+        assert _is_cast(values.dtype, made.dtype) or values.dtype == made.dtype
+        launch(_cast(element_word(values), element_word(made)), values.size, made, contiguous(values), made)
 
 
 def put(array: Array, rows: Array, values: Array) -> None:
@@ -186,19 +227,15 @@ def every(values: Array, stride: int) -> Array:
     xp = namespace(values)
     if xp is np or stride == 1:
         return np.ascontiguousarray(values[::stride]) if xp is np else values
-    made: Array = xp.empty(-(-values.size // stride), values.dtype)
-    word = _WORDS[values.dtype.itemsize]
-    plain = np.dtype(_ELEMENTS[word])
-    launch(EVERY[word], made.size, made, values.view(plain), stride, made.view(plain))
-    return made
+    return _taken(values, 0, stride, -(-values.size // stride))
 
 
 def clear_others(values: Array, flags: Array) -> None:
-    """Set integers of 64 bits, or bytes, whose flag (uint8) is 0 to 0, in place."""
+    """Set integers whose flag (uint8) is 0 to 0, in place."""
     if namespace(values) is np:
         values *= flags
     else:
-        launch(KEPT[element_word(values)], values.size, values, values, flags)
+        hide_nulls(values, flags, 1)
 
 
 _HIDING = {  # what lies under a NULL is 0, in one word a row or in two

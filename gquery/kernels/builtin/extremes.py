@@ -9,6 +9,7 @@ from gquery.columns.loops import InOrder
 from gquery.device.array import Array
 from gquery.expression.types import INT64
 from gquery.kernels.builtin.define import BuiltinKernel, builtin_kernel, element_word, fill, launch, namespace
+from gquery.kernels.builtin.elements import contiguous
 
 _WORDS = ("i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64")
 _TAKEN = {"bool": "uint8", "uint64": "int64"}
@@ -79,5 +80,5 @@ def _begun(values: Array, first: tuple[int, ...]) -> Array:
 
 def _whole(values: Array) -> Array:
     """The values one after another, as the kernels take them."""
-    whole: Array = namespace(values).ascontiguousarray(values)
+    whole: Array = contiguous(values)
     return whole.view(_TAKEN[whole.dtype.name]) if whole.dtype.name in _TAKEN else whole

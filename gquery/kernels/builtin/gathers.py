@@ -27,7 +27,7 @@ from gquery.kernels.builtin.define import (
     launch,
     namespace,
 )
-from gquery.kernels.builtin.elements import converted, hide_nulls
+from gquery.kernels.builtin.elements import clear_others, contiguous, converted, hide_nulls, store
 from gquery.kernels.builtin.prefix_sums import offsets_of, running_sums
 from gquery.kernels.readback import read_count
 from gquery.kernels.targets import get_target
@@ -65,9 +65,9 @@ def gather(array: Array, rows: Array, words: int = 1) -> Array:
         return array[rows] if words == 1 else array.reshape(-1, words)[rows].reshape(-1)
     element = _ELEMENTS[array.dtype.itemsize]
     row = "u32" if rows.dtype == np.uint32 else "i64"
-    rows = xp.ascontiguousarray(rows if rows.dtype in (np.uint32, np.int64) else converted(rows, np.int64))
+    rows = contiguous(rows) if rows.dtype in (np.uint32, np.int64) else converted(rows, np.int64)
     made: Array = xp.empty(words * rows.size, array.dtype)
-    launch(GATHERS[element, row, words], rows.size, made, rows, xp.ascontiguousarray(array), made)
+    launch(GATHERS[element, row, words], rows.size, made, rows, contiguous(array), made)
     return made
 
 
@@ -82,8 +82,10 @@ def concatenated(arrays: Sequence[Array], dtype: ElementDType | str | None = Non
     end = 0
     for array in arrays:
         start, end = end, end + int(array.size)
-        if array.size:
-            xp.copyto(made[start:end], array, casting="unsafe")
+        if array.size and array.dtype == made.dtype and array.flags.c_contiguous:
+            xp.copyto(made[start:end], array)  # a copy of bytes
+        elif array.size:
+            store(array, made[start:end])
     return made
 
 
@@ -249,7 +251,7 @@ def _views_on_gpu(column: ColumnData, data: Array, characters: int, rows: Array 
         rows = converted(rows, np.int64)
     row = None if rows is None else element_word(rows)
     views: Array = xp.empty(2 * (column.length if rows is None else rows.size), np.int64)
-    given = None if rows is None else xp.ascontiguousarray(rows)
+    given = None if rows is None else contiguous(rows)
     launch(VIEWS[column.physical_type, row], views.size // 2, views, data, characters, given, views)
     return views
 
@@ -295,8 +297,10 @@ def take(
     GPU) says; None: all. Those that are not ``there`` (uint8) are NULL, and nothing lies under any NULL: a sort takes what does
     for a part of the key."""
     flags = None if column.validity is None else gather(column.validity.on(device), rows)
-    if there is not None:
-        flags = there if flags is None else flags * there
+    if there is not None and flags is None:
+        flags = there
+    elif there is not None and flags is not None:
+        clear_others(flags, there)
     validity = None if flags is None else Buffer(flags, device)
     statistics = ColumnStatistics(column.statistics.bounds, 0 if validity is None else None)
     if column.physical_type.is_string:

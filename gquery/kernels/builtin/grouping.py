@@ -15,7 +15,7 @@ from gquery import tuning
 from gquery.device.array import Array
 from gquery.expression.facts import NOT_IN, ROW_ID_BITS
 from gquery.kernels.builtin.define import BuiltinKernel, builtin_kernel, element_word, fill, launch, namespace
-from gquery.kernels.builtin.elements import converted, put, row_numbers
+from gquery.kernels.builtin.elements import contiguous, converted, put, row_numbers
 from gquery.kernels.builtin.gathers import gather
 from gquery.kernels.builtin.order_bits import places_of
 from gquery.kernels.builtin.prefix_sums import running_sums
@@ -264,15 +264,42 @@ def accumulate_at(total: Array, slots: Array, values: Array, op: Literal["add", 
             {"add": np.add, "min": np.minimum, "max": np.maximum}[op].at(total, slots, values)
         return
     word = "f64" if total.dtype == np.float64 else "i64"  # CuPy has no such minimum of 64-bit integers
-    kernel = builtin_kernel(
+    given = slots if slots.dtype == np.int64 else converted(slots, np.int64)
+    launch(ACCUMULATED[op, word], values.size, total, contiguous(given), contiguous(values), total)
+
+
+ACCUMULATED = {
+    (op, word): builtin_kernel(
         f"slots:*i64 values:*{word} total:*{word}", f"accumulate_{op}_{word}(total, i64(slots[i]), {word}(values[i]))"
     )
-    launch(kernel, values.size, total, slots.astype(np.int64, copy=False), values, total)
+    for op, word in (("add", "i64"), ("min", "i64"), ("max", "i64"), ("add", "f64"))
+}
+COMBINED = {
+    (op, word): builtin_kernel(
+        f"values:*{word} others:*{word} made:*{word}",
+        f"store_{word}(made, i64(i), {op}_{taken}({taken}(values[i]), {taken}(others[i])))",
+    )
+    for op, word, taken in (
+        *(("add", word, word) for word in ("i64", "f64")),
+        *(("min", word, "i64") for word in ("i64",)),
+        *(("max", word, "i64") for word in ("u8", "i64")),
+        *(("or", word, "i64") for word in ("u8", "u32", "i64")),
+    )
+}
 
 
 def combine_into(total: Array, other: Array, op: str) -> None:
     """Combine two arrays slot by slot, into the first."""
-    ufunc_of(total, op)(total, other, out=total)
+    combine_to(total, total, other, op)
+
+
+def combine_to(into: Array, values: Array, others: Array, op: str) -> None:
+    """Combine two arrays slot by slot, into one of their type, which may be one of them."""
+    if namespace(into) is np:
+        ufunc_of(into, op)(values, others, out=into)
+        return
+    word = {1: "u8", 4: "u32", 8: "i64"}[into.itemsize] if op == "or" else element_word(into)
+    launch(COMBINED[op, word], into.size, into, contiguous(values), contiguous(others), into)
 
 
 def ufunc_of(array: Array, op: str) -> Callable[..., Array]:

@@ -22,19 +22,19 @@ from gquery.device.array import Array
 from gquery.device.device import Device
 from gquery.expression.facts import INT64_BITS, UINT64_MAX
 from gquery.expression.types import Bounds, PhysicalType
-from gquery.kernels.builtin.define import element_word, fill, launch, namespace
-from gquery.kernels.builtin.elements import are_at_most, converted, differences, or_shifted, put, row_numbers
+from gquery.kernels.builtin.define import fill, namespace
+from gquery.kernels.builtin.elements import are_at_most, converted, differences, or_shifted, put, row_numbers, store
 from gquery.kernels.builtin.extremes import greatest
 from gquery.kernels.builtin.gathers import gather, gather_views, text_lengths
 from gquery.kernels.builtin.order_bits import (
-    FIRST_BITS,
-    NEXT_BITS,
     Piece,
     TieGroups,
+    append_bits,
     bounds_of,
     changed_words,
     least_of_chunks,
     placed_words,
+    places_in_runs,
     places_of,
     signed,
     starts_of,
@@ -77,21 +77,13 @@ class Part:
         """``words`` (None: nothing) with ``count`` bits of the rows' numbers behind them, those before the last ``right``."""
         found, right = self.fetch(rows), right + self.zeros
         flip, least = (-1, ~self.bounds.high) if self.descending else (0, self.bounds.low)
-        mask, xp = 2**count - 1, namespace(found)
-        if xp is np:
+        if namespace(found) is np:
             if found.dtype.itemsize < 8:
                 found = found.astype(np.int64)
             turned = (found.view(np.uint64) ^ np.uint64(flip & UINT64_MAX)) - np.uint64(least & UINT64_MAX)
-            part: Array = turned >> np.uint64(right) & np.uint64(mask)
+            part: Array = turned >> np.uint64(right) & np.uint64(2**count - 1)
             return part if words is None else words << np.uint64(count) | part
-        found = xp.ascontiguousarray(found)
-        made: Array = xp.empty(found.size, np.uint64)
-        least, mask = signed(least), signed(mask)
-        if words is None:
-            launch(FIRST_BITS[element_word(found)], found.size, found, found, flip, least, right, mask, made)
-        else:
-            launch(NEXT_BITS[element_word(found)], found.size, found, found, words, flip, least, right, mask, count, made)
-        return made
+        return append_bits(words, Piece(found, flip, signed(least), right, count))
 
 
 class OrderKey(Protocol):
@@ -361,7 +353,7 @@ def _told_apart(
         if starts is not None:
             changed = changed_words(groups).view(np.uint8)
             if at is None:
-                starts[1:] = changed
+                store(changed, starts[1:])
             else:
                 put(starts, at[1:], changed)
         still = tied(groups)
@@ -388,9 +380,8 @@ def _round(
     if values is None:
         return [], None
     if behind is not None:
-        places = xp.argsort(room_to_sort(values, tuning.sorting.argsort_copies), kind="stable")
-        places = places[xp.argsort(behind[places], kind="stable")]
-        return [(behind[places], 0), (values[places], 0)], places.astype(np.uint32)
+        places = places_in_runs(values, behind, place_bits)
+        return [(gather(behind, places), 0), (gather(values, places), 0)], places
     words = with_places(values, place_bits)
     if runs is not None and run_bits:
         or_shifted(words, runs, INT64_BITS - run_bits)

@@ -13,11 +13,15 @@ import numpy as np
 
 from gquery import tuning
 from gquery.device.array import Array
+from gquery.expression.facts import INT64_BITS
 from gquery.expression.types import Bounds
 from gquery.kernels.bindings import Argument
 from gquery.kernels.builtin.define import BuiltinKernel, builtin_kernel, element_word, launch, namespace
+from gquery.kernels.builtin.elements import contiguous
 from gquery.kernels.builtin.extremes import extremes
+from gquery.kernels.builtin.gathers import gather
 from gquery.kernels.builtin.scans import compact, rows_of_bits
+from gquery.kernels.builtin.sort_room import sorted_words
 from gquery.kernels.readback import read_scalar
 from gquery.runtime.records import dataclass
 
@@ -53,6 +57,18 @@ class Piece:
     low: int
     right: int
     count: int
+
+
+def append_bits(words: Array | None, piece: Piece) -> Array:
+    """On a GPU, ``words`` (None: nothing) with the bits of a piece behind theirs (uint64)."""
+    found, mask = contiguous(piece.values), signed((1 << piece.count) - 1)
+    made: Array = namespace(found).empty(found.size, np.uint64)
+    if words is None:
+        launch(FIRST_BITS[element_word(found)], found.size, found, found, piece.flip, piece.low, piece.right, mask, made)
+    else:
+        given = (piece.flip, piece.low, piece.right, mask, piece.count)
+        launch(NEXT_BITS[element_word(found)], found.size, found, found, words, *given, made)
+    return made
 
 
 def placed_words(pieces: Sequence[Piece], place_bits: int, workers: int) -> Array:
@@ -139,6 +155,19 @@ TIED = builtin_kernel(
 )
 
 
+UNCHANGED = builtin_kernel(  # the same, of what is known of each place but the first: whether it differs from the one before
+    "changed:*u8 voted:*u32",
+    "tied = False",
+    "if gt_i64(i64(i), 0):",
+    "    tied = eq_i64(i64(changed[row_index(sub_i64(i64(i), 1))]), 0)",
+    "if not tied and lt_i64(add_i64(i64(i), 1), i64(hi)):",
+    "    tied = eq_i64(i64(changed[i]), 0)",
+    "v1 = ballot(members(i, hi), tied)",
+    "if eq_i64(lane(), 0):",
+    "    store_u32(voted, word_index(i), v1)",
+)
+
+
 def with_places(values: Array, bits: int) -> Array:
     """Each value with its place in so many bits behind it."""
     xp = namespace(values)
@@ -146,6 +175,21 @@ def with_places(values: Array, bits: int) -> Array:
         return values << np.uint64(bits) | np.arange(values.size, dtype=np.uint64)
     words: Array = xp.empty(values.size, np.uint64)
     launch(PLACED, values.size, values, values, bits, words)
+    return words
+
+
+PLACED_LATER = builtin_kernel(
+    "c0:*u64 rows:*u32 right:i64 bits:i64 words:*u64",
+    "v0 = shr_u64(i64(c0[row_index(rows[i])]), right)",
+    "store_u64(words, i64(i), or_i64(shl_i64(v0, bits), i64(i)))",
+)
+
+
+def placed_later(values: Array, rows: Array, right: int, bits: int) -> Array:
+    """On a GPU, the values (uint64) of these rows without their last ``right`` bits, each with its place in so many ``bits``
+    behind it."""
+    words: Array = namespace(values).empty(rows.size, np.uint64)
+    launch(PLACED_LATER, rows.size, words, values, rows, right, bits, words)
     return words
 
 
@@ -159,6 +203,19 @@ def places_of(words: Array, bits: int, workers: int = 1) -> Array:
     return places
 
 
+def places_in_runs(values: Array, runs: Array, place_bits: int) -> Array:
+    """The places of words of 64 bits in their order within runs, which are in theirs (uint32); a place has so many bits."""
+    if namespace(values) is np:
+        places = np.argsort(values, kind="stable")
+        return places[np.argsort(runs[places], kind="stable")].astype(np.uint32)
+    lower = INT64_BITS - place_bits  # bits that there is room for before a place
+    at = places_of(sorted_words(with_places(values, place_bits)), place_bits)
+    for words, right in ((values, lower), (runs, 0)):
+        moved = places_of(sorted_words(placed_later(words, at, right, place_bits)), place_bits)
+        at = gather(at, moved)
+    return at
+
+
 TieGroups = list[tuple[Array, int]]
 """What tells rows apart, in their new order: unsigned integers, without so many bits at their end."""
 
@@ -167,14 +224,18 @@ def tied(groups: TieGroups) -> Array:
     """The places of rows that are not told apart from the one before or behind them."""
     (words, bits), *more = groups
     xp = namespace(words)
-    if xp is np or more:
+    if xp is np:
         same = ~changed_words(groups)
         flags = xp.zeros(words.size, np.bool_)
         flags[1:] = same
         flags[:-1] |= same
         return compact(flags)
     marks = xp.empty(-(-words.size // 32), np.uint32)
-    launch(TIED, words.size, words, words, bits, marks)
+    if more:
+        changed = changed_words(groups).view(np.uint8)
+        launch(UNCHANGED, words.size, words, changed, marks)
+    else:
+        launch(TIED, words.size, words, words, bits, marks)
     return rows_of_bits(marks)
 
 

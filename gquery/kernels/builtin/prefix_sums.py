@@ -14,7 +14,7 @@ import numpy as np
 from gquery import tuning
 from gquery.device.array import Array
 from gquery.kernels.builtin.define import BuiltinKernel, builtin_kernel, element_word, fill, launch, namespace
-from gquery.kernels.builtin.elements import converted
+from gquery.kernels.builtin.elements import contiguous, converted
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -146,7 +146,7 @@ def _scanned(values: Array, form: str, made: Array, less: int) -> Array:
     size = -(-wanted // _STEP) * _STEP
     parts = -(-rows // size)
     groups, sums = -(-parts // _GROUP), None
-    given = xp.ascontiguousarray(values)
+    given = contiguous(values)
     if parts > 1:
         sums = xp.zeros(groups + parts, np.int64)
         launch(SUMS[form], _WARP * parts, given, given, rows, size, groups, sums)

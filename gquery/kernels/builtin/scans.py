@@ -12,6 +12,7 @@ from gquery.device.device import Device
 from gquery.errors import OperationalError
 from gquery.expression.facts import BITMAP_BITS, MOST_ROW_IDS
 from gquery.kernels.builtin.define import builtin_kernel, element_word, fill, launch, namespace, reducing
+from gquery.kernels.builtin.elements import contiguous
 from gquery.kernels.builtin.prefix_sums import bits_before, offsets_of
 from gquery.kernels.readback import Count, read_count, read_scalar
 
@@ -152,7 +153,7 @@ def count_others(values: Array, none: int = 0) -> Array:
         return np.array([np.count_nonzero(values != none)], np.int64)
     total: Array = xp.zeros(1, np.int64)
     if values.size:
-        launch(COUNTS[element_word(values)], values.size, values, xp.ascontiguousarray(values), none, total)
+        launch(COUNTS[element_word(values)], values.size, values, contiguous(values), none, total)
     return total
 
 
@@ -169,7 +170,7 @@ def sum_of(values: Array) -> Array:
         return np.asarray(values.sum(dtype=np.int64)).reshape(1)
     total: Array = xp.zeros(1, np.int64)
     if values.size:
-        launch(SUMS[element_word(values)], values.size, values, xp.ascontiguousarray(values), total)
+        launch(SUMS[element_word(values)], values.size, values, contiguous(values), total)
     return total
 
 
@@ -177,7 +178,7 @@ def bits_of(flags: Array, none: int = 0) -> Array:
     """The bitmap of the flags that are not ``none``, in words of 32 bits (uint32). Bytes, uint32 or int64, on a GPU."""
     xp = namespace(flags)
     bits: Array = xp.empty(-(-flags.size // 32), np.uint32)
-    launch(VOTES[flags.dtype], flags.size, bits, xp.ascontiguousarray(flags), none, bits)
+    launch(VOTES[flags.dtype], flags.size, bits, contiguous(flags), none, bits)
     return bits
 
 

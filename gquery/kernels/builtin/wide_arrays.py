@@ -11,24 +11,40 @@ from functools import cache
 import numpy as np
 
 from gquery.device.array import Array
-from gquery.kernels.builtin.define import BuiltinKernel, builtin_kernel, launch, namespace
-from gquery.kernels.builtin.elements import converted
+from gquery.kernels.builtin.define import BuiltinKernel, builtin_kernel, element_word, launch, namespace
+from gquery.kernels.builtin.elements import contiguous, converted
 from gquery.kernels.builtin.scans import is_any
 
 # ---- doubles as integers ------------------------------------------------------------------------------------------
 
 
+ORDERED = {
+    word: builtin_kernel(f"values:*{word} made:*i64", "store_i64(made, i64(i), f64_order(f64(values[i])))")
+    for word in ("f32", "f64")
+}
+UNORDERED = builtin_kernel("order:*i64 made:*f64", "store_f64(made, i64(i), f64_unorder(i64(order[i])))")
+
+
 def f64_order(values: Array) -> Array:
-    """Doubles as int64 of the same order: -0.0 with 0.0, NaN last."""
+    """Doubles, or floats as doubles, as int64 of the same order: -0.0 with 0.0, NaN last."""
     xp = namespace(values)
-    bits = (values + 0.0).view(np.int64)
+    if xp is not np:
+        made: Array = xp.empty(values.size, np.int64)
+        launch(ORDERED[element_word(values)], values.size, made, contiguous(values), made)
+        return made
+    bits = (values.astype(np.float64, copy=False) + 0.0).view(np.int64)
     ordered = bits ^ ((bits >> 63) & 0x7FFFFFFFFFFFFFFF)
-    words: Array = xp.where(xp.isnan(values), np.int64(0x7FF8000000000000), ordered)
+    words: Array = np.where(np.isnan(values), np.int64(0x7FF8000000000000), ordered)
     return words
 
 
 def f64_unorder(order: Array) -> Array:
     """The doubles of an `f64_order`."""
+    xp = namespace(order)
+    if xp is not np:
+        made: Array = xp.empty(order.size, np.float64)
+        launch(UNORDERED, order.size, made, contiguous(order), made)
+        return made
     words: Array = order ^ ((order >> 63) & 0x7FFFFFFFFFFFFFFF)
     return words.view(np.float64)
 
@@ -106,7 +122,7 @@ def multiword_to_i128(sum_words: Sequence[Array], bits: int = 32) -> Array:
     xp = namespace(sum_words[0])
     if xp is not np:
         made: Array = xp.empty((sum_words[0].size, 2), np.int64)
-        launch(_joining(len(sum_words), bits), sum_words[0].size, made, *map(xp.ascontiguousarray, sum_words), made)
+        launch(_joining(len(sum_words), bits), sum_words[0].size, made, *map(contiguous, sum_words), made)
         return made
     carry = xp.zeros_like(sum_words[0])
     low, high = carry.copy(), carry.copy()
@@ -148,6 +164,10 @@ def i128_from_f64(values: Array) -> Array:
     The magnitude is cut in two words, which is exact. Of a negative double it is not: -12 + 2**64 is no double.
     """
     xp = namespace(values)
+    if xp is not np:
+        made: Array = xp.empty((values.size, 2), np.int64)
+        launch(WHOLE, values.size, made, contiguous(values), made)
+        return made
     magnitude = xp.abs(values)
     upper = xp.floor(magnitude / 2.0**64)
     low = (magnitude - upper * 2.0**64).astype(np.uint64).view(np.int64)
@@ -158,6 +178,7 @@ def i128_from_f64(values: Array) -> Array:
     return wide
 
 
+WHOLE = builtin_kernel("values:*f64 made:*i64", "store_i128(made, i64(i), i128_from_f64(f64(values[i])))")
 DOUBLES = builtin_kernel(
     "wide:*i64 made:*i64", "store_i64(made, i64(i), bits_f64(f64_from_i128(load_i128(wide, i64(i)))))"
 )
@@ -186,13 +207,13 @@ def _words(value: int) -> tuple[np.int64, np.uint64]:
 
 def _less(wide: Array, value: int) -> Array:
     high, low = _words(value)
-    unsigned: Array = namespace(wide).ascontiguousarray(wide[:, 0]).view(np.uint64)
+    unsigned: Array = np.ascontiguousarray(wide[:, 0]).view(np.uint64)
     less: Array = (wide[:, 1] < high) | ((wide[:, 1] == high) & (unsigned < low))
     return less
 
 
 def _greater(wide: Array, value: int) -> Array:
     high, low = _words(value)
-    unsigned: Array = namespace(wide).ascontiguousarray(wide[:, 0]).view(np.uint64)
+    unsigned: Array = np.ascontiguousarray(wide[:, 0]).view(np.uint64)
     greater: Array = (wide[:, 1] > high) | ((wide[:, 1] == high) & (unsigned > low))
     return greater

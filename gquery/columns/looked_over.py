@@ -10,7 +10,7 @@ from gquery import tuning
 from gquery.columns.arrow import export_column
 from gquery.columns.encode import Integers, boolean_column, float_column, import_column, integer_column, wide_column
 from gquery.columns.encode_strings import dictionary_limit
-from gquery.columns.loops import InOrder, Loops, loops
+from gquery.columns.loops import InOrder, loops, on_gpus
 from gquery.columns.statistics import Order, Sampled, minimum_and_maximum, order_of, sampled
 from gquery.columns.table import ColumnData, ColumnStatistics, Dictionary
 from gquery.device.array import Array
@@ -60,7 +60,7 @@ def bounds_and_order(array: Array) -> tuple[Bounds, Rising]:
     """The extremes of integers, of NumPy or CuPy, and their order; (0, 0) for none."""
     rows = tuning.ownership.reduced_rows
     parts = [array[at : at + rows + 1] for at in range(0, len(array), rows)]  # one row more, to compare across the border
-    found = [_of_host(part) if isinstance(part, np.ndarray) else _on_gpu().in_order(part) for part in parts]
+    found = [_of_host(part) if isinstance(part, np.ndarray) else on_gpus().in_order(part) for part in parts]
     never_falls = all(f.falls == 0 for f in found)
     rises = never_falls and all(f.repeats == 0 for f in found)
     bounds = Bounds(min((f.least for f in found), default=0), max((f.most for f in found), default=0))
@@ -75,20 +75,30 @@ def _of_host(values: np.ndarray) -> InOrder:
     return InOrder(int(values.min()), int(values.max()), falls, repeats)
 
 
-def _on_gpu() -> Loops:
-    """The loops over arrays of a GPU, which there is none of before the engine is loaded."""
-    found = loops()
-    assert found is not None
-    return found
-
-
 def sample_of(array: Array) -> Array:
     """Some values of an array, on the host."""
     stride = max(-(-len(array) // tuning.encoding.sample), 1)
     if isinstance(array, np.ndarray):
         return array[::stride]
-    sample: Array = _on_gpu().every(array, stride).get()
+    sample: Array = on_gpus().every(array, stride).get()
     return sample
+
+
+def contiguous(array: Array) -> Array:
+    """An array whose elements lie one after another: that one, if they do."""
+    if array.flags.c_contiguous:
+        return array
+    found = loops()
+    return array.copy() if found is None or isinstance(array, np.ndarray) else found.contiguous(array)
+
+
+def unsigned_pairs(array: Array) -> Array:
+    """Integers of 64 bits without a sign (uint64) as integers of 128 bits: two words each (int64), the low one first."""
+    if not isinstance(array, np.ndarray):
+        return on_gpus().pairs(array)
+    words = array.view(np.int64).repeat(2)
+    words[1::2] = 0
+    return words
 
 
 def _is_encoded_anew(column: ColumnData) -> bool:
@@ -109,7 +119,7 @@ def _where_it_lies(column: ColumnData) -> ColumnData:
     nulls = 0
     if column.validity is not None:
         validity = column.validity.on(column.validity.devices[0])
-        nulls = column.length - _on_gpu().count(validity[: column.length])
+        nulls = column.length - on_gpus().count(validity[: column.length])
     if column.dtype.is_float:
         known = ColumnStatistics(column.statistics.bounds, nulls)
     else:

@@ -72,6 +72,26 @@ class Loops(Protocol):
         """Every so many-th of some integers on a GPU, from the first on."""
         ...
 
+    def contiguous(self, values: Array) -> Array:
+        """Values on a GPU one after another: where they lie, if they do so there."""
+        ...
+
+    def converted(self, values: Array, dtype: str) -> Array:
+        """Numbers on a GPU as those of another type."""
+        ...
+
+    def decimals(self, values: Array, scale: float) -> Array:
+        """Integers on a GPU, divided by a number (float64)."""
+        ...
+
+    def wide_decimals(self, words: Array, scale: float) -> Array:
+        """The same of integers of 128 bits: two words each (int64), the low one first."""
+        ...
+
+    def pairs(self, values: Array) -> Array:
+        """Integers of 64 bits without a sign, on a GPU, as those of 128 bits."""
+        ...
+
     def count(self, flags: Array) -> int:
         """How many flags (uint8) on a GPU are not 0."""
         ...
@@ -88,4 +108,10 @@ def use_loops(loops: Loops) -> None:
 
 def loops() -> Loops | None:
     """The loops, once the engine is loaded."""
+    return _loops
+
+
+def on_gpus() -> Loops:
+    """The loops over arrays of a GPU, which there is none of before the engine is loaded."""
+    assert _loops is not None
     return _loops

@@ -21,6 +21,7 @@ from gquery import tuning
 from gquery.device.arena import reclaimable_bytes, release_recordings
 from gquery.device.array import READ_AHEAD, Array, on_gpu
 from gquery.device.current import Current, KnownGpu, Nothing
+from gquery.device.filling import filled
 from gquery.device.gpu_pool import GpuPool, limited
 from gquery.device.host import has_driver, machine_memory, processor, refuse_huge_pages
 from gquery.device.kept_memory import KEPT, available_memory
@@ -136,9 +137,7 @@ class Device(LimitedMemory):
         return self._allocate("zeros", shape, np.dtype(dtype), context)
 
     def full(self, shape: int | tuple[int, ...], value: int | float, dtype: DTypeLike, context: str = "") -> Array:
-        array = self.empty(shape, dtype, context)
-        array.fill(value)
-        return array
+        return filled(self.empty(shape, dtype, context), value)
 
     def from_host(self, array: Array, context: str = "") -> Array:
         """A NumPy array as an array of this device: itself on the CPU, a copy on a GPU. Bytes get room behind them, since

@@ -24,7 +24,19 @@ from gquery.errors import InternalError
 from gquery.expression.facts import ROW_ID_BITS
 from gquery.expression.types import INT128, Bounds, PhysicalType, physical_type_for
 from gquery.kernels.builtin import gathers
-from gquery.kernels.builtin.elements import copy_together
+from gquery.kernels.builtin.define import fill
+from gquery.kernels.builtin.elements import (
+    added,
+    clear_others,
+    converted,
+    copy_together,
+    every,
+    renumber,
+    store,
+    store_added,
+)
+from gquery.kernels.builtin.order_bits import bounds_of
+from gquery.kernels.builtin.wide_arrays import i128_within, widen
 from gquery.kernels.readback import read_scalar
 from gquery.operators.base import words_a_row
 from gquery.planner.physical import Stored
@@ -91,15 +103,15 @@ def recoded(piece: ColumnData, table: Array, known: Bounds, device: Device) -> C
     """A column of codes with ``table[code]`` (integers within ``known``, on ``device``) in their place, and 0 under NULL."""
     codes = _on(piece.data, device)
     if table.size:
-        made = gathers.gather(table, codes.astype(np.int64))
+        made = gathers.gather(table, codes)
     else:  # of nothing but NULLs
         made = device.zeros(piece.length, table.dtype, _CONTEXT)
     physical_type = physical_type_for(known)
-    made = made.astype(physical_type.numpy)
+    made = _as(made, physical_type)
     validity = None
     if piece.validity is not None:
-        ok = _on(piece.validity, device)
-        made, validity = made * ok.astype(made.dtype), Buffer(ok, device)
+        validity = Buffer(_on(piece.validity, device), device)
+        clear_others(made, validity.on(device))
     bounds = ColumnStatistics(known, piece.statistics.null_count)
     data = Buffer(made, device)
     return replace(piece, physical_type=physical_type, data=data, validity=validity, statistics=bounds)
@@ -113,7 +125,7 @@ def text_parts(piece: ColumnData, at: Device) -> tuple[Array, Array]:
     with at.activate():
         first, last = read_scalar(offsets[:1]), read_scalar(offsets[-1:])
         characters = piece.characters.on(at)[first:last]
-        return (offsets - offsets.dtype.type(first) if first else offsets), characters
+        return (added(offsets, -first) if first else offsets), characters
 
 
 # ---- dictionaries ---------------------------------------------------------------------------------------------------
@@ -192,15 +204,21 @@ def _renumbered(piece: ColumnData, whole: Opaque, known: Bounds, device: Device)
     """A piece with the numbers that its values have among those of all."""
     own, physical_type = piece.dictionary, physical_type_for(known)
     starts = own.starts_in(whole) if isinstance(own, Opaque) else (0,)
-    data = _on(piece.data, device).astype(physical_type.numpy)
+    data = converted(_on(piece.data, device), np.int64)
     if len(starts) == 1:
-        data = data + data.dtype.type(starts[0])
+        data = added(data, starts[0])
     else:
-        data = data + device.from_host(np.array(starts, data.dtype), _CONTEXT)[data >> ROW_ID_BITS]
+        data = renumber(data, device.from_host(np.array(starts, np.int64), _CONTEXT), ROW_ID_BITS)
+    data = _as(data, physical_type)
     if piece.validity is not None:
-        data = data * _on(piece.validity, device).astype(data.dtype)
+        clear_others(data, _on(piece.validity, device))
     bounds = ColumnStatistics(known, piece.statistics.null_count)
     return replace(piece, physical_type=physical_type, data=Buffer(data, device), statistics=bounds)
+
+
+def _as(values: Array, physical_type: PhysicalType) -> Array:
+    """Integers that are nobody else's as those of a type."""
+    return values if values.dtype == physical_type.numpy else converted(values, physical_type.numpy)
 
 
 # ---- data -----------------------------------------------------------------------------------------------------------
@@ -224,7 +242,7 @@ def _validity(pieces: Sequence[ColumnData], rows: int, device: Device, copies: C
     for piece in pieces:
         part = made[at : at + piece.length]
         if piece.validity is None:
-            part.fill(1)
+            fill(part, 1)
         else:
             _put(piece.validity, part, device, copies)
         at += piece.length
@@ -241,10 +259,9 @@ def _numbers(
         if piece.physical_type is physical_type:
             _put(piece.data, part, device, copies)
         elif physical_type is PhysicalType.I128:
-            part[::2] = _on(piece.data, device)
-            part[1::2] = part[::2] >> 63  # the sign
+            widen(_on(piece.data, device), part)
         else:
-            part[...] = _on(piece.data, device)[:: words_a_row(piece.physical_type)]
+            store(every(_on(piece.data, device), words_a_row(piece.physical_type)), part)
         at += piece.length
     return Buffer(made, device)
 
@@ -264,9 +281,7 @@ def _text(
     offsets[:1] = 0
     for own_offsets, own, at in parts:
         ends = own_offsets[1:] if at == device else copied(own_offsets[1:], at, device, _CONTEXT)
-        part = offsets[row + 1 : row + 1 + ends.size]
-        part[...] = ends
-        part += offsets.dtype.type(byte)
+        store_added(ends, byte, offsets[row + 1 : row + 1 + ends.size])
         copies.put(characters[byte : byte + own.size], own, at)
         row, byte = row + int(ends.size), byte + int(own.size)
     return physical_type, Buffer(offsets, device), Buffer(characters, device)
@@ -323,10 +338,8 @@ def _fits(piece: ColumnData, room: Bounds) -> bool:
     with at.activate():
         values = piece.data.on(at)
         if piece.physical_type is PhysicalType.I128:
-            values, high = values[::2], values[1::2]
-            if not bool((high == values >> 63).all()):
-                return False
-        return not values.size or Bounds(int(values.min()), int(values.max())).within(room)
+            return i128_within(values.reshape(-1, 2), room.low, room.high)
+        return not values.size or bounds_of(values).within(room)
 
 
 def _family(physical_type: PhysicalType) -> str:

@@ -160,10 +160,9 @@ class _Sorted:
             keys = concatenated([f for f in frames if f.rows], (), device)
             at = order.sort_order(sort_keys(self._work.keys, keys, device))
             del keys, frames
-            at = at - np.uint32(before)  # splitters before have great numbers then
-            is_row = at < np.uint32(chunk.rows)
-            ends = device.to_host(scans.compact(~is_row)).astype(np.int64) - np.arange(splitters.rows)
-            made = _taken(chunk, at[scans.compact(is_row)], device)
+            at, is_row = scans.moved_within(at, before, chunk.rows)
+            ends = device.to_host(scans.compact(is_row, 1)).astype(np.int64) - np.arange(splitters.rows)
+            made = _taken(chunk, gathers.gather(at, scans.compact(is_row)), device)
         return made, [0, *ends.tolist(), chunk.rows]
 
     def _together(self, parts: Parts, number: int) -> Frame:

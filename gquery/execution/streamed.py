@@ -13,8 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-import numpy as np
-
 from gquery import tuning
 from gquery.columns.table import ColumnData
 from gquery.device.array import Array
@@ -25,6 +23,7 @@ from gquery.execution.attempt import Attempt
 from gquery.expression.facts import BITMAP_BITS
 from gquery.expression.types import PhysicalType
 from gquery.kernels.bindings import ColumnPart
+from gquery.kernels.builtin.scans import selected_places
 from gquery.operators.base import words_a_row
 from gquery.operators.codegen import Unit
 from gquery.operators.scan_ranges import Ranges
@@ -191,11 +190,8 @@ def _cut(
 def _places(attempt: Attempt, selection: Array, rows: Sequence[int], aligned: int) -> tuple[list[int], list[int]]:
     """Where in a selection, at multiples of so many places, those of rows from these on begin, and where it ends; and the row at
     each of these places."""
-    xp, to_host = attempt.device.xp, attempt.device.to_host
-    found = to_host(xp.searchsorted(selection, xp.asarray(np.array(rows, selection.dtype)))) // aligned * aligned
-    taken = xp.asarray(np.minimum(found, max(selection.size - 1, 0)))
-    first_rows = to_host(selection[taken]) if selection.size else np.array(rows)
-    return [*found.tolist(), int(selection.size)], first_rows.tolist()
+    places, first_rows = selected_places(selection, rows, aligned, attempt.device)
+    return [*places, int(selection.size)], first_rows
 
 
 def _pieces(parts: Sequence[StreamedPart], first: int, last: int, most: int) -> Iterator[tuple[int, int]]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from gquery import tuning
 from gquery.columns.domain import Restriction, ScanUse
-from gquery.columns.looked_over import bounds_and_order, sample_of
+from gquery.columns.looked_over import bounds_and_order, contiguous, sample_of, unsigned_pairs
 from gquery.columns.numbered import NumberedRows, NumberedTable
 from gquery.columns.statistics import Sampled, sampled
 from gquery.columns.store import TableStore, check_names, new_version
@@ -346,7 +346,7 @@ def copy_of(array: Any) -> Any:
     device = Device("cuda", int(array.device.id))
     made = device.empty(array.shape, array.dtype, "copying a column that was registered")
     with device.activate():
-        made[...] = array
+        device.xp.copyto(made, contiguous(array))
         device.synchronize()
     return made
 
@@ -372,16 +372,13 @@ def import_device_array(array: Any, dtype: DType) -> ColumnData:
     computed there. Nobody else may write to it."""
     physical_type = _ARRAY_TYPES[str(array.dtype)][1]
     rows = int(array.shape[0])
-    if not array.flags.c_contiguous:
-        array = array.copy()
+    array = contiguous(array)
     if not dtype.is_exact:
         return ColumnData(dtype, physical_type, rows, Buffer(array), statistics=ColumnStatistics(null_count=0))
     bounds, order = bounds_and_order(array)
     high = bounds.high
     if high >= 2**63:  # UBIGINT in its upper half: two words a row
-        words = array.view("int64").repeat(2)
-        words[1::2] = 0
-        array, physical_type = words, PhysicalType.I128
+        array, physical_type = unsigned_pairs(array), PhysicalType.I128
     elif physical_type is PhysicalType.BOOL:
         array = array.view("uint8")
     elif str(array.dtype) == "uint64":

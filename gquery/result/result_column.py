@@ -13,6 +13,7 @@ import numpy as np
 
 from gquery.columns.arrow_buffers import read_only
 from gquery.columns.arrow_intervals import total_micros
+from gquery.columns.loops import on_gpus
 from gquery.device.array import is_masked
 from gquery.device.device import cuda_device
 from gquery.errors import InterfaceError
@@ -74,20 +75,24 @@ class ResultColumn:
         data = data[: len(self)]
         if kind is Kind.BOOLEAN or (kind is Kind.UBIGINT and data.dtype == "int64"):
             return data.view(type_)
-        return data.astype(type_, copy=False)
+        return _as(data, type_)
 
     def _floats(self, data: Any) -> Any:
         scale = 10.0**self.dtype.scale
         if self._column.physical_type is not PhysicalType.I128:
-            return data[: len(self)] / scale
-        low, high = data[: 2 * len(self) : 2].view("uint64"), data[1 : 2 * len(self) : 2]
-        return (high * 2.0**64 + low) / scale
+            data = data[: len(self)]
+            return data / scale if self.device.is_cpu else on_gpus().decimals(data, scale)
+        data = data[: 2 * len(self)]
+        if self.device.is_cuda:
+            return on_gpus().wide_decimals(data, scale)
+        return (data[1::2] * 2.0**64 + data[::2].view("uint64")) / scale
 
     def _micros(self, data: Any) -> Any:
         if self._column.physical_type is not PhysicalType.I128:
-            return data[: len(self)].astype("int64", copy=False)
+            return _as(data[: len(self)], "int64")
         try:
-            return total_micros(*split_words(data[: 2 * len(self)].reshape(-1, 2)))
+            words = self.device.to_host(data[: 2 * len(self)]).reshape(-1, 2)
+            return self.device.from_host(total_micros(*split_words(words)))
         except OverflowError as error:
             raise InterfaceError(f'Column "{self.name}": {error}; Arrow can hold it') from None
 
@@ -151,9 +156,17 @@ class ResultColumn:
         return int(kind), int(ordinal)
 
     def _without_nulls(self) -> Any:
-        if self.valid is not None and not bool(self.valid.all()):
+        valid = self.valid
+        if valid is not None and (on_gpus().count(valid) if self.device.is_cuda else np.count_nonzero(valid)) < len(self):
             raise InterfaceError(f'Column "{self.name}" has NULLs, which an array cannot tell: use coalesce, or Arrow')
         return self.values
+
+
+def _as(values: Any, dtype: str) -> Any:
+    """Numbers as those of a type: where they lie, if they are such numbers."""
+    if isinstance(values, np.ndarray):
+        return values.astype(dtype, copy=False)
+    return values if values.dtype == dtype else on_gpus().converted(values, dtype)
 
 
 def _handed_out(array: Any) -> Any:

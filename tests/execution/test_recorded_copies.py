@@ -52,6 +52,10 @@ COMMON = [
     "SELECT id, sum(x) OVER (PARTITION BY p ORDER BY id), rank() OVER (ORDER BY x) FROM t",
     "SELECT id, max(q) OVER (PARTITION BY p ORDER BY id) FROM t",
     "SELECT 'n' || q || name FROM t",
+    "SELECT id FROM t AS a WHERE NOT EXISTS (SELECT * FROM t AS b WHERE b.x = a.x OR b.o < a.o)",
+    "SELECT a.id FROM t AS a WHERE EXISTS (SELECT * FROM t AS b WHERE b.f < a.f AND b.w > a.w)",
+    "SELECT a.id, b.id FROM t AS a ASOF JOIN t AS b ON a.x = b.x AND a.day >= b.day",
+    "SELECT x, q, f, name, day FROM t WHERE n < 5 ORDER BY x DESC, q LIMIT 7 OFFSET 2",
 ]
 
 
@@ -104,6 +108,8 @@ def test_what_queries_often_do_has_cupy_compile_nothing() -> None:
     connection = enlarged(_connection(), FACTORS[-1])
     for sql in COMMON:
         assert copies_of(connection, sql) == [], sql
+        assert copies.compiled == [], sql
+        template_copies_of(connection, sql)
         assert copies.compiled == [], sql
 
 

@@ -222,7 +222,7 @@ def test_accumulated_slots(row: str, op: Literal["add", "min", "max"], device: D
 
 def test_arrays_one_after_another(device: Device) -> None:
     parts = [np.arange(n, dtype=np.int32) for n in (5, 0, 9)] + [np.array([-7], np.int32)]
-    for dtype in (None, np.int64, np.float64):
+    for dtype in (None, np.dtype(np.int64), np.dtype(np.float64)):
         placed = [device.from_host(p) for p in parts]
         made = gathers.concatenated([*placed[:2], placed[2][::2], placed[3]], dtype)
         assert device.to_host(made).tolist() == np.concatenate([*parts[:2], parts[2][::2], parts[3]]).tolist()
@@ -239,6 +239,68 @@ def test_rows_that_are_not_there(device: Device) -> None:
         want = there if own is None else there * own[rows]
         assert made.validity is not None and device.to_host(made.validity.on(device)).tolist() == want.tolist()
         assert device.to_host(made.data.on(device)).tolist() == (data[rows] * want).tolist()
+
+
+@pytest.mark.parametrize("physical_type", [PhysicalType.I8, PhysicalType.I16, PhysicalType.I32, PhysicalType.I64])
+def test_widened(physical_type: PhysicalType, device: Device) -> None:
+    for size in SIZES:
+        values = _some(size, np.dtype(physical_type.numpy).name)
+        wide_arrays.widen(device.from_host(values), made := device.empty(2 * size, np.int64))
+        assert device.to_host(made).tolist() == [w for v in values.tolist() for w in (v, v >> 63)]
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_words_without_a_sign(size: int, device: Device) -> None:
+    values = _some(size, "uint64")
+    made = wide_arrays.unsigned_pairs(device.from_host(values))
+    assert [low % 2**64 + (high << 64) for low, high in device.to_host(made).reshape(-1, 2).tolist()] == values.tolist()
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_decimals_as_floats(size: int, device: Device) -> None:
+    for dtype in ("int8", "int16", "int32", "int64"):
+        values = _some(size, dtype)
+        made = wide_arrays.f64_from_decimals(device.from_host(values), 1e3)
+        assert made.dtype == np.float64 and np.array_equal(device.to_host(made), values / 1e3)
+    words = _some(2 * size, "int64")
+    want = (words[1::2] * 2.0**64 + words[::2].view(np.uint64)) / 100.0
+    made = wide_arrays.f64_from_wide_decimals(device.from_host(words), 100.0)
+    assert made.dtype == np.float64 and np.array_equal(device.to_host(made), want)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_numbers_of_several_arrays(size: int, device: Device) -> None:
+    """NULLs may have any number under them."""
+    starts, r = np.array([5, -(2**32), 7 << 32]), np.random.default_rng(size)
+    arrays, rows = r.integers(0, 3, size), r.integers(0, 2**32, size)
+    values = (arrays << 32) + rows
+    values[::5] = np.resize([-1, 3 << 32, INT64.low, INT64.high], values[::5].size)
+    made = device.to_host(elements.renumber(device.from_host(values), device.from_host(starts), 32))
+    meant = np.arange(size) % 5 != 0
+    assert made.dtype == np.int64 and np.array_equal(made[meant], (values + starts[arrays])[meant])
+
+
+@pytest.mark.parametrize("dtype", ["uint32", "int64"])
+@pytest.mark.parametrize("size", [0, 1, 31, 200])
+@pytest.mark.parametrize("aligned", [1, 32])
+def test_places_in_a_selection(aligned: int, size: int, dtype: str, device: Device) -> None:
+    selection = np.sort(np.random.default_rng(size).choice(10 * size + 1, size, replace=False)).astype(dtype)
+    rows = [0, 1, 5 * size, 10 * size, 10 * size + 9]
+    places, first_rows = scans.selected_places(device.from_host(selection), rows, aligned, device)
+    want = [int(n) // aligned * aligned for n in np.searchsorted(selection, rows)]
+    assert places == want
+    assert first_rows == ([int(selection[min(n, size - 1)]) for n in want] if size else rows)
+    assert scans.selected_places(device.from_host(selection), [], aligned, device) == ([], [])
+
+
+@pytest.mark.parametrize("size", [1, 2, 33, 500])
+def test_places_without_those_before(size: int, device: Device) -> None:
+    places = np.random.default_rng(size).permutation(size).astype(np.uint32)
+    for before, rows in ((0, size), (1, max(size - 2, 0)), (size // 2, 1), (size, 0)):
+        moved, flags = map(device.to_host, scans.moved_within(device.from_host(places), before, rows))
+        want = (places >= before) & (places.astype(np.int64) < before + rows)
+        assert flags.dtype == np.uint8 and flags.tolist() == want.tolist()
+        assert moved.dtype == np.uint32 and moved[want].tolist() == (places[want] - before).tolist()
 
 
 @pytest.mark.parametrize("size", [1, 31, 32, 33, 150])

@@ -151,7 +151,8 @@ class MetaArray:
         if isinstance(value, np.ndarray) or isinstance(at, np.ndarray):
             copies.note("a copy to the GPU")
         is_same = isinstance(value, MetaArray | np.ndarray) and value.dtype == self.dtype
-        if isinstance(at, MetaArray) or not (is_same or (isinstance(value, int) and value == 0)):
+        is_one = isinstance(value, MetaArray) and value.shape == (1,)  # which CuPy takes for an array without a dimension
+        if isinstance(at, MetaArray) or is_one or not (is_same or (isinstance(value, int) and value == 0)):
             copies.note_compiled("elements are set")
         if isinstance(value, MetaArray) and not (isinstance(at, MetaArray) and at.dtype == np.bool_):
             np.broadcast_shapes(value.shape, self[at].shape)
@@ -201,9 +202,11 @@ class MetaArray:
         return self._reduced(axis, kind, SOME)
 
     def any(self, axis: int | None = None) -> MetaArray:
+        copies.note_compiled("any")
         return self._reduced(axis, np.bool_, 0)
 
     def all(self, axis: int | None = None) -> MetaArray:
+        copies.note_compiled("all")
         return self._reduced(axis, np.bool_, 1)
 
 
@@ -317,7 +320,8 @@ def asarray(values: Any, dtype: Any = None) -> MetaArray:
 
 
 def copyto(to: MetaArray, values: Any, casting: str = "") -> None:
-    to[:] = values
+    if not (isinstance(values, MetaArray) and values.dtype == to.dtype and values.flags.c_contiguous and to.flags.c_contiguous):
+        to[:] = values
 
 
 def ascontiguousarray(values: MetaArray) -> MetaArray:
@@ -343,14 +347,17 @@ def sort(values: MetaArray) -> MetaArray:
 
 
 def argsort(values: MetaArray, kind: str = "") -> MetaArray:
+    copies.note_compiled("argsort")
     return MetaArray.made(values.shape, np.int64)
 
 
 def searchsorted(values: MetaArray, wanted: Any, side: str = "left") -> MetaArray:
+    copies.note_compiled("searchsorted")
     return MetaArray.made(wanted.shape if isinstance(wanted, MetaArray) else (), np.int64)
 
 
 def concatenate(arrays: Sequence[MetaArray], out: MetaArray | None = None) -> MetaArray:
+    copies.note_compiled("concatenate")
     rows = sum(a.shape[0] for a in arrays)
     if out is not None:
         assert out.shape[0] == rows
@@ -366,6 +373,7 @@ def stack(arrays: Sequence[MetaArray], axis: int = 0) -> MetaArray:
 
 
 def repeat(values: MetaArray, times: Any) -> MetaArray:
+    copies.note_compiled("repeat")
     if not isinstance(times, int):
         copies.note("a number of elements")
         return MetaArray.made(SOME, values.dtype)
@@ -373,15 +381,24 @@ def repeat(values: MetaArray, times: Any) -> MetaArray:
 
 
 def tile(values: MetaArray, times: int) -> MetaArray:
+    copies.note_compiled("tile")
     return MetaArray.made(values.size * times, values.dtype)
 
 
 def _counts(values: MetaArray, *_: Any, **__: Any) -> MetaArray:
+    copies.note_compiled("a count")
     copies.note("a number of elements")
     return MetaArray.made(min(values.size, SOME), values.dtype)
 
 
 unique = flatnonzero = nonzero = _counts
+
+
+def as_strided(values: MetaArray, shape: tuple[int, ...], strides: tuple[int, ...]) -> MetaArray:
+    return values._like(np.lib.stride_tricks.as_strided(values.shell, shape, strides))
+
+
+lib = SimpleNamespace(stride_tricks=SimpleNamespace(as_strided=as_strided))
 
 
 class Place:

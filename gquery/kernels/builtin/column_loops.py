@@ -1,11 +1,12 @@
-"""The compiled loops that columns are encoded with, handed down to `columns.loops`. Each is imported by who first wants it: short
-columns want none."""
+"""The compiled loops that columns are encoded with, handed down to `columns.loops`, and what fills arrays, to `device.filling`.
+Each is imported by who first wants it: short columns want none."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from gquery.columns.loops import use_loops
+from gquery.device.filling import use_fill
 
 if TYPE_CHECKING:
     from gquery.columns.loops import InOrder, NarrowingLoop, TextSlots, Words
@@ -40,10 +41,42 @@ class _Loops:
 
         return every(values, stride)
 
+    def contiguous(self, values: Array) -> Array:
+        from gquery.kernels.builtin.elements import contiguous
+
+        return contiguous(values)
+
+    def converted(self, values: Array, dtype: str) -> Array:
+        from gquery.kernels.builtin.elements import converted
+
+        return converted(values, dtype)
+
+    def decimals(self, values: Array, scale: float) -> Array:
+        from gquery.kernels.builtin.wide_arrays import f64_from_decimals
+
+        return f64_from_decimals(values, scale)
+
+    def wide_decimals(self, words: Array, scale: float) -> Array:
+        from gquery.kernels.builtin.wide_arrays import f64_from_wide_decimals
+
+        return f64_from_wide_decimals(words, scale)
+
+    def pairs(self, values: Array) -> Array:
+        from gquery.kernels.builtin.wide_arrays import unsigned_pairs
+
+        return unsigned_pairs(values)
+
     def count(self, flags: Array) -> int:
         from gquery.kernels.builtin.scans import count_others
 
         return int(count_others(flags).item())
 
 
+def _fill(values: Array, value: float) -> None:
+    from gquery.kernels.builtin.define import fill
+
+    fill(values, value)
+
+
 use_loops(_Loops())
+use_fill(_fill)

@@ -54,6 +54,14 @@ ADDED = {
     for source in ("i32", "i64")
     for made in ("i32", "i64")
 }
+RENUMBERED = builtin_kernel(
+    "c0:*i64 starts:*i64 arrays:i64 bits:i64 made:*i64",
+    "v0 = i64(c0[i])",
+    "array = shr_i64(v0, bits)",
+    "if ge_i64(array, 0) and lt_i64(array, arrays):",
+    "    v0 = add_i64(v0, i64(starts[row_index(array)]))",
+    "store_i64(made, i64(i), v0)",
+)
 PUTS = {
     word: builtin_kernel(f"rows:*u32 values:*{word} made:*{word}", f"store_{word}(made, i64(rows[i]), i64(values[i]))")
     for word in ("u8", "u32", "u64")
@@ -165,6 +173,20 @@ def added(values: Array, by: int) -> Array:
         return greater
     made: Array = xp.empty(values.size, values.dtype)
     store_added(values, by, made)
+    return made
+
+
+def renumber(values: Array, starts: Array, bits: int) -> Array:
+    """Each number (int64), which has an array's place among ``starts`` (int64) above so many bits, greater by that one's start.
+    What stands under NULL may be no such number, and means nothing."""
+    xp = namespace(values)
+    if xp is np:
+        array = values >> bits
+        there = (array >= 0) & (array < starts.size)
+        found: Array = values + np.where(there, starts[np.where(there, array, 0)], 0)
+        return found
+    made: Array = xp.empty(values.size, np.int64)
+    launch(RENUMBERED, values.size, made, values, starts, int(starts.size), bits, made)
     return made
 
 

@@ -5,6 +5,8 @@ Functions take NumPy or CuPy arrays and give arrays of the same kind. Row number
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from gquery.device.array import Array
@@ -251,6 +253,61 @@ def _rows_of_bits(bits: Array, offsets: Array, count: Count, behind: int = 0) ->
     if total:
         launch(_PLACE, _WORDS_A_TILE * (offsets.size - 1), bits, bits, bits.size, offsets, rows)
     return rows
+
+
+SELECTED = {
+    word: builtin_kernel(
+        f"rows:*i64 selection:*{word} size:i64 aligned:i64 places:*i64 first_rows:*i64",
+        "wanted = i64(rows[i])",
+        "low = i64(0)",
+        "high = size",
+        "while lt_i64(low, high):",
+        "    middle = shr_i64(add_i64(low, high), 1)",
+        "    if lt_i64(i64(selection[row_index(middle)]), wanted):",
+        "        low = add_i64(middle, 1)",
+        "    else:",
+        "        high = middle",
+        "place = and_i64(low, sub_i64(0, aligned))",
+        "store_i64(places, i64(i), place)",
+        "store_i64(first_rows, i64(i), i64(selection[row_index(min_i64(place, sub_i64(size, 1)))]))",
+    )
+    for word in ("u32", "i64")
+}
+
+
+def selected_places(selection: Array, rows: Sequence[int], aligned: int, device: Device) -> tuple[list[int], list[int]]:
+    """Where in a selection of rows, ascending, those from each of these rows on begin, at multiples of so many places, a power of
+    two, and the row at each place (of the last one behind the end): read back. A selection of nothing has the rows themselves."""
+    wanted = np.array(rows, np.int64)
+    if not selection.size or not rows:
+        return [0] * len(rows), list(rows)
+    if namespace(selection) is np:
+        places = np.searchsorted(selection, wanted.astype(selection.dtype)) // aligned * aligned
+        return places.tolist(), selection[np.minimum(places, selection.size - 1)].tolist()
+    found = namespace(selection).empty(2 * wanted.size, np.int64)
+    given = (device.from_host(wanted), contiguous(selection), selection.size, aligned, found, found[wanted.size :])
+    launch(SELECTED[element_word(selection)], wanted.size, selection, *given)
+    words = device.to_host(found).tolist()
+    return words[: wanted.size], words[wanted.size :]
+
+
+WITHIN = builtin_kernel(
+    "c0:*u32 before:i64 rows:i64 moved:*u32 flags:*u8",
+    "v0 = sub_i64(i64(c0[i]), before)",
+    "store_u32(moved, i64(i), v0)",
+    "store_bool(flags, i64(i), ge_i64(v0, 0) and lt_i64(v0, rows))",
+)
+
+
+def moved_within(places: Array, before: int, rows: int) -> tuple[Array, Array]:
+    """Places (uint32), each less by so much, and flags (uint8) of those that lie within so many rows; others mean nothing."""
+    xp = namespace(places)
+    if xp is np:
+        moved = places - np.uint32(before)  # what was less has great numbers then
+        return moved, (moved < np.uint32(rows)).view(np.uint8)
+    made, flags = xp.empty(places.size, np.uint32), xp.empty(places.size, np.uint8)
+    launch(WITHIN, places.size, places, contiguous(places), before, rows, made, flags)
+    return made, flags
 
 
 PADDED = builtin_kernel(

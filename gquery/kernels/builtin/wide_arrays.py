@@ -71,6 +71,34 @@ def i128_from_i64(values: Array) -> Array:
     return wide
 
 
+def widen(values: Array, made: Array) -> None:
+    """Write integers as 128-bit ones, of two words each (int64), the low one first."""
+    if namespace(made) is np:
+        made[::2] = values
+        made[1::2] = made[::2] >> 63  # the sign
+    else:
+        given = values if values.dtype == np.int64 else converted(values, np.int64)
+        launch(WIDENED, given.size, made, contiguous(given), made)
+
+
+UNSIGNED = builtin_kernel(
+    "c0:*i64 made:*i64",
+    "store_i64(made, shl_i64(i64(i), 1), i64(c0[i]))",
+    "store_i64(made, add_i64(shl_i64(i64(i), 1), 1), 0)",
+)
+
+
+def unsigned_pairs(values: Array) -> Array:
+    """Words without a sign (uint64) as integers of 128 bits: two words each (int64), the low one first."""
+    xp, words = namespace(values), values.view(np.int64)
+    made: Array = xp.empty(2 * values.size, np.int64)
+    if xp is np:
+        made[::2], made[1::2] = words, 0
+    else:
+        launch(UNSIGNED, words.size, made, contiguous(words), made)
+    return made
+
+
 def split_words(values: Array, bits: int) -> list[Array]:
     """The ``bits`` lower bits of int64, and what stands above them with the sign: int64."""
     xp = namespace(values)
@@ -156,6 +184,40 @@ def f64_from_i128(wide: Array) -> Array:
     magnitude = high.view(np.uint64).astype(np.float64) * 2.0**64 + low.view(np.uint64).astype(np.float64)
     values: Array = xp.where(negative, -magnitude, magnitude)
     return values
+
+
+DECIMALS = builtin_kernel(
+    "c0:*i64 scale:f64 made:*f64", "v0 = i64(c0[i])", "store_f64(made, i64(i), div_f64(f64(v0), scale))"
+)
+WIDE_DECIMALS = builtin_kernel(
+    "wide:*i64 scale:f64 made:*f64",
+    "low = f64_from_u64(i64(wide[row_index(shl_i64(i64(i), 1))]))",
+    "high = f64(i64(wide[row_index(add_i64(shl_i64(i64(i), 1), 1))]))",
+    "store_f64(made, i64(i), div_f64(add_f64(mul_f64(high, 18446744073709551616.0), low), scale))",
+)
+
+
+def f64_from_decimals(values: Array, scale: float) -> Array:
+    """Integers divided by a number (float64)."""
+    xp = namespace(values)
+    if xp is np:
+        quotients: Array = values / scale
+        return quotients
+    made: Array = xp.empty(values.size, np.float64)
+    given = contiguous(values) if values.dtype == np.int64 else converted(values, np.int64)
+    launch(DECIMALS, values.size, made, given, scale, made)
+    return made
+
+
+def f64_from_wide_decimals(words: Array, scale: float) -> Array:
+    """Integers of 128 bits, of two words each (int64), the low one first, divided by a number (float64)."""
+    xp = namespace(words)
+    if xp is np:
+        quotients: Array = (words[1::2] * 2.0**64 + words[::2].view(np.uint64)) / scale
+        return quotients
+    made: Array = xp.empty(words.size // 2, np.float64)
+    launch(WIDE_DECIMALS, made.size, made, contiguous(words), scale, made)
+    return made
 
 
 def i128_from_f64(values: Array) -> Array:

@@ -23,18 +23,8 @@ from gquery.device.device import Device
 from gquery.errors import InternalError
 from gquery.expression.facts import ROW_ID_BITS
 from gquery.expression.types import INT128, Bounds, PhysicalType, physical_type_for
-from gquery.kernels.builtin import gathers
+from gquery.kernels.builtin import elements, gathers
 from gquery.kernels.builtin.define import fill
-from gquery.kernels.builtin.elements import (
-    added,
-    clear_others,
-    converted,
-    copy_together,
-    every,
-    renumber,
-    store,
-    store_added,
-)
 from gquery.kernels.builtin.order_bits import bounds_of
 from gquery.kernels.builtin.wide_arrays import i128_within, widen
 from gquery.kernels.readback import read_scalar
@@ -66,7 +56,7 @@ class Copies:
     def end(self) -> None:
         """Copy what is left."""
         if self._pairs:
-            copy_together(self._pairs, self._device)
+            elements.copy_together(self._pairs, self._device)
             self._pairs = []
 
 
@@ -111,7 +101,7 @@ def recoded(piece: ColumnData, table: Array, known: Bounds, device: Device) -> C
     validity = None
     if piece.validity is not None:
         validity = Buffer(_on(piece.validity, device), device)
-        clear_others(made, validity.on(device))
+        elements.clear_others(made, validity.on(device))
     bounds = ColumnStatistics(known, piece.statistics.null_count)
     data = Buffer(made, device)
     return replace(piece, physical_type=physical_type, data=data, validity=validity, statistics=bounds)
@@ -125,7 +115,7 @@ def text_parts(piece: ColumnData, at: Device) -> tuple[Array, Array]:
     with at.activate():
         first, last = read_scalar(offsets[:1]), read_scalar(offsets[-1:])
         characters = piece.characters.on(at)[first:last]
-        return (added(offsets, -first) if first else offsets), characters
+        return (elements.added(offsets, -first) if first else offsets), characters
 
 
 # ---- dictionaries ---------------------------------------------------------------------------------------------------
@@ -204,21 +194,21 @@ def _renumbered(piece: ColumnData, whole: Opaque, known: Bounds, device: Device)
     """A piece with the numbers that its values have among those of all."""
     own, physical_type = piece.dictionary, physical_type_for(known)
     starts = own.starts_in(whole) if isinstance(own, Opaque) else (0,)
-    data = converted(_on(piece.data, device), np.int64)
+    data = elements.converted(_on(piece.data, device), np.int64)
     if len(starts) == 1:
-        data = added(data, starts[0])
+        data = elements.added(data, starts[0])
     else:
-        data = renumber(data, device.from_host(np.array(starts, np.int64), _CONTEXT), ROW_ID_BITS)
+        data = elements.renumber(data, device.from_host(np.array(starts, np.int64), _CONTEXT), ROW_ID_BITS)
     data = _as(data, physical_type)
     if piece.validity is not None:
-        clear_others(data, _on(piece.validity, device))
+        elements.clear_others(data, _on(piece.validity, device))
     bounds = ColumnStatistics(known, piece.statistics.null_count)
     return replace(piece, physical_type=physical_type, data=Buffer(data, device), statistics=bounds)
 
 
 def _as(values: Array, physical_type: PhysicalType) -> Array:
     """Integers that are nobody else's as those of a type."""
-    return values if values.dtype == physical_type.numpy else converted(values, physical_type.numpy)
+    return values if values.dtype == physical_type.numpy else elements.converted(values, physical_type.numpy)
 
 
 # ---- data -----------------------------------------------------------------------------------------------------------
@@ -261,7 +251,7 @@ def _numbers(
         elif physical_type is PhysicalType.I128:
             widen(_on(piece.data, device), part)
         else:
-            store(every(_on(piece.data, device), words_a_row(piece.physical_type)), part)
+            elements.store(elements.every(_on(piece.data, device), words_a_row(piece.physical_type)), part)
         at += piece.length
     return Buffer(made, device)
 
@@ -281,7 +271,7 @@ def _text(
     offsets[:1] = 0
     for own_offsets, own, at in parts:
         ends = own_offsets[1:] if at == device else copied(own_offsets[1:], at, device, _CONTEXT)
-        store_added(ends, byte, offsets[row + 1 : row + 1 + ends.size])
+        elements.store_added(ends, byte, offsets[row + 1 : row + 1 + ends.size])
         copies.put(characters[byte : byte + own.size], own, at)
         row, byte = row + int(ends.size), byte + int(own.size)
     return physical_type, Buffer(offsets, device), Buffer(characters, device)

@@ -23,7 +23,7 @@ from gquery.execution.attempt import Attempt
 from gquery.expression.facts import BITMAP_BITS
 from gquery.expression.types import PhysicalType
 from gquery.kernels.bindings import ColumnPart
-from gquery.kernels.builtin.scans import selected_places
+from gquery.kernels.builtin.scans import places_in_selection
 from gquery.operators.base import words_a_row
 from gquery.operators.codegen import Unit
 from gquery.operators.scan_ranges import Ranges
@@ -190,7 +190,7 @@ def _cut(
 def _places(attempt: Attempt, selection: Array, rows: Sequence[int], aligned: int) -> tuple[list[int], list[int]]:
     """Where in a selection, at multiples of so many places, those of rows from these on begin, and where it ends; and the row at
     each of these places."""
-    places, first_rows = selected_places(selection, rows, aligned, attempt.device)
+    places, first_rows = places_in_selection(selection, rows, aligned, attempt.device)
     return [*places, int(selection.size)], first_rows
 
 

@@ -286,11 +286,11 @@ def test_numbers_of_several_arrays(size: int, device: Device) -> None:
 def test_places_in_a_selection(aligned: int, size: int, dtype: str, device: Device) -> None:
     selection = np.sort(np.random.default_rng(size).choice(10 * size + 1, size, replace=False)).astype(dtype)
     rows = [0, 1, 5 * size, 10 * size, 10 * size + 9]
-    places, first_rows = scans.selected_places(device.from_host(selection), rows, aligned, device)
+    places, first_rows = scans.places_in_selection(device.from_host(selection), rows, aligned, device)
     want = [int(n) // aligned * aligned for n in np.searchsorted(selection, rows)]
     assert places == want
     assert first_rows == ([int(selection[min(n, size - 1)]) for n in want] if size else rows)
-    assert scans.selected_places(device.from_host(selection), [], aligned, device) == ([], [])
+    assert scans.places_in_selection(device.from_host(selection), [], aligned, device) == ([], [])
 
 
 @pytest.mark.parametrize("size", [1, 2, 33, 500])

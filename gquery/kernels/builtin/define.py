@@ -122,10 +122,15 @@ def builtin_kernel(
     return BuiltinKernel(make)
 
 
-FILLS = {
-    word: builtin_kernel(f"values:*{word} value:i64", f"store_{word}(values, i64(i), value)")
-    for word in ("u8", "u16", "u32", "i64")
-}
+PLAIN = {"u8": "uint8", "u16": "uint16", "u32": "uint32", "i64": "int64"}
+"""Element types by which a kernel copies any of as many bytes."""
+_PLAIN_WORDS = {np.dtype(dtype).itemsize: word for word, dtype in PLAIN.items()}
+FILLS = {word: builtin_kernel(f"values:*{word} value:i64", f"store_{word}(values, i64(i), value)") for word in PLAIN}
+
+
+def plain_word(values: Array) -> str:
+    """The element type of `PLAIN` that has as many bytes as an array's."""
+    return _PLAIN_WORDS[values.dtype.itemsize]
 
 
 def fill(values: Array, value: float) -> None:
@@ -133,9 +138,9 @@ def fill(values: Array, value: float) -> None:
     if namespace(values) is np:
         values.fill(value)
         return
-    bits = np.array([value], values.dtype).view(f"i{values.dtype.itemsize}")
-    plain = {1: "u8", 2: "u16", 4: "u32", 8: "i64"}[values.dtype.itemsize]
-    launch(FILLS[plain], values.size, values, values.view(f"{plain[0]}{values.dtype.itemsize}"), int(bits[0]))
+    (bits,) = np.array([value], values.dtype).view(f"i{values.dtype.itemsize}").tolist()
+    word = plain_word(values)
+    launch(FILLS[word], values.size, values, values.view(PLAIN[word]), bits)
 
 
 def full(device: Device, size: int, value: int, dtype: str, context: str, workers: int) -> Array:

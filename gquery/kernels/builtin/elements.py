@@ -13,13 +13,19 @@ import numpy as np
 
 from gquery.device.array import Array, ElementDType
 from gquery.device.device import Device
-from gquery.kernels.builtin.define import BuiltinKernel, address, builtin_kernel, element_word, launch, namespace
+from gquery.kernels.builtin.define import (
+    PLAIN,
+    BuiltinKernel,
+    address,
+    builtin_kernel,
+    element_word,
+    launch,
+    namespace,
+    plain_word,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
-
-_ELEMENTS = {"u8": "uint8", "u16": "uint16", "u32": "uint32", "i64": "int64"}
-_WORDS = {np.dtype(dtype).itemsize: element for element, dtype in _ELEMENTS.items()}
 
 ROW_NUMBERS = builtin_kernel("made:*u32", "store_u32(made, i64(i), i64(i))")
 OR_SHIFTED = builtin_kernel(
@@ -121,8 +127,8 @@ def contiguous(values: Array) -> Array:
 def _taken(values: Array, first: int, stride: int, count: int) -> Array:
     """So many values, from the ``first`` on, ``stride`` apart."""
     made: Array = namespace(values).empty(count, values.dtype)
-    word = _WORDS[values.dtype.itemsize]
-    plain = np.dtype(_ELEMENTS[word])
+    word = plain_word(values)
+    plain = np.dtype(PLAIN[word])
     launch(EVERY[word], count, made, values.view(plain), first, stride, made.view(plain))
     return made
 
@@ -266,7 +272,7 @@ _HIDING = {  # what lies under a NULL is 0, in one word a row or in two
         "if eq_i64(i64(valid[i]), 0):",
         *(f"    store_{element}(values, add_i64(mul_i64(i64(i), {words}), {k}), 0)" for k in range(words)),
     )
-    for element, dtype in _ELEMENTS.items()
+    for element, dtype in PLAIN.items()
     for words in (1, 2)
 }
 

@@ -14,7 +14,15 @@ import numpy as np
 from gquery import tuning
 from gquery.device.array import Array
 from gquery.expression.facts import NOT_IN, ROW_ID_BITS
-from gquery.kernels.builtin.define import BuiltinKernel, builtin_kernel, element_word, fill, launch, namespace
+from gquery.kernels.builtin.define import (
+    BuiltinKernel,
+    builtin_kernel,
+    element_word,
+    fill,
+    launch,
+    namespace,
+    plain_word,
+)
 from gquery.kernels.builtin.elements import contiguous, converted, put, row_numbers
 from gquery.kernels.builtin.gathers import gather
 from gquery.kernels.builtin.order_bits import places_of
@@ -298,7 +306,7 @@ def combine_to(into: Array, values: Array, others: Array, op: str) -> None:
     if namespace(into) is np:
         ufunc_of(into, op)(values, others, out=into)
         return
-    word = {1: "u8", 4: "u32", 8: "i64"}[into.itemsize] if op == "or" else element_word(into)
+    word = plain_word(into) if op == "or" else element_word(into)
     launch(COMBINED[op, word], into.size, into, contiguous(values), contiguous(others), into)
 
 

@@ -275,7 +275,7 @@ SELECTED = {
 }
 
 
-def selected_places(selection: Array, rows: Sequence[int], aligned: int, device: Device) -> tuple[list[int], list[int]]:
+def places_in_selection(selection: Array, rows: Sequence[int], aligned: int, device: Device) -> tuple[list[int], list[int]]:
     """Where in a selection of rows, ascending, those from each of these rows on begin, at multiples of so many places, a power of
     two, and the row at each place (of the last one behind the end): read back. A selection of nothing has the rows themselves."""
     wanted = np.array(rows, np.int64)

@@ -21,6 +21,7 @@ from gquery.device.recording import CannotRecordError
 from gquery.expression.expr import Column
 from gquery.expression.types import Bounds, PhysicalType
 from gquery.kernels.builtin import counted_order, gathers, order, scans
+from gquery.kernels.builtin.choosing import changes_of
 from gquery.kernels.builtin.define import builtin_kernel, fill, full, launch
 from gquery.kernels.builtin.elements import clear_others, converted
 from gquery.kernels.builtin.sort_room import room_to_sort
@@ -188,15 +189,13 @@ def _few(work: SortRows, frame: Frame, rows: Array, device: Device) -> Frame:
 
 
 def _distinct(work: DistinctRows, frame: Frame, device: Device) -> Frame:
-    values = device.xp.sort(room_to_sort(frame.columns[work.source.id].data.on(device), 2))
-    starts = device.xp.ones(values.size, np.bool_)
-    device.xp.not_equal(values[1:], values[:-1], out=starts[1:])
+    values, starts = _sorted_starts(frame.columns[work.source.id].data.on(device), device.xp)
     if work.counted:
         count = scans.count_others(starts)
         made = {s.column.id: narrow(count, s.physical_type) for s in work.columns}
         rows = 1
     else:
-        found = values[scans.compact(starts)]
+        found = gathers.gather(values, scans.compact(starts))
         made = {s.column.id: narrow(found, s.physical_type) for s in work.columns}
         rows = int(found.size)
     return Frame(
@@ -228,11 +227,21 @@ def _nothing(stored: Stored, rows: int, device: Device) -> ColumnData:
 
 def different(values: Array, xp: ModuleType) -> Array:
     """The different values of an array, ascending."""
-    values = xp.sort(room_to_sort(values, 2))
-    starts = xp.ones(values.size, np.bool_)
-    xp.not_equal(values[1:], values[:-1], out=starts[1:])
-    found: Array = values[scans.compact(starts)]
-    return found
+    ordered, starts = _sorted_starts(values, xp)
+    return gathers.gather(ordered, scans.compact(starts))
+
+
+def _sorted_starts(values: Array, xp: ModuleType) -> tuple[Array, Array]:
+    """Integers ascending, in memory of their own, and flags of those that are not the same as the one before."""
+    if xp is not np:
+        copy = xp.empty(values.size, values.dtype)
+        xp.copyto(copy, values)
+        room_to_sort(copy).sort()
+        return copy, changes_of(copy)
+    ordered = np.sort(values)
+    starts = np.ones(values.size, np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=starts[1:])
+    return ordered, starts
 
 
 # ---- concatenation --------------------------------------------------------------------------------------------------

@@ -15,8 +15,9 @@ from gquery import tuning
 from gquery.device.array import Array
 from gquery.device.device import Device
 from gquery.kernels.bindings import Argument
-from gquery.kernels.builtin import grouping, scans
+from gquery.kernels.builtin import gathers, grouping, scans
 from gquery.kernels.builtin.define import builtin_kernel, launch, namespace
+from gquery.kernels.builtin.group_columns import distinct_sorted, full_of, slot_columns
 from gquery.kernels.kernel import Kernel
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.base import arguments_of
@@ -36,7 +37,7 @@ def combine_arrays(
     def merge(lo: int, hi: int) -> None:
         for other in states[1:]:
             for k, accumulator in enumerate(accumulators):
-                _merge_into(total.accumulators[k][lo:hi], other.accumulators[k][lo:hi], accumulator.op)
+                grouping.combine_into(total.accumulators[k][lo:hi], other.accumulators[k][lo:hi], accumulator.op)
 
     if len(states) > 1 and accumulators:
         on_host = isinstance(total.words_i64, np.ndarray)
@@ -54,27 +55,20 @@ def combine_arrays(
 def _unite(total: Array | None, other: Array | None) -> None:
     """Set in one state's flags those that are set in another's, where there are any."""
     if total is not None and other is not None:
-        total |= other
-
-
-def _merge_into(total: Array, other: Array, op: str) -> None:
-    match op:
-        case "add":
-            total += other
-        case "min":
-            total[...] = np.minimum(total, other)  # dispatches to CuPy for its arrays
-        case _:
-            total[...] = np.maximum(total, other)
+        grouping.combine_into(total, other, "or")
 
 
 def slots_of(sink: Group, state: GroupState, capacity: int) -> tuple[Array, list[Array]]:
     """The keys and accumulated words of the groups in a hash table."""
-    slots = state.words_i64.reshape(-1, slot_words(sink))
-    at = scans.compact(slots[:, 0] != 0)
-    found = slots[at]
-    keys = found[:, 0] * (at != capacity)  # the slot behind the others is that of the key 0
-    xp = namespace(found)
-    words = [xp.ascontiguousarray(found[:, 1 + k]) for k in range(len(sink.accumulators))]
+    stride = slot_words(sink)
+    if namespace(state.words_i64) is np:
+        slots = state.words_i64.reshape(-1, stride)
+        at = scans.compact(slots[:, 0] != 0)
+        found = slots[at]
+        keys = found[:, 0] * (at != capacity)  # the slot behind the others is that of the key 0
+        words = [np.ascontiguousarray(found[:, 1 + k]) for k in range(len(sink.accumulators))]
+    else:
+        keys, words = slot_columns(state.words_i64, stride, len(sink.accumulators), capacity)
     return keys, [w if f.word == "i64" else w.view("float64") for w, f in zip(words, sink.accumulators, strict=True)]
 
 
@@ -162,11 +156,12 @@ def combine_slots(
     sink: Group, tables: Sequence[tuple[Array, list[Array]]], xp: ModuleType
 ) -> tuple[Array, list[Array]]:
     """The keys and accumulated words of several tables, merged by sorting the keys."""
-    unique, inverse = xp.unique(xp.concatenate([keys for keys, _ in tables]), return_inverse=True)
+    given = gathers.concatenated([keys for keys, _ in tables])
+    unique, inverse = np.unique(given, return_inverse=True) if xp is np else distinct_sorted(given)
     merged = []
     for k, accumulator in enumerate(sink.accumulators):
-        parts = xp.concatenate([words[k] for _, words in tables])
-        total = xp.full(unique.size, accumulator.identity, parts.dtype)
+        parts = gathers.concatenated([words[k] for _, words in tables])
+        total = full_of(parts, unique.size, accumulator.identity, parts.dtype)
         grouping.accumulate_at(total, inverse, parts, accumulator.op)
         merged.append(total)
     return unique, merged

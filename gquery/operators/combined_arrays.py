@@ -14,7 +14,7 @@ from gquery.device.copies import brought
 from gquery.device.device import Device
 from gquery.device.peer import is_in_reach
 from gquery.kernels.builtin.combining import Combination, can_combine, combine_together
-from gquery.kernels.builtin.grouping import combine_into, ufunc_of
+from gquery.kernels.builtin.grouping import combine_into
 from gquery.planner.aggregates import Accumulator
 from gquery.runtime.tuples import NamedTuple
 
@@ -68,7 +68,8 @@ def _one(arrays: Sequence[Array], op: str, own: int, device: Device) -> Array:
     total, is_fresh = here[0], not (stays and own == 0)
     for other in here[1:]:  # into memory of this rank's own, but for what others read
         into = total if is_fresh else other
-        total, is_fresh = ufunc_of(into, op)(total, other, out=into), True
+        combine_into(into, other if is_fresh else total, op)
+        total, is_fresh = into, True
     return total
 
 

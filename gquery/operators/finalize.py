@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import assert_never
 
+import numpy as np
+
 from gquery.device.array import Array
 from gquery.errors import OutOfRangeError
 from gquery.expression.facts import INT64_BITS, power_of_ten
@@ -15,7 +17,9 @@ from gquery.expression.types import INT64, INT128, Bounds, Kind, Register, type_
 from gquery.functions.aggregate_record import Mean, State
 from gquery.kernels import ir
 from gquery.kernels.builtin import wide_arrays
+from gquery.kernels.builtin.elements import are_positive, clear_others, converted, every, hide_nulls
 from gquery.kernels.builtin.extremes import extremes
+from gquery.kernels.builtin.group_ranges import pairs_of
 from gquery.kernels.code import Code
 from gquery.kernels.number_registers import words_of
 from gquery.kernels.values import Value
@@ -135,8 +139,10 @@ def _scale(plan: AggregatePlan) -> int:
 def finalize_aggregate(plan: AggregatePlan, words: Sequence[Array], xp: ModuleType) -> tuple[Array, Array | None]:
     """The values of an aggregate (an array in its register's layout; two int64 words a row for 128 bits and strings)
     and their validity (uint8), from arrays of accumulated words; OutOfRangeError where a sum does not fit its type."""
-    valid = None if plan.count is None else words[plan.count] > 0
-    validity = None if valid is None or not plan.result.nullable else valid.astype("uint8")
+    valid = None if plan.count is None else words[plan.count] > 0 if xp is np else are_positive(words[plan.count])
+    validity = None
+    if valid is not None and plan.result.nullable:
+        validity = valid if valid.dtype == np.uint8 else valid.astype(np.uint8)
     match plan.finalize:
         case State(number):
             return _values(plan.states[number], plan, words, valid, xp), validity
@@ -161,7 +167,12 @@ def _values(
             doubles: Array = wide_arrays.f64_unorder(_or_zero(words[word], valid, xp))
             return doubles
         case TextWords(address, length):
-            views = xp.stack((words[address], words[length]), axis=1)
+            if xp is not np:
+                views = pairs_of(words[address], words[length])
+                if valid is not None:
+                    hide_nulls(views, valid, 2)
+                return views
+            views = np.stack((words[address], words[length]), axis=1)
             return _or_zero(views, None if valid is None else valid[:, None], xp).reshape(-1)
         case ExactSum((word,), bits=0):
             return _fit_i64(words[word], plan)
@@ -172,15 +183,20 @@ def _values(
 
 
 def _or_zero(values: Array, valid: Array | None, xp: ModuleType) -> Array:
-    return values if valid is None else xp.where(valid, values, 0)
+    if valid is None:
+        return values
+    if xp is np:
+        return np.where(valid, values, 0)
+    own = converted(values, np.int64)
+    clear_others(own, valid)
+    return own
 
 
 def _doubles(state: GroupWords, words: Sequence[Array]) -> Array:
     """Totals as doubles."""
     match state:
         case SumOfDoubles(word) | ExactSum((word,), bits=0):
-            totals: Array = words[word].astype("float64")
-            return totals
+            return words[word] if words[word].dtype == np.float64 else converted(words[word], np.float64)
         case ExactSum(numbers, bits):
             return _exact_total(wide_arrays.multiword_to_i128([words[n] for n in numbers], bits))
         case _:
@@ -208,7 +224,7 @@ def _fit_wide(wide: Array, plan: AggregatePlan, xp: ModuleType) -> Array:
     if not wide_arrays.i128_within(wide, limit.low, limit.high):
         raise OutOfRangeError(_overflow(plan))
     if plan.result.register is Register.I64:
-        wide = xp.ascontiguousarray(wide[:, 0])
+        wide = every(wide.reshape(-1), 2)
     return wide.reshape(-1)
 
 

@@ -20,6 +20,7 @@ from gquery.device.device import Device, cpu_device
 from gquery.expression.expr import Column
 from gquery.expression.facts import BITMAP_BITS, UNBOUNDED
 from gquery.kernels.builtin import define, gathers, grouping, scans
+from gquery.kernels.builtin.elements import converted, row_numbers
 from gquery.kernels.code import Code
 from gquery.kernels.readback import Count
 from gquery.kernels.render import render
@@ -226,8 +227,8 @@ class GroupRun(SinkRun[GroupState]):
         """The encoded keys of the groups that there are, and their words."""
         accumulators = self.sink.accumulators
         if self.sink.layout == "direct-address":
-            encoded: Array = scans.compact(states[0].presence(has_plain_count(accumulators))).astype("int64")
-            return encoded, [a[encoded] for a in states[0].accumulators]
+            encoded: Array = converted(scans.compact(states[0].presence(has_plain_count(accumulators))), np.int64)
+            return encoded, [gathers.gather(a, encoded) for a in states[0].accumulators]
         tables = [slots_of(self.sink, s, capacity) for s in states]
         return tables[0] if len(tables) == 1 else combine_slots(self.sink, tables, device.xp)
 
@@ -257,7 +258,7 @@ class GroupRun(SinkRun[GroupState]):
                 columns[column.id] = text
         numbers = merged_sink(self.sink).aggregates
         if self.output is not None and device.is_cuda:
-            slots = device.xp.arange(count, dtype=np.uint32)
+            slots = row_numbers(device.xp, count)
             state = GroupState(count - 1, merged.encoded, tuple(merged.words), slots_in_order=slots)
             _, results = self.output.columns(state, count, device, workers, self.label)
         else:
@@ -274,7 +275,7 @@ class GroupRun(SinkRun[GroupState]):
             state.slots_in_order, state.groups = slots, count
             _, results = self.output.columns(state, self.capacity, device, workers, self.label)
         else:
-            results = self._results([a[slots] for a in state.accumulators], device.xp)
+            results = self._results([gathers.gather(a, slots) for a in state.accumulators], device.xp)
         named = [(c, plan.result) for c, plan in self.sink.aggregates]
         columns = self._columns(named, results, int(rows.size), device, workers)
         assert self.frame is not None

@@ -15,11 +15,16 @@ from gquery.columns.table import ColumnData
 from gquery.device.array import Array
 from gquery.device.device import Device
 from gquery.kernels.builtin import gathers, scans
+from gquery.kernels.builtin.choosing import both_set
+from gquery.kernels.builtin.define import fill
+from gquery.kernels.builtin.elements import put
+from gquery.kernels.builtin.group_columns import mark
 from gquery.kernels.builtin.leading import Slots, Values
 from gquery.operators.base import Frame
 from gquery.operators.leading_rows import least_texts, numbered, slots_of
 from gquery.operators.value_ranks import code_column, rank
 from gquery.planner.physical import RankEncode, RankOf
+from gquery.runtime.records import replace
 
 
 def rank_within_groups(frame: Frame, work: RankEncode, device: Device, workers: int) -> Frame:
@@ -63,17 +68,23 @@ def _candidates(frame: Frame, column: int, how: RankOf, slots: Slots, device: De
         only = frame.columns[how.only.id]
         there = only.data.on(device)
         if only.validity is not None:
-            there = there * only.validity.on(device)
-    return least_texts(Values(frame.columns[column], device, how.greatest, there=there), slots, workers)
+            there = both_set(there, only.validity.on(device))
+    values = frame.columns[column]
+    if there is not None and values.validity is not None:
+        there, values = both_set(there, values.validity.on(device)), replace(values, validity=None)
+    return least_texts(Values(values, device, how.greatest, there=there), slots, workers)
 
 
 def _union(found: list[Array | None], rows: int, device: Device) -> Array:
     """The rows that are in any of these arrays."""
     if len(found) == 1 and found[0] is not None:
         return found[0]
-    flags = device.zeros(rows, np.bool_)
+    flags = device.zeros(rows, np.uint8)
     for some in found:
-        flags[some] = True
+        if device.is_cpu:
+            flags[some] = 1
+        elif some is not None:
+            mark(flags, some)
     return scans.compact(flags)
 
 
@@ -83,6 +94,7 @@ def _codes(column: ColumnData, few: Array, how: RankOf, device: Device) -> tuple
         few = gathers.gather(few, scans.compact(gathers.gather(column.validity.on(device), few)))
     ranks, values = rank(gathers.take(column, few, device), device)
     behind = 0 if how.greatest else max(values.length - 1, 0)
-    codes = device.full(column.length, behind, np.int64)
-    codes[few] = ranks
+    codes = device.empty(column.length, np.int64)
+    fill(codes, behind)
+    put(codes, few, ranks)
     return codes, values

@@ -15,6 +15,7 @@ from gquery.errors import OperationalError
 from gquery.expression.expr import Column
 from gquery.expression.facts import BITMAP_BITS, MOST_ROW_IDS, NOT_IN
 from gquery.kernels.builtin import define, elements, grouping, partition, scans
+from gquery.kernels.builtin.choosing import both_set
 from gquery.kernels.builtin.gathers import gather
 from gquery.kernels.builtin.key_buckets import key_buckets
 from gquery.kernels.builtin.order import Integers, sort_order
@@ -243,7 +244,7 @@ class BuildRun(SinkRun[BuildState]):
         flags = [c.validity.on(self.device) for c in columns if c.validity is not None]
         if not flags:
             return None
-        return scans.compact(flags[0] if len(flags) == 1 else flags[0] & flags[1])
+        return scans.compact(flags[0] if len(flags) == 1 else both_set(flags[0], flags[1]))
 
     def _owned(self, array: Array | None) -> Buffer | None:
         return None if array is None else Buffer(array, self.device)

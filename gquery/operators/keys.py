@@ -9,9 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from gquery.device.array import Array
 from gquery.expression.types import Register
 from gquery.kernels import ir
+from gquery.kernels.builtin.define import namespace
+from gquery.kernels.builtin.elements import converted
+from gquery.kernels.builtin.group_columns import key_values, nullable_key_values
 from gquery.kernels.code import Code
 from gquery.kernels.values import Value, ValueProperties
 from gquery.planner.layouts import KeyEncoding, null_key
@@ -59,6 +64,8 @@ def encode_keys(
 
 def decode_keys(encoded: Array, key_encoding: KeyEncoding) -> list[tuple[Array, Array | None]]:
     """The keys (and, for nullable parts, their validity) of an array of encoded keys (NumPy or CuPy)."""
+    if namespace(encoded) is not np:
+        return _decoded_on_gpu(encoded, key_encoding)
     result: list[tuple[Array, Array | None]] = []
     rest = encoded
     for n, part in enumerate(key_encoding.parts):
@@ -71,6 +78,20 @@ def decode_keys(encoded: Array, key_encoding: KeyEncoding) -> list[tuple[Array, 
             result.append((value * valid + part.base * valid, valid.astype("uint8")))
         else:
             result.append((value + part.base, None))
+    return result
+
+
+def _decoded_on_gpu(encoded: Array, key_encoding: KeyEncoding) -> list[tuple[Array, Array | None]]:
+    """`decode_keys` by kernels, one a key."""
+    result: list[tuple[Array, Array | None]] = []
+    stride, keys = 1, encoded if encoded.dtype == np.int64 else converted(encoded, np.int64)
+    for n, part in enumerate(key_encoding.parts):
+        width = None if n == len(key_encoding.parts) - 1 else part.width
+        if part.nullable:
+            result.append(nullable_key_values(keys, stride, width, part.base, part.width - 1))
+        else:
+            result.append((key_values(keys, stride, width, part.base), None))
+        stride *= part.width
     return result
 
 
@@ -88,6 +109,8 @@ def decode_raw_key(keys: Array, what: ValueProperties) -> tuple[Array, Array | N
     """The values (and, where they can be NULL, their validity) of an array of integers that were keys as they are."""
     if not what.nullable:
         return keys, None
+    if namespace(keys) is not np:
+        return nullable_key_values(keys, 1, None, 0, null_key(what))
     valid = keys != null_key(what)
     return keys * valid, valid.astype("uint8")
 

@@ -23,6 +23,7 @@ from gquery.kernels.builtin import order, scans
 from gquery.kernels.builtin.define import BuiltinKernel, builtin_kernel, element_word, launch
 from gquery.kernels.builtin.elements import put
 from gquery.kernels.builtin.extremes import extremes
+from gquery.kernels.builtin.gathers import gather
 from gquery.kernels.builtin.leading import Slots, Values, bounds_of, flags_within
 from gquery.kernels.builtin.prefix_sums import group_numbers
 from gquery.kernels.readback import read_scalar
@@ -72,7 +73,7 @@ def least_texts(values: Values, slots: Slots, workers: int) -> Array:
     while values.column.physical_type.is_string and found.size > few and word < tuning.sorting.text_words:
         words, own = values.integers(found, word), slots.of(found)
         column = ColumnData(values.column.dtype, PhysicalType.I64, int(found.size), Buffer(words, values.device))
-        found = found[_within(Values(column, values.device), own, 1, workers)]
+        found = gather(found, _within(Values(column, values.device), own, 1, workers))
         word += 1
     return found
 
@@ -99,10 +100,10 @@ def slots_of(columns: Sequence[ColumnData], rows: int, first: int, device: Devic
         return Slots(None, 0, 1)
     if len(parts) == 1 and parts[0][0].validity is None:
         return Slots(parts[0][0].data.on(device), parts[0][1].low, count)
-    return Slots(_mixed_radix(parts, rows, device, workers), 0, count)
+    return Slots(mixed_radix(parts, rows, device, workers), 0, count)
 
 
-def _mixed_radix(parts: Sequence[tuple[ColumnData, Bounds]], rows: int, device: Device, workers: int) -> Array:
+def mixed_radix(parts: Sequence[tuple[ColumnData, Bounds]], rows: int, device: Device, workers: int = 1) -> Array:
     """The keys of each row as one number (uint32): a place for each key, and the last of its values for NULL."""
     made: Array = device.empty(rows, np.uint32)
     given: list[Argument] = []

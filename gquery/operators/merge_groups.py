@@ -21,9 +21,10 @@ from gquery.device.copies import brought
 from gquery.device.device import Device
 from gquery.expression.frozen import frozen_single
 from gquery.expression.types import PhysicalType
-from gquery.kernels.builtin import gathers, grouping, order, scans
-from gquery.kernels.builtin.define import namespace
-from gquery.kernels.builtin.prefix_sums import group_numbers
+from gquery.kernels.builtin import gathers, grouping, scans
+from gquery.kernels.builtin.define import fill, namespace
+from gquery.kernels.builtin.group_columns import distinct_slots, distinct_sorted, full_of
+from gquery.kernels.builtin.group_texts import first_texts
 from gquery.operators.base import make_column
 from gquery.operators.cut_keys import CutKeys, GroupParts
 from gquery.operators.finalize import finalize_aggregate
@@ -176,7 +177,7 @@ def merge_groups(sink: Group, parts: Sequence[PartGroups], device: Device, in_or
     words = []
     for k, accumulator in enumerate(sink.accumulators):
         values = _in_a_row([p.words[k] for p in parts], device)
-        total = device.full(encoded.size, accumulator.identity, values.dtype)
+        total = full_of(values, int(encoded.size), accumulator.identity, values.dtype)
         grouping.accumulate_at(total, inverse, values, accumulator.op)
         words.append(total)
     texts = tuple(
@@ -207,53 +208,56 @@ def _in_a_row(parts: Sequence[Array], device: Device) -> Array:
 def _distinct(keys: Array, size: int | None, in_order: bool = True) -> tuple[Array, Array]:
     """The distinct keys, ascending where they are asked for ``in_order``, and the number of each key among them. Keys are less
     than ``size``, if that is known."""
-    xp, limits = namespace(keys), tuning.accumulators
+    limits = tuning.accumulators
     if isinstance(keys, np.ndarray):
         most = limits.numbered_slots_on_host * keys.size
     else:
         most = max(limits.numbered_slots * keys.size, limits.numbered_at_once)
     if size is not None and size <= most:
-        flags = xp.zeros(size, np.uint8)
+        if not isinstance(keys, np.ndarray):
+            return distinct_slots(keys, size)
+        flags = np.zeros(size, np.uint8)
         flags[keys] = 1
-        if isinstance(keys, np.ndarray):
-            distinct, of_slot = scans.flagged(flags), np.empty(size, np.uint32)
-            of_slot[distinct] = np.arange(distinct.size, dtype=np.uint32)
-            return distinct, of_slot[keys].astype(np.int64)
-        numbers = group_numbers(flags, np.int64)
-        return scans.compact(flags).astype(np.int64), numbers[keys]
+        distinct, of_slot = scans.flagged(flags), np.empty(size, np.uint32)
+        of_slot[distinct] = np.arange(distinct.size, dtype=np.uint32)
+        return distinct, of_slot[keys].astype(np.int64)
     if isinstance(keys, np.ndarray):
         distinct, slots = np.unique(keys, return_inverse=True)
         return distinct, slots
-    if not in_order:
-        return grouping.numbered_keys(keys)
-    rows, starts = order.sort_starts([order.Integers(keys)])
-    slots = xp.empty(keys.size, np.int64)
-    slots[rows] = group_numbers(starts, np.int64)
-    return keys[rows[scans.compact(starts)]], slots
+    return distinct_sorted(keys) if in_order else grouping.numbered_keys(keys)
 
 
 def _merged_text(
     plan: AggregatePlan, n: int, parts: Sequence[PartGroups], slots: Array, groups: int, device: Device
 ) -> ColumnData:
     """A text for each group, which is the same in every part that has one: that of the first."""
-    xp = device.xp
     columns = [_text_on(c, device) for p in parts if (c := p.texts[n]) is not None]
-    views = gathers.concatenated([gathers.string_views(c, device) for c in columns]).reshape(-1, 2)
-    flags = [xp.ones(c.length, np.uint8) if c.validity is None else c.validity.on(device) for c in columns]
-    valid = gathers.concatenated(flags, "bool")
-    none = int(valid.size)
-    rows = device.full(groups, none, np.int64)
-    grouping.accumulate_at(rows, slots, xp.where(valid, xp.arange(none), none), "min")
-    has_text = rows < none
-    if none:
-        taken = views[xp.where(has_text, rows, 0)] * has_text[:, None]
+    views = gathers.concatenated([gathers.string_views(c, device) for c in columns])
+    valid = gathers.concatenated([_flags(c, device) for c in columns])
+    if device.is_cpu:
+        none, rows = int(valid.size), np.full(groups, valid.size, np.int64)
+        grouping.accumulate_at(rows, slots, np.where(valid, np.arange(none), none), "min")
+        there = (rows < none).astype(np.uint8)
+        pairs: Array = np.zeros((groups, 2), np.int64)
+        if none:
+            pairs = views.reshape(-1, 2)[np.where(there, rows, 0)] * there[:, None]
+        taken = np.ascontiguousarray(pairs).reshape(-1)
     else:
-        taken = xp.zeros((groups, 2), np.int64)
-    offsets, characters = gathers.gather_strings(xp.ascontiguousarray(taken).reshape(-1))
+        taken, there = first_texts(views, valid, slots, groups)
+    offsets, characters = gathers.gather_strings(taken)
     del columns  # the views were addresses in them
-    validity = Buffer(has_text.astype(np.uint8), device) if plan.result.nullable else None
+    validity = Buffer(there, device) if plan.result.nullable else None
     data, text = Buffer(offsets, device), Buffer(characters, device)
     return ColumnData(plan.result.dtype, PhysicalType.STRING64, groups, data, validity, text)
+
+
+def _flags(column: ColumnData, device: Device) -> Array:
+    """Which rows are not NULL (uint8)."""
+    if column.validity is not None:
+        return column.validity.on(device)
+    flags: Array = device.empty(column.length, np.uint8)
+    fill(flags, 1)
+    return flags
 
 
 def _text_on(column: ColumnData, device: Device) -> ColumnData:

@@ -18,9 +18,10 @@ from gquery.expression.facts import MOST_ROW_IDS
 from gquery.expression.types import PhysicalType
 from gquery.kernels.builtin import gathers, scans
 from gquery.kernels.builtin.define import builtin_kernel, launch
+from gquery.kernels.builtin.group_columns import numbers_of_slots
 from gquery.kernels.builtin.order_bits import bounds_of
 from gquery.kernels.builtin.prefix_sums import group_numbers, offsets_of
-from gquery.operators.leading_rows import slots_of
+from gquery.operators.leading_rows import mixed_radix, slots_of
 from gquery.runtime.tuples import NamedTuple
 
 _NO_ADDRESSES = (PhysicalType.F32, PhysicalType.F64, PhysicalType.I128)
@@ -55,7 +56,7 @@ def numbered(columns: Sequence[ColumnData], rows: int, device: Device, workers: 
     used = scans.compact(counts)
     if used.size == size:
         return Numbered(slots, offsets_of(counts), some)
-    number = group_numbers(counts > 0, np.uint32)
+    number = group_numbers(counts > 0, np.uint32) if device.is_cpu else numbers_of_slots(used, size)
     starts = offsets_of(gathers.gather(counts, used))
     return Numbered(gathers.gather(number, slots), starts, gathers.gather(some, used))
 
@@ -70,7 +71,9 @@ def _slot_numbers(column: ColumnData, device: Device) -> tuple[Array, int] | Non
     size = bounds.high - bounds.low + 1
     if size > min(tuning.sorting.addressed_slots * column.length, MOST_ROW_IDS):
         return None
-    return (data.astype(np.int64) - bounds.low).astype(np.uint32), size
+    if device.is_cpu:
+        return (data.astype(np.int64) - bounds.low).astype(np.uint32), size
+    return mixed_radix([(column, bounds)], column.length, device), size
 
 
 def _slots_of_several(

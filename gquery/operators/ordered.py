@@ -17,6 +17,7 @@ from gquery.device.device import Device
 from gquery.expression.expr import Column, SortKey
 from gquery.kernels.builtin import order, scans
 from gquery.kernels.builtin.define import builtin_kernel, launch
+from gquery.kernels.builtin.elements import store
 from gquery.kernels.builtin.gathers import gather
 from gquery.kernels.builtin.key_changes import key_changes
 from gquery.kernels.builtin.prefix_sums import group_numbers
@@ -185,6 +186,6 @@ def groups_of(flags: Array | None, count: int, device: Device, workers: int) -> 
     numbers = group_numbers(flags, np.uint32)
     found = scans.compact(flags)
     starts: Array = xp.empty(found.size + 1, np.uint32)
-    starts[:-1] = found
+    store(found, starts[:-1])
     launch(_ENDS, 1, starts, starts, count, int(found.size))
     return PositionGroups(numbers, starts)

@@ -38,7 +38,9 @@ from gquery.functions.aggregate_record import (
 from gquery.functions.list_arrays import list_array
 from gquery.kernels.builtin import gathers, grouping, order, scans
 from gquery.kernels.builtin.define import builtin_kernel, fill, launch
-from gquery.kernels.builtin.elements import added, are_positive, differences, put, row_numbers, store
+from gquery.kernels.builtin.elements import added, are_positive, differences, every, put, row_numbers, store
+from gquery.kernels.builtin.group_modes import By, SortedValues, most_frequent
+from gquery.kernels.builtin.group_texts import hide_first_separators, separated
 from gquery.kernels.builtin.prefix_sums import group_numbers, offsets_of
 from gquery.operators.base import Frame, with_flags
 from gquery.operators.group_selection import GroupValues, column_values, group_values, is_selectable
@@ -261,10 +263,12 @@ def _counted(rows: InOrder) -> Array:
 def _modes(column: ColumnData, keys: Sequence[SortKey], rows: InOrder) -> Array:
     """A row with the most frequent value of each group: of several such values the one that comes first in the order, which is
     that of the values, or of the rows where there is none."""
-    xp, device = rows.device.xp, rows.device
     ordered, flags = rows.by_value(column)
-    at = scans.compact(flags)
-    ends = xp.empty_like(at)
+    at, numbers = scans.compact(flags), rows.groups.numbers
+    if not rows.device.is_cpu:
+        by: By = "row" if not keys else "greatest" if keys[0].descending else "least"
+        return most_frequent(SortedValues(ordered, at), numbers, rows.kept, rows.groups.count, by)
+    ends = np.empty_like(at)
     ends[:-1] = at[1:]
     ends[-1:] = ordered.size
     found = gathers.gather(ordered, at)
@@ -276,42 +280,44 @@ def _modes(column: ColumnData, keys: Sequence[SortKey], rows: InOrder) -> Array:
         precedence = _ROW_MASK - at.astype(np.int64)
     scores = (ends.astype(np.int64) - at) << ROW_ID_BITS | precedence
     if rows.kept is not None:
-        scores = xp.where(gathers.gather(rows.kept, found) > 0, scores, np.int64(-1))
-    numbers = rows.groups.numbers
-    best = xp.full(rows.groups.count, -1, np.int64)
-    own = xp.zeros(found.size, np.uint32) if numbers is None else gathers.gather(numbers, found)
+        scores = np.where(gathers.gather(rows.kept, found) > 0, scores, np.int64(-1))
+    best = np.full(rows.groups.count, -1, np.int64)
+    own = np.zeros(found.size, np.uint32) if numbers is None else gathers.gather(numbers, found)
     grouping.accumulate_at(best, own, scores, "max")
-    best = xp.maximum(best, 0) & _ROW_MASK
+    best = np.maximum(best, 0) & _ROW_MASK
     if not keys:
         picked = _ROW_MASK - best
     else:
         positions = best if keys[0].descending else _ROW_MASK - best
-        picked = gathers.gather(ordered, xp.minimum(positions, ordered.size - 1).astype(np.uint32)).astype(np.int64)
-    picked = xp.minimum(picked, rows.frame.rows - 1)
-    result: Array = picked.astype(np.uint32)
-    return result if device.is_cuda else np.ascontiguousarray(result)
+        picked = gathers.gather(ordered, np.minimum(positions, ordered.size - 1).astype(np.uint32)).astype(np.int64)
+    return np.ascontiguousarray(np.minimum(picked, rows.frame.rows - 1).astype(np.uint32))
 
 
 def _joined(column: ColumnData, separator: str, there: Array, rows: InOrder) -> ColumnData:
     """The texts of each group one behind another: of every row that counts first a separator, of no bytes where it is the first
     of its group, then its text."""
-    device, xp = rows.device, rows.device.xp
-    count = rows.frame.rows
+    device, count = rows.device, rows.frame.rows
     encoded = np.frombuffer(separator.encode(), np.uint8)
     characters = device.from_host(encoded.copy()) if encoded.size else device.zeros(1, "uint8")
     offsets = device.from_host(np.array([0, encoded.size], np.int64))
     between = ColumnData(
         column.dtype, PhysicalType.STRING64, 1, Buffer(offsets, device), None, Buffer(characters, device)
     )
-    views = xp.zeros((count, 2, 2), np.int64)
-    views[:, 0, :] = gathers.string_views(between, device).reshape(1, 2)
-    views[:, 1, :] = gathers.string_views(column, device, rows.rows).reshape(-1, 2)
-    starts = rows.groups.starts
-    views[starts[:-1], 0, 1] = 0  # a group of a frame has a row
-    if rows.kept is not None:
-        views[:, :, 1] *= gathers.gather(rows.kept, rows.rows).astype(np.int64)[:, None]
-    ends, text = gathers.gather_strings(views.reshape(-1), device=device)
+    starts, one = rows.groups.starts, gathers.string_views(between, device)
+    texts = gathers.string_views(column, device, rows.rows)
+    if device.is_cpu:
+        pairs = np.zeros((count, 2, 2), np.int64)
+        pairs[:, 0, :], pairs[:, 1, :] = one.reshape(1, 2), texts.reshape(-1, 2)
+        pairs[starts[:-1], 0, 1] = 0  # a group of a frame has a row
+        if rows.kept is not None:
+            pairs[:, :, 1] *= gathers.gather(rows.kept, rows.rows).astype(np.int64)[:, None]
+        views = pairs.reshape(-1)
+    else:
+        views = separated(one, texts, rows.rows, rows.kept)
+        hide_first_separators(views, starts[:-1])
+    ends, text = gathers.gather_strings(views, device=device)
+    own_ends = ends[2 * starts] if device.is_cpu else gathers.gather(every(ends, 2), starts)
     return ColumnData(
-        column.dtype, PhysicalType.STRING64, rows.groups.count, Buffer(ends[2 * starts], device), Buffer(there, device),
+        column.dtype, PhysicalType.STRING64, rows.groups.count, Buffer(own_ends, device), Buffer(there, device),
         Buffer(text, device),
     )  # fmt: skip

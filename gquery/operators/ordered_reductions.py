@@ -18,11 +18,15 @@ from gquery.device.device import Device
 from gquery.expression.types import PhysicalType
 from gquery.functions.aggregate_record import Reduced
 from gquery.kernels.builtin.define import BuiltinKernel, builtin_kernel, launch
+from gquery.kernels.builtin.elements import are_positive, converted, every, hide_nulls
+from gquery.kernels.builtin.group_ranges import RangePieces, pairs_of, pieces_of
 from gquery.kernels.builtin.prefix_sums import running_sums
 from gquery.kernels.readback import read_scalar
-from gquery.operators.base import narrow
+from gquery.operators.base import narrow, words_a_row
 from gquery.planner.stored import Stored
 from gquery.runtime.records import dataclass
+
+_TYPES = {"f64": np.float64, "i64": np.int64}
 
 
 @cache
@@ -53,36 +57,55 @@ class Ranges:
 
 def reduced(by: Reduced, column: ColumnData, ranges: Ranges, stored: Stored, device: Device) -> ColumnData:
     """The reduction of the values of each group; NULL where it has none."""
-    xp, sizes = device.xp, ranges.sizes
-    there = (sizes > 0).astype(np.uint8)
-    word = np.float64 if by.word == "f64" else np.int64
+    if not device.is_cpu:
+        return _reduced_on_gpu(by, column, ranges, stored, device)
+    there, word = are_positive(ranges.sizes), _TYPES[by.word]
     data = column.data.on(device)
     words = data.reshape(-1, 2) if column.physical_type is PhysicalType.I128 else data.reshape(-1, 1)
     made = [
-        _in_pieces(by, xp.ascontiguousarray(words[:, n]).astype(word), ranges, device) for n in range(words.shape[1])
+        _in_pieces(by, np.ascontiguousarray(words[:, n]).astype(word), ranges, device) for n in range(words.shape[1])
     ]
-    values = xp.stack(made, axis=1).reshape(-1) if len(made) > 1 else made[0]
-    kept = there if len(made) == 1 else xp.repeat(there, len(made))
-    values = narrow(xp.where(kept > 0, values, xp.zeros_like(values)), stored.physical_type)
+    values = np.stack(made, axis=1).reshape(-1) if len(made) > 1 else made[0]
+    kept = there if len(made) == 1 else np.repeat(there, len(made))
+    values = narrow(np.where(kept > 0, values, np.zeros_like(values)), stored.physical_type)
     return ColumnData(
         stored.properties.dtype, stored.physical_type, int(there.size), Buffer(values, device), Buffer(there, device)
     )
 
 
+def _reduced_on_gpu(by: Reduced, column: ColumnData, ranges: Ranges, stored: Stored, device: Device) -> ColumnData:
+    """The same by kernels."""
+    there, words = are_positive(ranges.sizes), words_a_row(column.physical_type)
+    pieces = pieces_of(ranges.begins, ranges.sizes, tuning.sorting.reduced_rows)
+    data, made = column.data.on(device), []
+    for n in range(words):
+        own = every(data[n:], words)
+        values = own if own.dtype == _TYPES[by.word] else converted(own, _TYPES[by.word])
+        made.append(_in_ranges(by, values, ranges.rows, pieces, device))
+    whole = made[0] if words == 1 else pairs_of(*made)
+    hide_nulls(whole, there, words)
+    return ColumnData(
+        stored.properties.dtype, stored.physical_type, int(there.size), Buffer(narrow(whole, stored.physical_type), device),
+        Buffer(there, device),
+    )  # fmt: skip
+
+
+def _in_ranges(by: Reduced, values: Array, rows: Array, pieces: RangePieces, device: Device) -> Array:
+    low, high, first, last = pieces
+    partial, made = (device.empty(n, values.dtype) for n in (low.size, first.size))
+    launch(_kernel(by, True), low.size, partial, low, high, rows, values, partial, unit=tuning.sorting.reduced_rows)
+    launch(_kernel(by, False), first.size, made, first, last, partial, made)
+    return made
+
+
 def _in_pieces(by: Reduced, values: Array, ranges: Ranges, device: Device) -> Array:
     begins, sizes = ranges.begins, ranges.sizes
-    xp, most = device.xp, tuning.sorting.reduced_rows
+    most = tuning.sorting.reduced_rows
     pieces = (sizes + (most - 1)) // most
     last = running_sums(pieces, np.int64)
     first = last - pieces
     count = read_scalar(last[-1]) if last.size else 0
-    group = (
-        xp.repeat(xp.arange(sizes.size), pieces) if device.is_cpu else xp.searchsorted(last, xp.arange(count), "right")
-    )
-    low = begins[group] + (xp.arange(count) - first[group]) * most
-    high = xp.minimum(low + most, begins[group] + sizes[group])
-    partial = xp.empty(count, values.dtype)
-    launch(_kernel(by, True), count, partial, low, high, ranges.rows, values, partial, unit=most)
-    made: Array = xp.empty(sizes.size, values.dtype)
-    launch(_kernel(by, False), sizes.size, made, first, last, partial, made)
-    return made
+    group = np.repeat(np.arange(sizes.size), pieces)
+    low = begins[group] + (np.arange(count) - first[group]) * most
+    high = np.minimum(low + most, begins[group] + sizes[group])
+    return _in_ranges(by, values, ranges.rows, RangePieces(low, high, first, last), device)

@@ -20,7 +20,9 @@ from gquery.errors import InternalError
 from gquery.expression.frozen import frozen_single
 from gquery.expression.types import Bounds, PhysicalType, physical_type_for
 from gquery.kernels.builtin import row_partition, row_scatter
+from gquery.kernels.builtin.choosing import label_by_bounds
 from gquery.kernels.builtin.define import address
+from gquery.kernels.builtin.elements import converted, row_numbers
 from gquery.kernels.builtin.gathers import take_strings
 from gquery.kernels.builtin.key_hashes import OwnPart, PartRule, label_rows
 from gquery.kernels.builtin.scans import check_rows
@@ -148,8 +150,11 @@ def labels_of(frame: Frame, by: HashPartitioning | CutPartitioning, device: Devi
         labels = row_partition.labels_for(frame.rows, by.all_parts, device, label)
         if isinstance(by, CutPartitioning):
             bounds = device.from_host(np.array(by.bounds, np.int64))
-            values = frame.columns[by.key].data.on(device).astype(np.int64)
-            labels[:] = device.xp.searchsorted(bounds, values, side="right")
+            values = frame.columns[by.key].data.on(device)
+            if device.is_cpu:
+                labels[:] = np.searchsorted(bounds, values.astype(np.int64), side="right")
+            else:
+                label_by_bounds(converted(values, np.int64), bounds, labels)
         elif frame.rows:
             keys = [frame.columns[k] for k in by.keys]
             label_rows(keys, labels, PartRule(by.parts, by.seed, by.own), device, workers)
@@ -201,7 +206,7 @@ def _move_on_gpu(frame: Frame, labels: Array, parts: int, device: Device, label:
     rows = None
     if texts:
         check_rows(frame.rows)
-        rows = moving.add(device.xp.arange(frame.rows, dtype=np.uint32))
+        rows = moving.add(row_numbers(device.xp, frame.rows))
     row_partition.move_on_gpu(labels, starts, parts, moving.moves, device)
     columns = {}
     for i, column in frame.columns.items():

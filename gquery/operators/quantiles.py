@@ -19,6 +19,7 @@ from gquery.expression.types import Kind, PhysicalType, Register, register_for
 from gquery.kernels.builtin import gathers, wide_arrays
 from gquery.kernels.builtin.define import BuiltinKernel, builtin_kernel, launch, namespace
 from gquery.kernels.builtin.elements import converted
+from gquery.kernels.builtin.interpolating import Rule, between, between_wide
 from gquery.operators.base import narrow
 from gquery.planner.physical import Stored
 from gquery.runtime.tuples import NamedTuple
@@ -117,14 +118,17 @@ def interpolated(
     low: ColumnData, high: ColumnData, weight: Array, there: Array, stored: Stored, device: Device
 ) -> ColumnData:
     """What lies so far between values; NULL where none is ``there``."""
-    xp = device.xp
-    if stored.physical_type is PhysicalType.I128:
-        data = _between_wide(low, high, weight, there, device)
+    a, b = low.data.on(device), high.data.on(device)
+    is_wide = stored.physical_type is PhysicalType.I128
+    if not device.is_cpu:
+        made = between_wide(a, b, weight, there) if is_wide else between(a, b, weight, there, _rule(stored))
+        data = narrow(made, stored.physical_type)
+    elif is_wide:
+        data = _between_wide(a, b, weight, there)
     else:
-        a, b = low.data.on(device), high.data.on(device)
         with np.errstate(invalid="ignore"):  # an infinity times 0, which is not taken
-            data = narrow(_between(a, b, weight, stored, xp), stored.physical_type)
-        data = xp.where(there > 0, data, xp.zeros_like(data))
+            data = narrow(_between(a, b, weight, _rule(stored)), stored.physical_type)
+        data = np.where(there > 0, data, np.zeros_like(data))
     return ColumnData(
         stored.properties.dtype, stored.physical_type, int(there.size), Buffer(data, device), Buffer(there, device)
     )
@@ -165,33 +169,47 @@ _BETWEEN_ROWS = builtin_kernel(
 )
 
 
-def _between(a: Array, b: Array, weight: Array, stored: Stored, xp: ModuleType) -> Array:
-    made: Array
+def _rule(stored: Stored) -> Rule:
+    """How values of a type meet."""
     match stored.properties.dtype.kind:
         case Kind.DOUBLE:
-            made = xp.where(weight > 0, a * (1.0 - weight) + b * weight, a)
+            return "double"
         case Kind.REAL:
-            made = xp.where(weight > 0, a + ((b - a) * weight).astype(np.float32), a)
+            return "real"
         case Kind.TIMESTAMP | Kind.TIMESTAMPTZ | Kind.TIME:
-            moment = a.astype(np.float64) * (1.0 - weight) + b.astype(np.float64) * weight
-            moment = xp.copysign(xp.floor((2 * xp.abs(moment) + 1) / 2), moment)
-            made = xp.where(weight > 0, moment.astype(np.int64), a)
+            return "moment"
         case Kind.DECIMAL if register_for(stored.properties.dtype, None) is Register.I128:  # however narrow they lie
-            between = xp.trunc(a.astype(np.float64) * (1.0 - weight) + b.astype(np.float64) * weight)
-            made = xp.where((weight > 0) & (a != b), between.astype(np.int64), a)
+            return "decimal"
         case _:
+            return "integer"
+
+
+def _between(a: Array, b: Array, weight: Array, rule: Rule) -> Array:
+    """`interpolating.between` on the host."""
+    made: Array
+    match rule:
+        case "double":
+            made = np.where(weight > 0, a * (1.0 - weight) + b * weight, a)
+        case "real":
+            made = np.where(weight > 0, a + ((b - a) * weight).astype(np.float32), a)
+        case "moment":
+            moment = a.astype(np.float64) * (1.0 - weight) + b.astype(np.float64) * weight
+            moment = np.copysign(np.floor((2 * np.abs(moment) + 1) / 2), moment)
+            made = np.where(weight > 0, moment.astype(np.int64), a)
+        case "decimal":
+            met = np.trunc(a.astype(np.float64) * (1.0 - weight) + b.astype(np.float64) * weight)
+            made = np.where((weight > 0) & (a != b), met.astype(np.int64), a)
+        case "integer":
             a, b = a.astype(np.int64), b.astype(np.int64)
-            made = xp.where(weight > 0, a + xp.trunc((b - a) * weight).astype(np.int64), a)
+            made = np.where(weight > 0, a + np.trunc((b - a) * weight).astype(np.int64), a)
     return made
 
 
-def _between_wide(low: ColumnData, high: ColumnData, weight: Array, there: Array, device: Device) -> Array:
+def _between_wide(low: Array, high: Array, weight: Array, there: Array) -> Array:
     """The same of numbers of 128 bits, which meet as doubles where they are not the same."""
-    xp = device.xp
-    a, b = (c.data.on(device).reshape(-1, 2) for c in (low, high))
+    a, b = (words.reshape(-1, 2) for words in (low, high))
     value = wide_arrays.f64_from_i128(a) * (1.0 - weight) + wide_arrays.f64_from_i128(b) * weight
-    made = wide_arrays.i128_from_f64(xp.trunc(value))
+    made = wide_arrays.i128_from_f64(np.trunc(value))
     is_between = (weight > 0) & (a != b).any(axis=1)
-    made = xp.where(is_between[:, None], made, a)
-    result: Array = xp.ascontiguousarray(xp.where(there[:, None] > 0, made, 0)).reshape(-1)
-    return result
+    made = np.where(is_between[:, None], made, a)
+    return np.ascontiguousarray(np.where(there[:, None] > 0, made, 0)).reshape(-1)

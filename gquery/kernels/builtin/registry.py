@@ -10,12 +10,13 @@ from gquery.kernels.kernel import Kernel
 
 MODULES = ("scans", "grouping", "gathers", "define", "order_bits", "counted_order", "partition", "row_partition", "text_keys",
            "text_scan", "parquet_pages", "held_pages", "held_texts", "elements", "prefix_sums", "wide_arrays", "narrowing",
-           "marking", "text_coding", "combining", "sort_room", "extremes", "reach", "moves")  # fmt: skip
+           "marking", "text_coding", "combining", "sort_room", "extremes", "reach", "moves", "choosing", "group_columns",
+           "group_modes", "group_ranges", "group_texts", "interpolating")  # fmt: skip
 ENCODING = ("text_coding", "marking", "narrowing")
 ON_CPUS = ("gathers._APPEND", "parquet_pages.READ", "parquet_pages.FOOTER", "held_pages.FETCH", "held_pages.UPLOAD",
            "held_pages.DICTIONARIES", "held_pages.LIST", "moves", *ENCODING)  # fmt: skip
 """Beginnings of names: these have memory fetched early, read files, or encode what comes from outside."""
-NOT_AWAITED = ("held_pages", "held_texts", "extremes.ORDERS", "reach", "moves")
+NOT_AWAITED = ("held_pages", "held_texts", "extremes.ORDERS", "reach", "moves", "interpolating")
 """Beginnings of names: what these do on a GPU, the host does until they are compiled, or few queries ask for."""
 
 

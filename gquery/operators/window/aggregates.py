@@ -23,6 +23,7 @@ from gquery.expression.windows import WindowCall
 from gquery.functions.aggregate_record import Accumulated, Count, Extreme, Mean, Total
 from gquery.functions.windows import accumulated_by
 from gquery.kernels.builtin import wide_arrays
+from gquery.kernels.builtin.choosing import parts_of_pairs
 from gquery.kernels.builtin.define import element_word
 from gquery.kernels.builtin.elements import are_positive
 from gquery.operators.window.combine import combined
@@ -208,7 +209,10 @@ def _words(column: ColumnData, present: Array | None, work: Work) -> list[Array]
     if column.physical_type is not PhysicalType.I128:
         values = values_by_position(column, "i64", present, 0, work)
         return [values] if _fits_word(column, work) else wide_arrays.split_words(values, SUM_WORD_BITS)
-    pairs = work.ordered.take(column.data.on(work.device), 2).reshape(-1, 2)
+    data = work.ordered.take(column.data.on(work.device), 2)
+    if not work.device.is_cpu:
+        return parts_of_pairs(data, present, SUM_WORD_BITS)
+    pairs = data.reshape(-1, 2)
     if present is not None:
         pairs = pairs * present[:, None].astype(np.int64)
     mask, (low, high) = 2**SUM_WORD_BITS - 1, (pairs[:, 0], pairs[:, 1])

@@ -14,10 +14,11 @@ import numpy as np
 
 from gquery.columns.table import ColumnData
 from gquery.device.array import Array
+from gquery.device.device import Device
 from gquery.expression.types import Bounds
 from gquery.expression.windows import WindowCall, WindowFrame
 from gquery.kernels.builtin import gathers, order
-from gquery.kernels.builtin.define import builtin_kernel, launch
+from gquery.kernels.builtin.define import builtin_kernel, fill, launch
 from gquery.operators.sort_keys import key_parts
 from gquery.operators.window.frames import Ranges
 from gquery.operators.window.positions import PositionKernel, Work, position_kernel, present_by_position
@@ -55,7 +56,7 @@ def distinct_mask(
     if frame.exclude != "no others":
         return None
     o, device = work.ordered, work.device
-    present = device.xp.ones(o.count, np.uint8) if present is None else present
+    present = _all_set(o.count, device) if present is None else present
     made = device.empty(o.count, np.uint8)
     if frame.start.kind == "unbounded preceding":
         found, starts = by_value(columns, present, work)
@@ -66,6 +67,12 @@ def distinct_mask(
     else:
         return None
     return made
+
+
+def _all_set(count: int, device: Device) -> Array:
+    flags: Array = device.empty(count, np.uint8)
+    fill(flags, 1)
+    return flags
 
 
 def counted_once(column: ColumnData, call: WindowCall, work: Work) -> Array | None:
@@ -151,7 +158,7 @@ def distinct_sums(
 ) -> tuple[Array, list[Array]]:
     """By row how many different values its ranges have, and for each array of ``values`` (by position) the sum of theirs."""
     o, device = work.ordered, work.device
-    present = device.xp.ones(o.count, np.uint8) if present is None else present
+    present = _all_set(o.count, device) if present is None else present
     before, counts = _rows_before(columns, present, work), device.empty(o.count, np.int64)
     sums = []
     ends = [end for r in ranges for end in r]

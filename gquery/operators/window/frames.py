@@ -16,6 +16,9 @@ from gquery.errors import DataError, OutOfRangeError
 from gquery.expression.facts import UNBOUNDED
 from gquery.expression.windows import FrameBound, WindowFrame
 from gquery.kernels.builtin import scans
+from gquery.kernels.builtin.choosing import are_less
+from gquery.kernels.builtin.elements import converted
+from gquery.kernels.readback import read_scalar
 from gquery.operators.window.positions import PARTITION, PositionKernel, Work, constant_of, position_kernel
 from gquery.operators.window.range_bounds import range_bound
 from gquery.runtime.tuples import NamedTuple
@@ -179,10 +182,11 @@ def _amounts(frame: WindowFrame, bound: FrameBound, work: Work) -> Array:
     """Amounts by row (int64), none of them NULL, or negative where groups are counted."""
     assert bound.amount is not None
     column = work.column(bound.amount)
-    if column.validity is not None and scans.is_any(column.validity.on(work.device) == 0):
+    validity = None if column.validity is None else column.validity.on(work.device)
+    if validity is not None and read_scalar(scans.count_others(validity, 1), expected=0):
         raise DataError(f"The amount of {_name(frame, bound)} is NULL in some row")
-    amounts: Array = column.data.on(work.device).astype(np.int64)
-    if frame.unit == "groups" and scans.is_any(amounts < 0):
+    amounts = converted(column.data.on(work.device), np.int64)
+    if frame.unit == "groups" and scans.is_any(are_less(amounts, 0)):
         raise OutOfRangeError(f"The amount of {_name(frame, bound)} is negative in some row")
     return amounts
 

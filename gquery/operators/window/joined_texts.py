@@ -17,6 +17,8 @@ from gquery.expression.types import PhysicalType
 from gquery.expression.windows import WindowCall
 from gquery.kernels.builtin import gathers, scans
 from gquery.kernels.builtin.define import address
+from gquery.kernels.builtin.elements import every
+from gquery.kernels.builtin.group_texts import separated
 from gquery.operators.window.distinct import counted_once
 from gquery.operators.window.frames import frame_ranges, without_excluded
 from gquery.operators.window.positions import PositionKernel, Work, position_kernel, prefix, repeated
@@ -34,13 +36,17 @@ def joined_column(stored: Stored, call: WindowCall, work: Work) -> ColumnData:
     if present is not None:
         counts, positions = prefix(present, device), scans.compact(present)
         taken = positions if taken is None else gathers.gather(taken, positions)
-    own = gathers.string_views(column, device, taken).reshape(-1, 2)
-    pieces = device.zeros((own.shape[0], 2, 2), np.int64)
+    own = gathers.string_views(column, device, taken)
     between = repeated(separator, 1, device)
-    pieces[:, 0, :] = gathers.string_views(between, device).reshape(1, 2)
-    pieces[:, 1, :] = own
-    starts, text = gathers.gather_strings(pieces.reshape(-1), device=device)
-    starts = device.xp.ascontiguousarray(starts[::2])
+    one = gathers.string_views(between, device)
+    if device.is_cpu:
+        pairs = np.zeros((own.size // 2, 2, 2), np.int64)
+        pairs[:, 0, :], pairs[:, 1, :] = one.reshape(1, 2), own.reshape(-1, 2)
+        pieces = pairs.reshape(-1)
+    else:
+        pieces = separated(one, own)
+    starts, text = gathers.gather_strings(pieces, device=device)
+    starts = every(starts, 2)
     views, there = device.empty(2 * rows * len(ranges), np.int64), device.empty(rows, np.uint8)
     size = len(separator.value.encode())
     ends = [end for r in ranges for end in r]
@@ -48,7 +54,7 @@ def joined_column(stored: Stored, call: WindowCall, work: Work) -> ColumnData:
     kernel.run(work.ordered, work.workers, counts, starts, address(text), size, views, there, *ends)
     offsets, characters = gathers.gather_strings(views, device=device)
     return ColumnData(
-        stored.properties.dtype, PhysicalType.STRING64, rows, Buffer(offsets[:: len(ranges)].copy(), device),
+        stored.properties.dtype, PhysicalType.STRING64, rows, Buffer(every(offsets, len(ranges)), device),
         Buffer(there, device), Buffer(characters, device),
     )  # fmt: skip
 

@@ -18,7 +18,9 @@ from gquery.device.array import Array
 from gquery.expression.facts import ROW_ID_BITS
 from gquery.expression.types import INT64
 from gquery.expression.windows import WindowCall
+from gquery.kernels.builtin.choosing import all_set, complements_of
 from gquery.kernels.builtin.define import builtin_kernel, launch
+from gquery.kernels.builtin.elements import are_positive, row_numbers
 from gquery.operators.ordered import groups_of
 from gquery.operators.window.aggregates import difference
 from gquery.operators.window.combine import combined
@@ -55,22 +57,22 @@ def mode_column(stored: Stored, call: WindowCall, work: Work) -> ColumnData:
     values = work.column(call.args[-1])  # by which equal values are found, where they need not be the same
     present = counted_once(values, call, work)
     ranges = without_excluded(call.frame, frame_ranges(call.frame, work), work)
-    there = (difference(None if present is None else prefix(present, device), ranges, work) > 0).astype(np.uint8)
+    there = are_positive(difference(None if present is None else prefix(present, device), ranges, work))
     found, starts = by_value([values], present, work)
     lists = groups_of(starts, rows, device, work.workers)
-    counts = device.xp.ones(rows, np.uint8) if present is None else present
+    counts = all_set(found, rows) if present is None else present
     begins = call.frame.start.kind == "unbounded preceding"
     if call.frame.exclude == "no others" and (begins or call.frame.end.kind == "unbounded following"):
         scores = device.empty(rows, np.int64)
         of_lists = (found, lists.numbers, lists.starts, counts)
         launch(_SCORES[not begins], rows, scores, *of_lists, scores, workers=work.workers)
-        positions = _MASK - (combined(scores, "max", call.frame, ranges, work) & _MASK)
+        best = combined(scores, "max", call.frame, ranges, work)
+        positions = _MASK - (best & _MASK) if device.is_cpu else complements_of(best, _MASK)
     else:
         slots, positions = device.empty(rows, np.uint32), device.empty(rows, np.int64)
         launch(_SLOTS, rows, slots, found, slots, workers=work.workers)
         _searched(ranges, (found, lists.numbers, lists.starts, slots, counts), positions, work)
-    at = device.xp.arange(rows, dtype=np.uint32)
-    taken, _ = rows_of_ranks(positions, at, work)
+    taken, _ = rows_of_ranks(positions, row_numbers(device.xp, rows), work)
     return take_or_null(column, taken, there, stored, work)
 
 

@@ -14,6 +14,7 @@ from gquery.device.array import Array
 from gquery.expression.facts import UNBOUNDED
 from gquery.expression.windows import WindowCall
 from gquery.kernels.builtin.define import BuiltinKernel, builtin_kernel, launch
+from gquery.kernels.builtin.elements import added
 from gquery.operators.ordered import groups_of
 from gquery.operators.window.aggregates import difference
 from gquery.operators.window.frames import frame_ranges, without_excluded
@@ -51,8 +52,7 @@ def own_rank_values(call: WindowCall, work: Work) -> Array:
     limits = _limits_of(found, starts, call.function != "row_number", call.function == "cume_dist", work)
     counts = count_below(rank_tree(ranks, rows, work), limits, ranges, work)
     if call.function not in _SHARES:
-        counted: Array = counts + 1
-        return counted
+        return added(counts, 1)
     made: Array = device.empty(rows, np.float64)
     sizes = difference(None, ranges, work)
     launch(_SHARES[call.function], rows, made, counts, sizes, made, workers=work.workers)

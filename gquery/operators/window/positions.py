@@ -21,6 +21,7 @@ from gquery.expression.expr import Literal as Constant
 from gquery.expression.facts import INT64_BITS
 from gquery.expression.types import Bounds, Kind, PhysicalType, physical_type_for
 from gquery.kernels.bindings import Argument
+from gquery.kernels.builtin.choosing import repeated_words
 from gquery.kernels.builtin.define import BuiltinKernel, address, builtin_kernel, launch
 from gquery.kernels.builtin.order_bits import signed
 from gquery.kernels.builtin.prefix_sums import offsets_of
@@ -114,22 +115,27 @@ def repeated(constant: Constant, rows: int, device: Device) -> ColumnData:
     validity = Buffer(device.zeros(rows, np.uint8), device) if value is None else None
     if isinstance(value, str) or dtype.is_string:
         encoded = np.frombuffer((value or "").encode(), np.uint8)
-        views = Buffer(device.zeros(2 * rows, np.int64), device)
         if not encoded.size:
-            return ColumnData(dtype, PhysicalType.VIEW, rows, views, validity)
+            return ColumnData(dtype, PhysicalType.VIEW, rows, Buffer(device.zeros(2 * rows, np.int64), device), validity)
         characters = Buffer(device.from_host(encoded.copy()), device)
-        views.on(device)[0::2], views.on(device)[1::2] = address(characters.on(device)), encoded.size
+        view = np.array([address(characters.on(device)), encoded.size], np.int64)
+        views = Buffer(_repeated_words(view, rows, device), device)
         return ColumnData(dtype, PhysicalType.VIEW, rows, views, validity, owners=(characters,))
     value = 0 if value is None else value
     physical_type = PhysicalType.F64 if dtype.is_float else physical_type_for(Bounds(value, value))
     if dtype.kind is Kind.BOOLEAN:
         physical_type = PhysicalType.BOOL
     words = [signed(value), value >> INT64_BITS] if physical_type is PhysicalType.I128 else [value]
-    data = device.xp.tile(device.from_host(np.array(words, physical_type.numpy)), rows)
+    data = _repeated_words(np.array(words, physical_type.numpy), rows, device)
     bounds = None if dtype.is_float else Bounds(value, value)
     return ColumnData(
         dtype, physical_type, rows, Buffer(data, device), validity, statistics=ColumnStatistics(bounds=bounds)
     )
+
+
+def _repeated_words(words: Array, times: int, device: Device) -> Array:
+    """Some words of the host so many times, on the device."""
+    return np.tile(words, times) if device.is_cpu else repeated_words(device.from_host(words), times)
 
 
 def constant_of(e: Expr) -> Constant | None:

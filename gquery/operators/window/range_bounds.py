@@ -24,8 +24,11 @@ from gquery.expression.types import INT64, DType, Kind, PhysicalType
 from gquery.expression.windows import FrameBound
 from gquery.kernels.bindings import Argument
 from gquery.kernels.builtin import scans, wide_arrays
+from gquery.kernels.builtin.choosing import all_set, are_less, multiplied
 from gquery.kernels.builtin.define import BuiltinKernel, builtin_kernel, launch
+from gquery.kernels.builtin.elements import converted, every
 from gquery.kernels.builtin.order_bits import signed
+from gquery.kernels.readback import read_scalar
 from gquery.operators.window.positions import (
     NEXT_PARTITION,
     PARTITION,
@@ -243,7 +246,7 @@ def _bound_at_value(bound: FrameBound, is_end: bool, work: Work) -> Array:
     is_wide = PhysicalType.I128 in (column.physical_type, values.physical_type)
     form: Form = "i128" if is_wide else "i64"
     by_row = [_by_number(c, form, work) for c in (column, values)]
-    flags = [device.xp.ones(rows, np.uint8) if c.validity is None else c.validity.on(device) for c in (column, values)]
+    flags = [all_set(by_row[0], rows) if c.validity is None else c.validity.on(device) for c in (column, values)]
     wrong = device.empty(rows, np.uint8)
     is_following = bound.kind == "following"
     turned = _turned(form, is_following is key.descending)
@@ -265,7 +268,7 @@ def _by_number(column: ColumnData, form: Form, work: Work) -> Array:
     data = column.data.on(work.device)
     if column.physical_type is PhysicalType.I128:
         return data
-    return wide_arrays.i128_from_i64(data).reshape(-1) if form == "i128" else data.astype(np.int64)
+    return wide_arrays.i128_from_i64(data).reshape(-1) if form == "i128" else converted(data, np.int64)
 
 
 def _words(amount: int) -> tuple[int, int]:
@@ -284,7 +287,7 @@ def _keys(column: ColumnData, form: Form, work: Work) -> Array:
     if form == "i128":
         return work.ordered.take(column.data.on(work.device), 2)
     keys = values_by_position(column, "f64" if form == "f64" else "i64", None, 0, work)
-    return keys * MICROS_PER_DAY if form == "micros" and column.dtype.kind is Kind.DATE else keys
+    return multiplied(keys, MICROS_PER_DAY) if form == "micros" and column.dtype.kind is Kind.DATE else keys
 
 
 def _of_interval(interval: Interval, dtype: DType, bound: FrameBound) -> tuple[Form, float, int]:
@@ -311,17 +314,19 @@ def _checked(amount: float | None, bound: FrameBound) -> float:
 
 def _by_row(column: ColumnData, form: Form, bound: FrameBound, work: Work) -> Array:
     """The amounts by row, in the form of the keys: none is NULL or negative."""
-    if column.validity is not None and scans.is_any(column.validity.on(work.device) == 0):
+    validity = None if column.validity is None else column.validity.on(work.device)
+    if validity is not None and read_scalar(scans.count_others(validity, 1), expected=0):
         raise DataError(f"The amount of RANGE ... {bound.kind.upper()} is NULL in some row")
     data = column.data.on(work.device)
     if column.physical_type is PhysicalType.I128:
-        signs = data.reshape(-1, 2)[:, 1]
+        signs = every(data[1:], 2)
     else:
-        signs = data = data.astype(np.float64 if form == "f64" else np.int64)
-    if scans.is_any(signs < 0):
+        wanted = np.dtype(np.float64 if form == "f64" else np.int64)
+        signs = data = data if data.dtype == wanted else converted(data, wanted)
+    if scans.is_any(are_less(signs, 0)):
         raise _negative(bound)
     if form == "i128" and column.physical_type is not PhysicalType.I128:
         data = wide_arrays.i128_from_i64(data).reshape(-1)
     if form == "i64" and column.physical_type is PhysicalType.I128:
-        data = work.device.xp.ascontiguousarray(data.reshape(-1, 2)[:, 0])
+        data = every(data, 2)
     return data

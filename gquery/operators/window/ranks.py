@@ -8,6 +8,8 @@ from gquery.device.array import Array
 from gquery.errors import DataError
 from gquery.expression.windows import WindowCall
 from gquery.kernels.builtin import scans
+from gquery.kernels.builtin.choosing import are_less
+from gquery.kernels.builtin.elements import clear_others, converted
 from gquery.operators.window.positions import PARTITION, Work, constant_of, position_kernel
 
 _GROUPS = "partitions:*u32 begins:*u32 peers:*u32 peer_begins:*u32"
@@ -83,10 +85,11 @@ def _ntile(call: WindowCall, work: Work) -> tuple[Array, Array | None]:
         NTILE.run(o, work.workers, o.partitions.numbers, o.partitions.starts, constant.value, made)
         return made, None
     column = work.column(call.args[0])
-    buckets = column.data.on(device).astype(np.int64)
+    buckets = converted(column.data.on(device), np.int64)
     valid = None if column.validity is None else column.validity.on(device)
-    wrong = buckets < 1 if valid is None else (buckets < 1) & (valid != 0)
-    if scans.is_any(wrong):
+    if scans.is_any(are_less(buckets, 1, valid)):
         raise DataError(_NO_BUCKETS)
     NTILE_BY_ROW.run(o, work.workers, o.partitions.numbers, o.partitions.starts, buckets, made)
-    return (made, None) if valid is None else (made * valid, valid)
+    if valid is not None:
+        clear_others(made, valid)
+    return made, valid

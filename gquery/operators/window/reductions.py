@@ -10,7 +10,9 @@ from gquery.columns.table import ColumnData
 from gquery.device.array import Array
 from gquery.expression.types import PhysicalType
 from gquery.expression.windows import WindowCall
-from gquery.kernels.builtin.elements import are_positive
+from gquery.kernels.builtin.choosing import put_number
+from gquery.kernels.builtin.elements import are_positive, every
+from gquery.kernels.builtin.group_ranges import pairs_of
 from gquery.operators.base import with_flags
 from gquery.operators.window.aggregates import difference
 from gquery.operators.window.combine import combined
@@ -35,14 +37,18 @@ def reduction_column(stored: Stored, call: WindowCall, op: Op, work: Work) -> Co
         if stored.physical_type is not PhysicalType.I128:
             return result_column(stored, found, counts, "double" if op == "mul" else "integer", work)
         return with_flags(column_of(stored, found, None, work), are_positive(counts), device)
-    pairs = work.ordered.take(column.data.on(device), 2).reshape(-1, 2)
-    words = [_masked(device.xp.ascontiguousarray(pairs[:, n]), present, op, work) for n in (0, 1)]
-    both = device.xp.stack([combined(word, op, call.frame, ranges, work) for word in words], axis=1)
+    pairs = work.ordered.take(column.data.on(device), 2)
+    words = [_masked(every(pairs[n:], 2), present, op) for n in (0, 1)]
+    low, high = (combined(word, op, call.frame, ranges, work) for word in words)
+    both = np.stack((low, high), axis=1) if device.is_cpu else pairs_of(low, high).reshape(-1, 2)
     return with_flags(column_of(stored, both, None, work), are_positive(counts), device)
 
 
-def _masked(word: Array, present: Array | None, op: Op, work: Work) -> Array:
+def _masked(word: Array, present: Array | None, op: Op) -> Array:
+    """A word of its own with the identity where a row does not count."""
     if present is None:
         return word
-    made: Array = work.device.xp.where(present > 0, word, np.int64(identity(op, "i64")))
-    return made
+    if isinstance(word, np.ndarray):
+        return np.where(present > 0, word, np.int64(identity(op, "i64")))
+    put_number(word, int(identity(op, "i64")), present)
+    return word

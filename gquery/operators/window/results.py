@@ -15,6 +15,7 @@ from gquery.device.array import Array
 from gquery.expression.types import PhysicalType
 from gquery.kernels.builtin import wide_arrays
 from gquery.kernels.builtin.define import BuiltinKernel, builtin_kernel, launch
+from gquery.kernels.builtin.elements import converted, every
 from gquery.operators.base import make_column, narrow
 from gquery.operators.window.positions import Work
 from gquery.planner.physical import Stored
@@ -76,9 +77,9 @@ def column_of(stored: Stored, values: Array, validity: Array | None, work: Work)
         wide = values if values.ndim == 2 else wide_arrays.i128_from_i64(values)
         data = wide.reshape(-1)
     elif values.ndim == 2:
-        data = narrow(work.device.xp.ascontiguousarray(values[:, 0]), stored.physical_type)
+        data = narrow(every(values.reshape(-1), 2), stored.physical_type)
     else:
-        data = narrow(values.astype(np.int64) if values.dtype == np.bool_ else values, stored.physical_type)
+        data = narrow(converted(values, np.int64) if values.dtype == np.bool_ else values, stored.physical_type)
     return make_column(stored.properties, stored.physical_type, data, validity, work.ordered.count, work.device)
 
 

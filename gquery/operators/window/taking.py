@@ -16,7 +16,8 @@ from gquery.expression.expr import Literal
 from gquery.expression.types import VARCHAR, PhysicalType
 from gquery.functions.vectors import characters_of, offsets_of
 from gquery.kernels.builtin import gathers, wide_arrays
-from gquery.kernels.builtin.elements import hide_nulls
+from gquery.kernels.builtin.choosing import all_set, both_set, put_others
+from gquery.kernels.builtin.elements import converted, every, hide_nulls
 from gquery.operators.base import make_column, narrow, null_column, words_a_row
 from gquery.operators.window.positions import Work, repeated
 from gquery.planner.physical import Stored
@@ -58,19 +59,27 @@ def take_or_other(
     values, validity = _taken(column, rows, stored, device, texts)
     if there is not None:
         if other is None:
-            validity = there if validity is None else validity * there
+            validity = there if validity is None else both_set(validity, there)
         else:
-            own = device.xp.zeros(count, np.uint32) if other.is_constant else None
+            own = device.zeros(count, np.uint32) if other.is_constant else None
             others, other_validity = _taken(other.column, own, stored, device, texts)
-            is_there = there if values.ndim == 1 else there[:, None]
-            values = device.xp.where(is_there, values, others)
+            values = _chosen(values, others, there)
             if validity is not None or other_validity is not None:
-                flags = [device.xp.ones(count, np.uint8) if v is None else v for v in (validity, other_validity)]
-                validity = device.xp.where(there, *flags)
+                own_flags, other_flags = (
+                    all_set(there, count) if v is None else v for v in (validity, other_validity)
+                )
+                validity = _chosen(own_flags, other_flags, there)
     if validity is not None:
-        values = device.xp.ascontiguousarray(values)
         hide_nulls(values, validity, values.ndim, work.workers)
     return _column(stored, values, validity, count, device)
+
+
+def _chosen(values: Array, others: Array, there: Array) -> Array:
+    """Values, which were taken out of a column for this, and the others where none is ``there`` (uint8)."""
+    if isinstance(values, np.ndarray):
+        return np.where(there if values.ndim == 1 else there[:, None], values, others)
+    put_others(values.reshape(-1), others.reshape(-1), there, values.ndim)
+    return values
 
 
 def _taken(
@@ -85,7 +94,7 @@ def _taken(
     if stored.physical_type.is_string:
         if isinstance(column.dictionary, Dictionary):
             codes = column.data.on(device)
-            rows = (codes if rows is None else gathers.gather(codes, rows)).astype(np.int64)
+            rows = converted(codes if rows is None else gathers.gather(codes, rows), np.int64)
             column = _texts(column.dictionary, device)
         texts.append(column)
         return gathers.string_views(column, device, rows).reshape(-1, 2), validity
@@ -95,7 +104,7 @@ def _taken(
     if words == 2 and stored.physical_type is PhysicalType.I128:
         return taken.reshape(-1, 2), validity
     if words == 2:
-        return narrow(device.xp.ascontiguousarray(taken.reshape(-1, 2)[:, 0]), stored.physical_type), validity
+        return narrow(every(taken, 2), stored.physical_type), validity
     if stored.physical_type is PhysicalType.I128:
         return wide_arrays.i128_from_i64(taken), validity
     return narrow(taken, stored.physical_type), validity
@@ -113,7 +122,7 @@ def _column(stored: Stored, values: Array, validity: Array | None, rows: int, de
     if not stored.physical_type.is_string:
         data = narrow(values.reshape(-1), stored.physical_type)
         return make_column(stored.properties, stored.physical_type, data, validity, rows, device)
-    offsets, characters = gathers.gather_strings(device.xp.ascontiguousarray(values).reshape(-1), device=device)
+    offsets, characters = gathers.gather_strings(values.reshape(-1), device=device)
     return ColumnData(
         stored.properties.dtype, PhysicalType.STRING64, rows, Buffer(offsets, device),
         None if validity is None else Buffer(validity, device), Buffer(characters, device),

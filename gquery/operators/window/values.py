@@ -18,6 +18,8 @@ from gquery.expression.facts import UNBOUNDED
 from gquery.expression.windows import WindowCall
 from gquery.functions import AGGREGATES
 from gquery.kernels.builtin import gathers, scans
+from gquery.kernels.builtin.elements import converted
+from gquery.kernels.builtin.group_columns import full_of
 from gquery.operators.base import null_column
 from gquery.operators.window.frames import Ranges, frame_ranges, without_excluded
 from gquery.operators.window.own_order import first_by_order, nth_by_order, takes_last
@@ -79,7 +81,7 @@ def _sources(
             return *first_by_order(call, ranges, present, work), None
         amount, amounts = _amount(call, work)
         if amounts is None:
-            amounts = work.device.full(work.ordered.count, amount, np.int64)
+            amounts = full_of(found, work.ordered.count, amount, np.int64)
         return *nth_by_order(call, amounts, ranges, present, work), None
     _nth(call, ranges, listed, (found, there), work)
     return found, there, None
@@ -122,7 +124,7 @@ def _shifted(call: WindowCall, listed: Listed, present: Array | None, made: tupl
         constant = constant_of(call.args[1])
         if constant is None:
             column = work.column(call.args[1])
-            amounts = column.data.on(work.device).astype(np.int64)
+            amounts = converted(column.data.on(work.device), np.int64)
             valid = column.validity
         else:
             amount = UNBOUNDED if constant.value is None else constant.value
@@ -199,7 +201,7 @@ def _amount(call: WindowCall, work: Work) -> tuple[int, Array | None]:
         return 1, None
     constant = constant_of(call.args[1])
     if constant is None:
-        return 0, work.column(call.args[1]).data.on(work.device).astype(np.int64)  # 0 where it is NULL
+        return 0, converted(work.column(call.args[1]).data.on(work.device), np.int64)  # 0 where it is NULL
     return constant.value or 0, None
 
 

@@ -284,10 +284,11 @@ def hide_nulls(values: Array, flags: Array, words: int, workers: int = 1) -> Non
 
 
 def are_positive(values: Array) -> Array:
-    """Flags (uint8) of integers of 64 bits that are greater than 0."""
+    """Flags (uint8) of integers that are greater than 0, on a GPU of int64 and what int64 holds."""
     xp = namespace(values)
-    if xp is np or values.dtype != np.int64:
+    if xp is np:
         return (values > 0).astype(np.uint8)
     flags: Array = xp.empty(values.size, np.uint8)
-    launch(POSITIVE, values.size, flags, values, flags)
+    given = values if values.dtype == np.int64 else converted(values, np.int64)
+    launch(POSITIVE, values.size, flags, contiguous(given), flags)
     return flags

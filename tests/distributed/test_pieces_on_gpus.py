@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gquery.columns.looked_over import bounds_and_order
 from gquery.columns.opaque import Opaque
 from gquery.columns.table import ColumnData
 from gquery.device.copies import copy_into
@@ -32,6 +33,7 @@ from gquery.expression.types import (
 from gquery.io import memory
 from gquery.kernels.builtin import scans
 from gquery.result.result_column import ResultColumn
+from gquery.runtime.records import replace
 from tests.support import meta_arrays
 from tests.support.meta_arrays import copies
 from tests.support.meta_gpu import GPU, MetaBuffer, meta_gpu
@@ -100,7 +102,7 @@ def test_other_numbers_of_values(starts: tuple[int, ...]) -> None:
             return starts
 
     own = Own()
-    piece = column_pieces.replace(_column(VARCHAR, PhysicalType.I64, 50, nulls=True), dictionary=own)
+    piece = replace(_column(VARCHAR, PhysicalType.I64, 50, nulls=True), dictionary=own)
     made = column_pieces._renumbered(piece, own, Bounds(0, 1 << 40), GPU)
     assert made.data.length == 50
 
@@ -123,7 +125,7 @@ def test_arrays_from_outside(rows: int) -> None:
 
 
 def test_words_without_a_sign(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = Bounds(0, 2**64 - 1), memory.bounds_and_order(np.arange(2))[1]
+    found = Bounds(0, 2**64 - 1), bounds_and_order(np.arange(2))[1]
     monkeypatch.setattr(memory, "bounds_and_order", lambda array: found)
     array: Any = meta_arrays.empty(20, np.uint64)
     column = memory.import_device_array(array, UBIGINT)

@@ -98,7 +98,7 @@ def _where_memory_begins(array: Array, low: int, high: int, device: Device) -> A
         return part
     with device.activate():
         made = device.empty(high - low, array.dtype)
-        made[...] = part
+        device.xp.copyto(made, part)
     return made
 
 

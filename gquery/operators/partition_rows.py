@@ -20,9 +20,9 @@ from gquery.errors import InternalError
 from gquery.expression.frozen import frozen_single
 from gquery.expression.types import Bounds, PhysicalType, physical_type_for
 from gquery.kernels.builtin import row_partition, row_scatter
-from gquery.kernels.builtin.choosing import label_by_bounds
+from gquery.kernels.builtin.choosing import label_by_bounds, label_by_ranges
 from gquery.kernels.builtin.define import address
-from gquery.kernels.builtin.elements import converted, row_numbers
+from gquery.kernels.builtin.elements import added, converted, row_numbers, store
 from gquery.kernels.builtin.gathers import take_strings
 from gquery.kernels.builtin.key_hashes import OwnPart, PartRule, label_rows
 from gquery.kernels.builtin.scans import check_rows
@@ -104,7 +104,11 @@ def partition_by_range(frame: Frame, by: RangePartitioning, device: Device, work
         labels = row_partition.labels_for(frame.rows, by.parts, device, label)
         step = tuning.partitioning.unit_rows if device.is_cpu else frame.rows
         for low in range(0, frame.rows, step):
-            labels[low : low + step] = (data[low : low + step].astype(np.int64) - by.base) // by.width
+            part = converted(data[low : low + step], np.int64)
+            if device.is_cpu:
+                labels[low : low + step] = (part - by.base) // by.width
+            else:
+                label_by_ranges(part, by.base, by.width, labels)
         columns, starts = _move(frame, labels, by.parts, device, workers, label)
     return Partitioned(Frame(columns, frame.rows, frame.rank_values), tuple(starts))
 
@@ -116,7 +120,7 @@ def shifted(frame: Frame, key: int, low: int, width: int, device: Device) -> Fra
     made = device.empty_spillable(frame.rows, physical_type.numpy, "groups by range")
     step = tuning.partitioning.unit_rows if device.is_cpu else max(frame.rows, 1)
     for at in range(0, frame.rows, step):
-        made[at : at + step] = data[at : at + step].astype(np.int64) - low
+        store(added(converted(data[at : at + step], np.int64), -low), made[at : at + step])
     own = replace(column, physical_type=physical_type, data=Buffer(made, device), statistics=ColumnStatistics(known))
     return Frame({**frame.columns, key: own}, frame.rows)
 

@@ -16,6 +16,7 @@ from gquery.columns.table import ColumnData, Dictionary
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device
 from gquery.expression.types import PhysicalType
+from gquery.kernels.builtin.elements import store
 from gquery.operators.base import Frame, words_a_row
 from gquery.operators.materialize import materialize_mode
 from gquery.planner.physical import (
@@ -148,7 +149,7 @@ def _widened(column: ColumnData, device: Device) -> ColumnData | None:
             return column
         case PhysicalType.STRING32:
             offsets = device.empty_spillable(column.length + 1, np.int64, "offsets of text")
-            offsets[:] = column.data.on(device)
+            store(column.data.on(device), offsets)
             return replace(column, physical_type=PhysicalType.STRING64, data=Buffer(offsets, device))
         case _:
             return None

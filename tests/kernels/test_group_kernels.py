@@ -190,6 +190,8 @@ def test_flags() -> None:
         assert labels.tolist() == np.searchsorted(bounds, values, "right").tolist()
         choosing.label_by_bounds(values, bounds[:0], labels)
         assert not labels.any()
+        choosing.label_by_ranges(np.arange(-7, -2), -7, 2, labels)
+        assert labels.tolist() == [0, 0, 1, 1, 2]
 
 
 def test_parts_of_wide_integers() -> None:

@@ -59,6 +59,13 @@ BOUND_LABELS = {
     )
     for element in ("u8", "u16")
 }
+RANGE_LABELS = {
+    element: builtin_kernel(
+        f"values:*i64 base:i64 width:i64 labels:*{element}",
+        f"store_{element}(labels, i64(i), floor_div_i64(sub_i64(i64(values[i]), base), width))",
+    )
+    for element in ("u8", "u16")
+}
 REPEATED = {
     element: builtin_kernel(
         f"words:*{element} count:i64 made:*{element}",
@@ -165,6 +172,11 @@ def changes_of(values: Array) -> Array:
 def label_by_bounds(values: Array, bounds: Array, labels: Array) -> None:
     """Say of each value (int64) how many of the ``bounds`` (int64), which ascend, are not above it: uint8 or uint16."""
     launch(BOUND_LABELS[f"u{8 * labels.dtype.itemsize}"], values.size, values, values, bounds, bounds.size, labels)
+
+
+def label_by_ranges(values: Array, base: int, width: int, labels: Array) -> None:
+    """Say of each value (int64), none less than ``base``, in which range of so many from there on it lies: uint8 or uint16."""
+    launch(RANGE_LABELS[f"u{8 * labels.dtype.itemsize}"], values.size, values, values, base, width, labels)
 
 
 def repeated_words(words: Array, times: int) -> Array:

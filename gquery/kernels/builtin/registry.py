@@ -16,9 +16,10 @@ ENCODING = ("text_coding", "marking", "narrowing")
 ON_CPUS = ("gathers._APPEND", "parquet_pages.READ", "parquet_pages.FOOTER", "held_pages.FETCH", "held_pages.UPLOAD",
            "held_pages.DICTIONARIES", "held_pages.LIST", "moves", *ENCODING)  # fmt: skip
 """Beginnings of names: these have memory fetched early, read files, or encode what comes from outside."""
-NOT_AWAITED = ("held_pages", "held_texts", "extremes.ORDERS", "reach", "moves", "interpolating", "elements.RENUMBERED",
-               "grouping.COMBINED", "order_bits.PLACED_LATER", "scans.SELECTED", "scans.WITHIN", "wide_arrays.DECIMALS",
-               "wide_arrays.UNSIGNED", "wide_arrays.WIDE_DECIMALS")  # fmt: skip
+NOT_AWAITED = ("held_pages", "held_texts", "extremes.ORDERS", "reach", "moves", "choosing", "group_",
+               "interpolating", "elements.RENUMBERED", "grouping.COMBINED", "order_bits.PLACED_LATER",
+               "scans.SELECTED", "scans.WITHIN", "wide_arrays.DECIMALS", "wide_arrays.UNSIGNED",
+               "wide_arrays.WIDE_DECIMALS")  # fmt: skip
 """Beginnings of names: what these do on a GPU, the host does until they are compiled, or few queries ask for."""
 
 

@@ -73,7 +73,7 @@ def combine_ranges(values: Array, op: Op, ranges: Sequence[Ranges], work: Work) 
     while sizes[-1] > 1:
         sizes.append(-(-sizes[-1] // fan))
     nodes = device.empty(sum(sizes), values.dtype)
-    nodes[:rows] = values
+    device.xp.copyto(nodes[:rows], values)
     below, other = 0, identity(op, word)
     for size, nodes_above in pairwise(sizes):
         base = below + size

@@ -18,7 +18,7 @@ from gquery.expression.facts import UNBOUNDED
 from gquery.expression.windows import WindowCall
 from gquery.functions import AGGREGATES
 from gquery.kernels.builtin import gathers, scans
-from gquery.kernels.builtin.elements import converted
+from gquery.kernels.builtin.elements import clear_others, converted
 from gquery.kernels.builtin.group_columns import full_of
 from gquery.operators.base import null_column
 from gquery.operators.window.frames import Ranges, frame_ranges, without_excluded
@@ -130,11 +130,12 @@ def _shifted(call: WindowCall, listed: Listed, present: Array | None, made: tupl
             amount = UNBOUNDED if constant.value is None else constant.value
     if call.order:
         sources = shifted_by_order(call, max(min(amount, UNBOUNDED), -UNBOUNDED), amounts, present, work)
-        found[:], there[:] = sources
+        for to, source in zip((found, there), sources, strict=True):
+            work.device.xp.copyto(to, source)
     else:
         _by_position(call, (amount, amounts), listed, (found, there), work)
     if valid is not None:
-        there *= valid.on(work.device)
+        clear_others(there, valid.on(work.device))
 
 
 def _by_position(

@@ -5,9 +5,8 @@ Functions take NumPy or CuPy arrays and give arrays of the same kind. Row number
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
-from typing import Literal, cast
+from typing import Literal
 
 import numpy as np
 
@@ -284,8 +283,8 @@ ACCUMULATED = {
 }
 COMBINED = {
     (op, word): builtin_kernel(
-        f"values:*{word} others:*{word} made:*{word}",
-        f"store_{word}(made, i64(i), {op}_{taken}({taken}(values[i]), {taken}(others[i])))",
+        f"total:*{word} others:*{word}",
+        f"store_{word}(total, i64(i), {op}_{taken}({taken}(total[i]), {taken}(others[i])))",
     )
     for op, word, taken in (
         *(("add", word, word) for word in ("i64", "f64")),
@@ -296,23 +295,13 @@ COMBINED = {
 }
 
 
+_UFUNCS = {"add": np.add, "min": np.minimum, "max": np.maximum, "or": np.bitwise_or}
+
+
 def combine_into(total: Array, other: Array, op: str) -> None:
-    """Combine two arrays slot by slot, into the first."""
-    combine_to(total, total, other, op)
-
-
-def combine_to(into: Array, values: Array, others: Array, op: str) -> None:
-    """Combine two arrays slot by slot, into one of their type, which may be one of them."""
-    if namespace(into) is np:
-        ufunc_of(into, op)(values, others, out=into)
+    """Combine two arrays slot by slot, into the first. On a GPU int64 and what `COMBINED` has beside it; "or" of any integers."""
+    if namespace(total) is np:
+        _UFUNCS[op](total, other, out=total)
         return
-    word = plain_word(into) if op == "or" else element_word(into)
-    launch(COMBINED[op, word], into.size, into, contiguous(values), contiguous(others), into)
-
-
-def ufunc_of(array: Array, op: str) -> Callable[..., Array]:
-    """What combines arrays of a module so."""
-    return cast(Callable[..., Array], getattr(namespace(array), _COMBINE[op]))
-
-
-_COMBINE = {"add": "add", "min": "minimum", "max": "maximum", "or": "bitwise_or"}
+    word = plain_word(total) if op == "or" else element_word(total)
+    launch(COMBINED[op, word], total.size, total, total, contiguous(other))

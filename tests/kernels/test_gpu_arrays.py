@@ -196,7 +196,8 @@ Op = Literal["add", "min", "max", "or"]
     ("op", "dtype", "combine"),
     [("add", "int64", np.add), ("add", "float64", np.add), ("min", "int64", np.minimum), ("max", "int64", np.maximum),
      ("max", "uint8", np.maximum), ("max", "bool", np.maximum), ("or", "bool", np.bitwise_or), ("or", "uint8", np.bitwise_or),
-     ("or", "uint32", np.bitwise_or), ("or", "uint64", np.bitwise_or), ("or", "int64", np.bitwise_or)],
+     ("or", "uint32", np.bitwise_or), ("or", "uint64", np.bitwise_or), ("or", "int64", np.bitwise_or),
+     ("or", "uint16", np.bitwise_or), ("add", "uint32", np.add), ("max", "int16", np.maximum), ("min", "uint32", np.minimum)],
 )  # fmt: skip
 def test_combined_slots(size: int, op: Op, dtype: str, combine: Callable[..., Any], device: Device) -> None:
     values = _some(size, dtype)

@@ -281,27 +281,31 @@ ACCUMULATED = {
     )
     for op, word in (("add", "i64"), ("min", "i64"), ("max", "i64"), ("add", "f64"))
 }
-COMBINED = {
-    (op, word): builtin_kernel(
+
+
+@cache
+def _combining(op: str, word: str) -> BuiltinKernel:
+    taken = word if word == "f64" else "i64"
+    return builtin_kernel(
         f"total:*{word} others:*{word}",
         f"store_{word}(total, i64(i), {op}_{taken}({taken}(total[i]), {taken}(others[i])))",
     )
-    for op, word, taken in (
-        *(("add", word, word) for word in ("i64", "f64")),
-        *(("min", word, "i64") for word in ("i64",)),
-        *(("max", word, "i64") for word in ("u8", "i64")),
-        *(("or", word, "i64") for word in ("u8", "u32", "i64")),
-    )
+
+
+COMBINED = {
+    f"{op} {word}": _combining(op, word)
+    for op, words in (("add", ("i64", "f64")), ("min", ("i64",)), ("max", ("u8", "i64")), ("or", ("u8", "u32", "i64")))
+    for word in words
 }
-
-
+"""Those that are compiled before anybody asks for them."""
 _UFUNCS = {"add": np.add, "min": np.minimum, "max": np.maximum, "or": np.bitwise_or}
 
 
 def combine_into(total: Array, other: Array, op: str) -> None:
-    """Combine two arrays slot by slot, into the first. On a GPU int64 and what `COMBINED` has beside it; "or" of any integers."""
+    """Combine two arrays slot by slot, into the first: integers or booleans, whose extremes are found of what int64 holds, or
+    doubles that are added."""
     if namespace(total) is np:
         _UFUNCS[op](total, other, out=total)
         return
     word = plain_word(total) if op == "or" else element_word(total)
-    launch(COMBINED[op, word], total.size, total, total, contiguous(other))
+    launch(_combining(op, word), total.size, total, total, contiguous(other))

@@ -1,8 +1,8 @@
 """JSON: texts that are valid, looked into on the host, once for each text that differs.
 
-`json` of Python reads them. A value is written as DuckDB writes it: without spaces, numbers with the digits that tell them apart.
-Of a name that an object has twice the first value is found, and no other is kept in what is made of it. NaN and Infinity are
-numbers; a comma at the end of a list, which DuckDB reads over, makes no JSON.
+A kernel finds what a path leads to where that is plain (`functions.json_scan`), `json` of Python reads the others. A value is
+written as DuckDB writes it: without spaces, numbers with the digits that tell them apart. NaN and Infinity are numbers; a comma
+at the end of a list, which DuckDB reads over, makes no JSON.
 """
 
 from __future__ import annotations
@@ -17,14 +17,16 @@ from gquery.errors import BindError, ConversionError
 from gquery.expression.expr import Case, Expr, IsNull, Literal, Not
 from gquery.expression.nested_types import list_of
 from gquery.expression.types import BIGINT, BOOLEAN, DOUBLE, JSON, UBIGINT, VARCHAR, DType, Kind
+from gquery.functions import json_scan
 from gquery.functions.byte_maps import ByteMap
 from gquery.functions.casts import cast
 from gquery.functions.json_paths import MISSING, Path, has_wildcard, part_of, parts_of, path_of
 from gquery.functions.registry import LIST_RESOLVERS, RESOLVERS, call, host_scalar, make, resolver
 from gquery.functions.structs import constant_names
-from gquery.functions.vectors import Vector, array_of, each_row, each_value, size_of, text_like, value_array
+from gquery.functions.vectors import Vector, array_of, each_row, each_value, null, size_of, text_like, value_array
 from gquery.runtime.arrow_compute import pc
-from gquery.runtime.json_values import Digits, is_json, number_text, quoted, value_of, written
+from gquery.runtime.json_values import Digits, fields_of, is_json, number_text, quoted, value_of, written
+from gquery.runtime.tuples import NamedTuple
 
 _MALFORMED = (ConversionError, "malformed JSON")
 
@@ -67,17 +69,31 @@ def _path(e: Expr | None, takes_places: bool) -> Expr | None:
     return cast(e, VARCHAR) if e.dtype.is_string or e.dtype.kind is Kind.NULL else None
 
 
-def _over(j: Vector, path: Vector, f: Callable[[Any], Any], type_: pa.DataType, missing: Any) -> pa.Array:
-    """``f`` of what a path leads to in each row, ``missing`` where there is nothing."""
+class _Read(NamedTuple):
+    """What a function makes of what a path leads to: ``of`` the value, ``missing`` where there is nothing; for many texts at once
+    by ``answer``, if there is a way."""
+
+    of: Callable[[Any], Any]
+    missing: Any = None
+    answer: json_scan.Answer | None = None
+
+
+def _over(j: Vector, path: Vector, read: _Read, type_: pa.DataType) -> pa.Array:
+    """What is made of what a path leads to in each row."""
 
     def found(text: str, steps: Path) -> Any:
         value = part_of(value_of(text), steps)
-        return missing if value is MISSING else f(value)
+        return read.missing if value is MISSING else read.of(value)
 
     rows = size_of(j, path)
     if not isinstance(path, pa.Array) and path.is_valid:
-        steps = _at(path.as_py())
-        return each_value(array_of(j, rows), lambda text: found(text, steps), type_)
+        steps, texts = _at(path.as_py()), array_of(j, rows)
+        if read.answer is None:
+            return each_value(texts, lambda text: found(text, steps), type_)
+        reader = json_scan.Reader(
+            read.answer, lambda text: found(text, steps), lambda part: read.of(value_of(part)), type_
+        )
+        return json_scan.by_parts(texts, steps, reader)
     return each_row(lambda text, p: found(text, _at(p)), type_, j, path)
 
 
@@ -89,21 +105,20 @@ _ARROW = {
 def _reader(
     names: str,
     dtype: DType,
-    f: Callable[[Any], Any],
+    read: _Read,
     doc: str,
     example: tuple[str, str],
-    missing: Any = None,
 ) -> None:
     """Declares a function of what a path leads to; without a path that is all of the JSON."""
     inner = f"_json_{names.split()[0].removeprefix('json_')}"
     takes_places = inner in ("_json_extract", "_json_extract_string", "_json_value")  # of lists
 
     def host(j: Vector, path: Vector) -> Vector:
-        return _over(j, path, f, _ARROW[dtype], missing)
+        return _over(j, path, read, _ARROW[dtype])
 
     def host_of_each(j: Vector, path: Vector) -> Vector:
         steps = path_of(path.as_py(), True) if path.is_valid else ()
-        return each_value(array_of(j, size_of(j)), lambda text: [f(v) for v in parts_of(value_of(text), steps)],
+        return each_value(array_of(j, size_of(j)), lambda text: [read.of(v) for v in parts_of(value_of(text), steps)],
                           pa.list_(_ARROW[dtype]))  # fmt: skip
 
     def resolve(j: Expr, path: Expr | None = None) -> Expr | None:
@@ -144,23 +159,23 @@ def type_name(value: Any) -> str:
 
 
 _A = "'{\"a\": [1, \"x\"]}'"
-_reader("json_extract json_extract_path", JSON, written,
+_reader("json_extract json_extract_path", JSON, _Read(written, None, json_scan.as_json),
         "What a path leads to: ``$.a[0]``, ``/a/0``, the name of a field, or a place in a list; also written ``j -> path``.",
         (f"json_extract({_A}, '$.a[1]')", '"x"'))  # fmt: skip
-_reader("json_extract_string json_extract_path_text", VARCHAR, plain,
+_reader("json_extract_string json_extract_path_text", VARCHAR, _Read(plain, None, json_scan.as_text),
         "The same as text, NULL for ``null``; also written ``j ->> path``.",
         (f"json_extract_string({_A}, '$.a[1]')", "x"))  # fmt: skip
 _reader("json_value", VARCHAR,
-        lambda v: None if v is None or isinstance(v, dict | list) else written(v),
+        _Read(lambda v: None if v is None or isinstance(v, dict | list) else written(v), None, json_scan.as_scalar),
         "As `json_extract`, NULL for lists, objects and ``null``.", (f"json_value({_A}, '/a/0')", "1"))  # fmt: skip
-_reader("json_type", VARCHAR, type_name,
+_reader("json_type", VARCHAR, _Read(type_name, None, json_scan.type_names),
         "What a value is: OBJECT, ARRAY, VARCHAR, BOOLEAN, BIGINT, UBIGINT, DOUBLE or NULL.",
         (f"json_type({_A}, '$.a')", "ARRAY"))  # fmt: skip
-_reader("json_array_length", UBIGINT, lambda v: len(v) if isinstance(v, list) else 0,
+_reader("json_array_length", UBIGINT, _Read(lambda v: len(v) if isinstance(v, list) else 0, None, json_scan.lengths),
         "How many values a list has; 0 of what is no list.", (f"json_array_length({_A}, 'a')", "2"))  # fmt: skip
-_reader("json_exists", BOOLEAN, lambda v: True,
-        "Whether a path leads to a value.", (f"json_exists({_A}, '$.a')", "True"), False)  # fmt: skip
-_reader("json_keys", list_of(VARCHAR), lambda v: [*v] if isinstance(v, dict) else [],
+_reader("json_exists", BOOLEAN, _Read(lambda v: True, False, json_scan.are_there),
+        "Whether a path leads to a value.", (f"json_exists({_A}, '$.a')", "True"))  # fmt: skip
+_reader("json_keys", list_of(VARCHAR), _Read(lambda v: [n for n, _ in fields_of(v)] if isinstance(v, dict) else []),
         "The names of an object's fields.", (f"json_keys({_A})", "['a']"))  # fmt: skip
 
 
@@ -170,7 +185,9 @@ _reader("json_keys", list_of(VARCHAR), lambda v: [*v] if isinstance(v, dict) els
 @host_scalar("_json_checked", ((VARCHAR,), JSON), fails=_MALFORMED)
 def _checked(text: Vector) -> Vector:
     """A text that is JSON, as it is."""
-    return each_value(array_of(text, size_of(text)), lambda t: t if is_json(t) else None, pa.large_string())
+    texts = array_of(text, size_of(text)).cast(pa.large_string())
+    ok = _are_json(texts)
+    return texts if ok.true_count == len(texts) - texts.null_count else pc.if_else(ok, texts, null(texts.type))
 
 
 @host_scalar("_json_or_null", ((VARCHAR,), JSON), nullable=True)
@@ -182,7 +199,11 @@ def _or_null(text: Vector) -> Vector:
 @host_scalar("json_valid", ((VARCHAR,), BOOLEAN), example=("json_valid('{\"a\": 1}')", "True"))
 def json_valid(text: Vector) -> Vector:
     """Whether a text is JSON."""
-    return each_value(array_of(text, size_of(text)), is_json, pa.bool_())
+    return _are_json(array_of(text, size_of(text)))
+
+
+def _are_json(texts: pa.Array) -> pa.Array:
+    return json_scan.by_parts(texts, (), json_scan.Reader(json_scan.are_json, is_json, is_json, pa.bool_()))
 
 
 @host_scalar("_json_compact", ((JSON,), JSON))

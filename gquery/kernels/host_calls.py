@@ -33,6 +33,7 @@ from gquery.expression.expr import (
 from gquery.expression.traverse import conjunction, with_children
 from gquery.expression.types import INTEGER_BOUNDS, DType, Kind, type_bounds
 from gquery.functions import FUNCTIONS, cast_to_text, nested_casts, text_casts
+from gquery.functions.json_scan import use_finder
 from gquery.functions.nested_arrays import as_type
 from gquery.functions.operators import COMPARISONS
 from gquery.functions.registry import ScalarFunction
@@ -93,6 +94,15 @@ def made_properties(dtype: DType, nullable: bool) -> ValueProperties:
     if dtype.is_nested:
         return opaque_properties(dtype, Pending(), nullable)
     return ValueProperties(dtype, type_bounds(dtype), nullable)
+
+
+def _find_json(data: Any, ends: Any, steps: Any) -> Any:
+    from gquery.kernels.builtin.json_texts import find_json_parts  # with the first call that looks into JSON
+
+    return find_json_parts(data, ends, steps)
+
+
+use_finder(_find_json)
 
 
 # ---- calls over arrays ------------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Values of JSON in Python, and their texts as DuckDB writes them: without spaces, numbers with the digits that tell them apart.
 
-`json` of Python reads them. Of a name that an object has twice the first value is found. NaN and Infinity are numbers.
+`json` of Python reads them. Of a name that an object has twice the first value is found, and both are written. NaN and Infinity
+are numbers.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -18,7 +20,9 @@ _ESCAPES = {n: f"\\u{n:04X}" for n in range(32)} | _ESCAPED
 
 
 class _Object(dict[str, Any]):
-    """An object, with the first value of each name."""
+    """An object, with the first value of each name; ``fields`` are all, where it has a name twice."""
+
+    fields: Sequence[tuple[str, Any]] | None = None
 
 
 class Digits(str):
@@ -27,7 +31,15 @@ class Digits(str):
 
 def _object(pairs: list[tuple[str, Any]]) -> _Object:
     made = _Object(pairs)
-    return made if len(made) == len(pairs) else _Object(reversed(pairs))
+    if len(made) < len(pairs):
+        made.update(reversed(pairs))
+        made.fields = pairs
+    return made
+
+
+def fields_of(value: dict[str, Any]) -> Iterable[tuple[str, Any]]:
+    """The names and values of an object, as often as they are written."""
+    return (value.fields if isinstance(value, _Object) else None) or value.items()
 
 
 def _real(text: str) -> Any:
@@ -78,7 +90,7 @@ def written(value: Any) -> str:
     if isinstance(value, str):
         return quoted(value)
     if isinstance(value, dict):
-        return "{" + ",".join([f"{quoted(n)}:{written(v)}" for n, v in value.items()]) + "}"
+        return "{" + ",".join([f"{quoted(n)}:{written(v)}" for n, v in fields_of(value)]) + "}"
     if isinstance(value, list):
         return "[" + ",".join(map(written, value)) + "]"
     if isinstance(value, float):

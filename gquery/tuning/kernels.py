@@ -68,6 +68,9 @@ class BuiltInKernels(Record):
     filled_rows: int = number(2**19, "elements", "of an array that one thread fills at once")
     scanned_rows: int = number(1024, "elements", "of a running sum that a warp of a GPU goes over, at least")
     scanned_parts: int = number(2**14, "warps", "that go over an array for running sums, at most: twice what a GPU runs at once")
+    compiled_texts: int = number(
+        50_000, "texts", "of JSON that wait for the kernel that looks into them; fewer are read by Python meanwhile"
+    )
     numpy_text_rows: int = number(200_000, "rows", "of text on a host below which NumPy makes its keys")
     arrow_text_rows: int = number(200_000, "rows", "of text up to which Arrow finds the extremes")
     prefetched_texts: int = number(

@@ -10,11 +10,11 @@ from gquery.kernels.kernel import Kernel
 
 MODULES = ("scans", "grouping", "gathers", "define", "order_bits", "counted_order", "partition", "row_partition", "text_keys",
            "text_scan", "parquet_pages", "held_pages", "held_texts", "elements", "prefix_sums", "wide_arrays", "narrowing",
-           "marking", "text_coding", "combining", "sort_room", "extremes", "reach", "moves", "choosing", "group_columns",
-           "group_modes", "group_ranges", "group_texts", "interpolating")  # fmt: skip
+           "json_texts", "marking", "text_coding", "combining", "sort_room", "extremes", "reach", "moves", "choosing",
+           "group_columns", "group_modes", "group_ranges", "group_texts", "interpolating")  # fmt: skip
 ENCODING = ("text_coding", "marking", "narrowing")
 ON_CPUS = ("gathers._APPEND", "parquet_pages.READ", "parquet_pages.FOOTER", "held_pages.FETCH", "held_pages.UPLOAD",
-           "held_pages.DICTIONARIES", "held_pages.LIST", "moves", *ENCODING)  # fmt: skip
+           "held_pages.DICTIONARIES", "held_pages.LIST", "json_texts", "moves", *ENCODING)  # fmt: skip
 """Beginnings of names: these have memory fetched early, read files, or encode what comes from outside."""
 NOT_AWAITED = ("held_pages", "held_texts", "extremes.ORDERS", "reach", "moves", "choosing", "group_",
                "interpolating", "elements.RENUMBERED", "grouping.COMBINED", "order_bits.PLACED_LATER",

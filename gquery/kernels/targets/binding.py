@@ -18,8 +18,8 @@ from gquery.kernels.targets.intrinsics import DEFINITIONS, Definition
 from gquery.kernels.targets.intrinsics_numba import build
 from gquery.kernels.targets.intrinsics_user import BY_TYPE, build_by_type
 
-BODIES = ("checked", "wide", "floats", "decimals", "dates", "strings", "search", "globs", "tables", "bits", "bit_sets", "groups",
-          "ranges", "packed", "page_texts", "pages", "held_chunks", "held_texts", "user")  # fmt: skip
+BODIES = ("checked", "wide", "floats", "decimals", "dates", "strings", "search", "globs", "json_scan", "tables", "bits",
+          "bit_sets", "groups", "ranges", "packed", "page_texts", "pages", "held_chunks", "held_texts", "user")  # fmt: skip
 
 
 @cache

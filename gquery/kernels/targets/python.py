@@ -33,7 +33,7 @@ _FORMATS = {
     "f32": "f", "f64": "d",
 }  # fmt: skip
 BODIES = ("bits", "bit_sets", "checked", "chunks", "dates", "decimals", "floats", "footers", "groups", "held_texts", "moves",
-          "packed", "page_list", "page_texts", "pages", "ranges", "tables", "strings", "search", "globs", "uploads",
+          "packed", "page_list", "page_texts", "pages", "ranges", "tables", "strings", "search", "globs", "json_scan", "uploads",
           "user")  # fmt: skip
 INTRINSICS = ("integers", "checked", "wide", "floats", "memory", "bits", "strings", "atomics", "groups", "user")
 _OWN = {"refuse": checks.refuse, "range": paced_range, "next_index": paced_next}

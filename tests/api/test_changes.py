@@ -277,7 +277,10 @@ def test_rows_of_parameters_are_converted_as_values_are(target: str, tune: Tune)
     assert compare(ours.sql("SELECT * FROM t").fetchall(), want.fetchall(), False, types) is None
 
 
-@pytest.mark.parametrize(("array_rows", "words"), [(100_000, "rows of INSERT into t"), (3000, "union all")])
+@pytest.mark.parametrize(
+    ("array_rows", "words"),
+    [(3000, "union all"), pytest.param(100_000, "rows of INSERT into t", marks=pytest.mark.slow)],
+)
 def test_rows_that_wait_are_counted_in_a_limit(array_rows: int, words: str, tune: Tune) -> None:
     """INSERTs of constants end in one error where the limit is full, which changes nothing: the rows before it are there."""
     tune(tuning.memory, appended_values=500, appended_rows=array_rows, appended_bytes=100_000)

@@ -184,7 +184,7 @@ SCRIPTS = {"columns": COLUMNS, "conditions": CONDITIONS, "keys": KEYS, "conflict
 
 @pytest.mark.parametrize(
     ("name", "where"),
-    [*in_turns(2, SCRIPTS, TARGETS), *(pytest.param(s, ("cuda", None), marks=pytest.mark.cuda) for s in SCRIPTS)],
+    [*in_turns(3, SCRIPTS, TARGETS), *(pytest.param(s, ("cuda", None), marks=pytest.mark.cuda) for s in SCRIPTS)],
 )
 def test_a_script(name: str, where: tuple[str, int | None]) -> None:
     """On one rank and on three each; two of them on a CPU."""

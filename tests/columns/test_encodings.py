@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import gquery
+from tests.support.marks import in_turns
 
 ENDS = pa.array([2, 3, 4], pa.int32())
 CODES = pa.array([0, 0, 1, None], pa.int8())
@@ -120,8 +121,7 @@ def python(array: Any, name: str) -> list[Any]:
     return [value(v) for v in array.to_pylist()]
 
 
-@pytest.mark.parametrize("encoding", ENCODINGS)
-@pytest.mark.parametrize("name", list(kinds()))
+@pytest.mark.parametrize(("name", "encoding"), in_turns(2, kinds(), list(ENCODINGS)))
 def test_values_come_back(name: str, encoding: str) -> None:
     array = ENCODINGS[encoding](kinds()[name])
     want = python(array, name)

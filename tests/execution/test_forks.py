@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.marks import one_in
+
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no forks")
 
 BEGIN = """
@@ -129,6 +131,7 @@ assert os.waitpid(child, 0)[1] == 0 and go_on.is_set()
 """,
     "what does not end": """
 from gquery import tuning
+from tests.support.marks import one_in
 object.__setattr__(tuning.memory, "fork_seconds", 0.2)
 held(forking.whole())
 assert forked() == 0
@@ -150,7 +153,7 @@ assert len(asked(5)) == 7
 }
 
 
-@pytest.mark.parametrize("scene", SCENES)
+@pytest.mark.parametrize("scene", one_in(2, list(SCENES)))
 def test_another_thread_is_at(scene: str, tmp_path: Path) -> None:
     environment = {**os.environ, "GQUERY_CACHE_DIR": str(tmp_path / "cache")}
     script = BEGIN + SCENES[scene]

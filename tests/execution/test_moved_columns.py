@@ -19,6 +19,7 @@ from gquery.device.spill import is_spilled
 from gquery.errors import OutOfMemoryError
 from gquery.kernels.targets import cpu
 from gquery.kernels.targets.base import Compiled
+from tests.support.marks import in_turns
 
 ROWS = 60_000
 TABLE = pa.table(
@@ -80,8 +81,7 @@ class _Moving:
         self._others = [np.full(n, 0x55, np.uint8) for n in sizes for _ in range(4)]  # in memory that was let go of
 
 
-@pytest.mark.parametrize("launch", range(1, LAUNCHES + 1))
-@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize(("name", "launch"), in_turns(3, QUERIES, range(1, LAUNCHES + 1)))
 def test_what_a_kernel_reads_stays(
     name: str, launch: int, db: gquery.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

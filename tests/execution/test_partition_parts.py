@@ -16,6 +16,7 @@ from gquery import errors, tuning
 from tests.support.cases import Case, read_cases
 from tests.support.harness import compare, expect
 from tests.support.in_parts import Refused, all_in_parts
+from tests.support.marks import one_in
 from tests.support.tables import all_types
 
 CASES = [case for case in read_cases() if case.name.startswith("windows")]
@@ -99,7 +100,7 @@ def test_the_first_ranks_of_all_slices(tmp_path: Path, everything: Refused) -> N
         assert db.sql(sql).fetchall() == [(0, 1), (1, 2), (2, 3), (3, 4)]
 
 
-@pytest.mark.parametrize("calls", SLICED)
+@pytest.mark.parametrize("calls", one_in(2, SLICED))
 def test_windows_without_partitions_go_slice_by_slice(calls: str) -> None:
     r = np.random.default_rng(3)
     rows = 60_000

@@ -32,7 +32,7 @@ from tests.support.faults import failing_allocations
 from tests.support.frames import column, frame
 from tests.support.harness import compare, expect, oracle
 from tests.support.in_parts import Refused, all_in_parts
-from tests.support.marks import one_in
+from tests.support.marks import in_turns, one_in
 from tests.support.queries import Generator, random_tables
 from tests.support.tuned import Tune
 
@@ -181,8 +181,7 @@ QUERIES = [
 ]
 
 
-@pytest.mark.parametrize("tier", TIERS)
-@pytest.mark.parametrize("sql", QUERIES)
+@pytest.mark.parametrize(("sql", "tier"), in_turns(2, QUERIES, TIERS))
 def test_a_limit_that_is_kept(sql: str, tier: str, tmp_path: Path, tune: Tune) -> None:
     """States take some five times the limit: nothing is refused but by the account."""
     tune(tuning.spilling, least_rows=64)
@@ -204,7 +203,7 @@ def test_explain_analyze_tells_of_parts(tmp_path: Path) -> None:
         assert "made in " in text and " parts, " in text, text
 
 
-@pytest.mark.parametrize("sql", QUERIES[:4])
+@pytest.mark.parametrize("sql", one_in(2, QUERIES[:4]))
 def test_failed_allocations_leave_nothing(sql: str, tmp_path: Path) -> None:
     types, want = expect(sql, LARGE)
     db = limited("cpu", "files", tmp_path, LARGE, "700kB")

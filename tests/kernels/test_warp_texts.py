@@ -31,6 +31,7 @@ from gquery.kernels.primitives.held_texts import BYTES, FOUND, HIGHEST, OUTCOME,
 from gquery.kernels.primitives.page_list import PAGE_WORDS
 from gquery.kernels.primitives.pages import SLACK
 from tests.io.test_held_texts import KINDS, OPTIONS, texts
+from tests.support import marks
 from tests.support.turns import in_turns
 
 LANES = 32
@@ -123,8 +124,7 @@ def decoded(path: Path, r: random.Random) -> tuple[list[bytes], bool] | None:
     return [whole[low:high] for low, high in pairwise(offsets)], bool(found[:, OUTCOME].all())
 
 
-@pytest.mark.parametrize("how", range(len(OPTIONS)))
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "how"), marks.in_turns(2, KINDS, range(len(OPTIONS))))
 def test_lanes_decode_pages_together(kind: str, how: int, tmp_path: Path) -> None:
     r = random.Random(f"{kind} {how}")
     array = texts(kind, r.choice((1, 33, 70)), r)

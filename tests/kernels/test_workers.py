@@ -291,7 +291,7 @@ def test_a_text_that_cannot_be_made_stops_nobody(pool: Workers) -> None:
 
     pool.compile_later(requests(1))
     wait_for(lambda: pool.has_ready)
-    pool.compile_at_once([("numba", KernelSource("knothing", fail), (0, 0))], refuse, elsewhere=True)
+    pool.compile_at_once([("cpu_numba", KernelSource("knothing", fail), (0, 0))], refuse, elsewhere=True)
     more = requests(2)[1:]
     pool.compile_at_once(more, refuse, elsewhere=True)
     assert is_compiled(more[0])

@@ -13,6 +13,7 @@ import pytest
 
 from gquery import tuning
 from tests.support.harness import assert_same
+from tests.support.marks import one_in
 from tests.support.tuned import Tune
 
 WORDS = ["pear", "fig", "apple", "fig", "quince", "apple", None, "plum"] * 8
@@ -92,7 +93,7 @@ USES = [
 ]
 
 
-@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("use", one_in(3, USES))
 def test_plain_text(use: str, tune: Tune) -> None:
     """Of texts without a dictionary, lists and wide integers, by any such call and grouping sets: 14 calls of each use."""
     tune(tuning.encoding, small_dictionary=0, rows_an_entry=1 << 30)

@@ -31,6 +31,7 @@ from gquery.planner.physical import Stored
 from gquery.tuning.kernels import WindowFunctions
 from tests.operators.test_sliding_frames import FRAMES
 from tests.support.harness import assert_same
+from tests.support.marks import and_slow, one_in
 from tests.support.primitives import TARGETS
 
 ROWS = 200
@@ -100,7 +101,7 @@ def test_compiled() -> None:
     assert_same(over(window), {"t": without_nan(6000)}, targets=("cpu",), ranks=(1,))
 
 
-@pytest.mark.parametrize("frame", [*MORE_FRAMES, EMPTY, "ORDER BY i ROWS BETWEEN 90 FOLLOWING AND 60 FOLLOWING"])
+@pytest.mark.parametrize("frame", one_in(2, [EMPTY, *MORE_FRAMES, "ORDER BY i ROWS BETWEEN 90 FOLLOWING AND 60 FOLLOWING"]))
 def test_beside_a_tree_of_ranks(frame: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bit for bit: of equal values, of -0.0 and 0.0, both take the same row's."""
 
@@ -129,7 +130,7 @@ def assert_same_bits(found: pa.Table, expected: pa.Table) -> None:
             assert a.equals(b)
 
 
-@pytest.mark.parametrize("compiler", ["llvm", "numba"])
+@pytest.mark.parametrize("compiler", and_slow(["llvm", "numba"], "numba"))
 @pytest.mark.parametrize("steps", [0, 8])
 def test_values_that_differ_in_their_last_bits(compiler: str, steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A tile's words lack the last bits of doubles. Few such rows are told apart there; of many all rows are sorted at once."""

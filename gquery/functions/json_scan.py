@@ -32,7 +32,8 @@ _finders: list[Finder] = []
 
 
 def use_finder(finder: Finder) -> None:
-    """Texts are gone through by ``finder`` of their bytes, their ends and the steps of a path: int64, four words a row."""
+    """Texts are gone through by ``finder`` of their bytes, their ends and the steps of a path: int64 rows, which begin with what
+    is found, where, how many bytes that has, and how many values."""
     _finders[:] = [finder]
 
 
@@ -82,7 +83,7 @@ def parts_at(texts: pa.Array, path: Path) -> Parts | None:
     found = _finders[0](data, ends, np.array(words, np.int64))
     if found is None:
         return None
-    kinds, starts, sizes, elements = found.T
+    kinds, starts, sizes, elements = found.T[:4]
     return Parts(texts, data, kinds, starts + ends[:-1], sizes, elements)
 
 

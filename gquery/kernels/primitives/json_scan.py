@@ -10,6 +10,7 @@ from gquery.kernels.primitives.python.integers import (
     add_i64,
     and_i64,
     eq_i64,
+    from_bool,
     ge_i64,
     gt_i64,
     i64,
@@ -29,8 +30,10 @@ ASK, MISSING, NULL, TRUE, FALSE, INTEGER, DECIMAL, OTHER_NUMBER, TEXT, ESCAPED =
 OBJECT, ARRAY, COMPACT_OBJECT, COMPACT_ARRAY = range(10, 14)
 """What a text has at a path: it has to be asked of Python; nothing; or a value. An `INTEGER` has at most 18 digits, a `DECIMAL`
 is written as its double is; `TEXT` has no escapes. What is compact is as DuckDB writes it: all in it is, without spaces."""
-START, SIZE, ELEMENTS, FOUND = 1, 2, 3, 4
-"""Words of what is found, behind what it is: where it begins in the text, its bytes, and how many values an array has."""
+START, SIZE, ELEMENTS, COMPACT, LEVEL, PLACE, HITS, DONE, TARGET, FOUND = range(1, 11)
+"""Words of what is found, behind what it is: where it begins in the text, its bytes, how many values an array has. Then what is
+known on the way: is it compact so far; how many objects and arrays of those that are open are on the path, where in the innermost
+array, whether the value that comes is; nothing more is looked for; how many were open where one begins that is found."""
 STEP = 3
 """Words of a step of a path behind their number: a place in an array, or -1; the address of a name and its size, or -1."""
 
@@ -193,119 +196,148 @@ def _is_name(p: int, size: int, steps: Pointer, number: int) -> bool:
     return True
 
 
-def find_json(begin: int, end: int, steps: Pointer, found: Pointer, at: int) -> int:
+def _is_next(depth: int, found: Pointer, at: int) -> bool:
+    """Whether what is in the innermost object or array may be on the path."""
+    return eq_i64(depth, load_i64(found, add_i64(at, LEVEL))) and eq_i64(load_i64(found, add_i64(at, DONE)), 0)
+
+
+def _take_name(p: int, behind: int, depth: int, steps: Pointer, found: Pointer, at: int) -> int:
+    """Note a name that begins behind an address; 0 where it has to be asked."""
+    is_plain = eq_i64(shr_i64(behind, _WHAT), TEXT)
+    if not is_plain:
+        store_i64(found, add_i64(at, COMPACT), i64(0))
+    if _is_next(depth, found, at):
+        if not is_plain:
+            return i64(0)
+        size = sub_i64(sub_i64(and_i64(behind, _ADDRESS), p), 2)
+        hits = from_bool(_is_name(add_i64(p, 1), size, steps, sub_i64(load_i64(found, add_i64(at, LEVEL)), 1)))
+        store_i64(found, add_i64(at, HITS), hits)
+    return i64(1)
+
+
+def _take_comma(depth: int, steps: Pointer, found: Pointer, at: int) -> None:
+    """Note that another value of an array comes."""
+    level = load_i64(found, add_i64(at, LEVEL))
+    if eq_i64(depth, level):
+        place = add_i64(load_i64(found, add_i64(at, PLACE)), 1)
+        wanted = load_i64(steps, add_i64(1, mul_i64(sub_i64(level, 1), STEP)))
+        store_i64(found, add_i64(at, PLACE), place)
+        store_i64(found, add_i64(at, HITS), from_bool(eq_i64(place, wanted)))
+
+
+def _begin_value(depth: int, found: Pointer, at: int) -> bool:
+    """Note that a value begins; whether it is on the path."""
+    target = load_i64(found, add_i64(at, TARGET))
+    if ge_i64(target, 0) and eq_i64(depth, add_i64(target, 1)):
+        store_i64(found, add_i64(at, ELEMENTS), add_i64(load_i64(found, add_i64(at, ELEMENTS)), 1))
+    return _is_next(depth, found, at) and eq_i64(load_i64(found, add_i64(at, HITS)), 1)
+
+
+def _take_scalar(p: int, behind: int, depth: int, steps: Pointer, found: Pointer, at: int) -> None:
+    """Note a value that is no object and no array."""
+    kind = shr_i64(behind, _WHAT)
+    if _begin_value(depth, found, at):
+        store_i64(found, add_i64(at, DONE), i64(1))
+        if eq_i64(load_i64(found, add_i64(at, LEVEL)), load_i64(steps, 0)):
+            store_i64(found, at, kind)
+            store_i64(found, add_i64(at, START), p)
+            store_i64(found, add_i64(at, SIZE), sub_i64(and_i64(behind, _ADDRESS), p))
+    if eq_i64(kind, ESCAPED) or eq_i64(kind, OTHER_NUMBER):
+        store_i64(found, add_i64(at, COMPACT), i64(0))
+
+
+def _open(p: int, is_object: int, depth: int, steps: Pointer, found: Pointer, at: int) -> None:
+    """Note an object or array that begins."""
+    if _begin_value(depth, found, at):
+        level = load_i64(found, add_i64(at, LEVEL))
+        if eq_i64(level, load_i64(steps, 0)):
+            store_i64(found, at, sub_i64(ARRAY, is_object))
+            store_i64(found, add_i64(at, START), p)
+            store_i64(found, add_i64(at, TARGET), depth)
+            store_i64(found, add_i64(at, COMPACT), i64(1))
+            store_i64(found, add_i64(at, DONE), i64(1))
+        else:  # it goes on to a place in an array, or to a name, if there is one
+            step = add_i64(1, mul_i64(level, STEP))
+            wanted = load_i64(steps, add_i64(step, mul_i64(is_object, 2)))
+            if lt_i64(wanted, 0):
+                store_i64(found, add_i64(at, DONE), i64(1))
+            else:
+                store_i64(found, add_i64(at, LEVEL), add_i64(level, 1))
+                store_i64(found, add_i64(at, PLACE), i64(0))
+                store_i64(found, add_i64(at, HITS), from_bool(eq_i64(wanted, 0) and eq_i64(is_object, 0)))
+
+
+def _close(p: int, depth: int, found: Pointer, at: int) -> None:
+    """Note that an object or array ends at an address, within so many others."""
+    if gt_i64(load_i64(found, add_i64(at, LEVEL)), depth):  # the first value of a name is found, and no other
+        store_i64(found, add_i64(at, LEVEL), depth)
+        store_i64(found, add_i64(at, DONE), i64(1))
+    if eq_i64(load_i64(found, add_i64(at, TARGET)), depth):
+        compact = load_i64(found, add_i64(at, COMPACT))
+        store_i64(found, add_i64(at, SIZE), sub_i64(p, load_i64(found, add_i64(at, START))))
+        store_i64(found, add_i64(at, TARGET), i64(-1))
+        store_i64(found, at, add_i64(load_i64(found, at), shl_i64(compact, 1)))
+
+
+def _ends(expected: int, c: int, objects: int) -> bool:
+    """Whether a byte ends the innermost object or array. A brace is 32 behind a bracket."""
+    if ne_i64(c, add_i64(_CLOSE_ARRAY, shl_i64(and_i64(objects, 1), 5))):
+        return False
+    return eq_i64(expected, _NEXT) or eq_i64(expected, _FIRST_NAME) or eq_i64(expected, _FIRST_VALUE)
+
+
+def find_json(begin: int, end: int, steps: Pointer, found: Pointer, at: int) -> None:
     """What a path leads to in the bytes from one address to another. ``steps`` is their number, and `STEP` words of each;
-    ``found`` gets the words behind the kind, which come behind ``at``."""
-    p, expected = begin, i64(_VALUE)
-    depth, objects = i64(0), i64(0)  # what is open, and which of these are objects: a bit each, the innermost the lowest
-    level, place, hits = i64(0), i64(0), i64(1)  # on the path: how much; where in an array; is what comes
-    is_done, target = i64(0), i64(-1)  # nothing more is looked for; how much was open where a wanted object or array begins
-    kind, start, size, elements, compact = i64(MISSING), begin, i64(0), i64(0), i64(0)
-    count = load_i64(steps, 0)
+    ``found`` gets `FOUND` words from ``at`` on: they are 0 before."""
+    store_i64(found, add_i64(at, START), begin)
+    store_i64(found, add_i64(at, HITS), i64(1))
+    store_i64(found, add_i64(at, TARGET), i64(-1))
+    store_i64(found, at, i64(MISSING))
+    if ne_i64(_read(begin, end, steps, found, at), _END):
+        store_i64(found, at, i64(ASK))
+    store_i64(found, add_i64(at, START), sub_i64(load_i64(found, add_i64(at, START)), begin))
+
+
+def _read(p: int, end: int, steps: Pointer, found: Pointer, at: int) -> int:
+    """Go through all bytes: what may come behind them, `_END` of what is JSON."""
+    expected, depth, objects = i64(_VALUE), i64(0), i64(0)  # what is open, the innermost the lowest bit: 1 of an object
     while lt_i64(p, end):
         c = load_u8(p)
-        closes = i64(0)
+        behind = add_i64(p, 1)
         if _is_space(c):
-            p, compact = add_i64(p, 1), i64(0)
-        elif (eq_i64(expected, _FIRST_NAME) and eq_i64(c, _CLOSE_OBJECT)) or (
-            eq_i64(expected, _FIRST_VALUE) and eq_i64(c, _CLOSE_ARRAY)
-        ):
-            closes = i64(1)
-        elif eq_i64(expected, _FIRST_NAME) or eq_i64(expected, _NAME):
-            if ne_i64(c, _QUOTE):
-                return i64(ASK)
-            behind = _behind_text(add_i64(p, 1), end)
+            store_i64(found, add_i64(at, COMPACT), i64(0))
+        elif gt_i64(depth, 0) and _ends(expected, c, objects):
+            depth, objects = sub_i64(depth, 1), shr_i64(objects, 1)
+            _close(behind, depth, found, at)
+            expected = _behind_value(depth)
+        elif eq_i64(expected, _NEXT) and eq_i64(c, _COMMA):
+            expected = i64(_NAME)
+            if eq_i64(and_i64(objects, 1), 0):
+                _take_comma(depth, steps, found, at)
+                expected = i64(_VALUE)
+        elif eq_i64(expected, _COLON) and eq_i64(c, _COLON_SIGN):
+            expected = i64(_VALUE)
+        elif (eq_i64(expected, _FIRST_NAME) or eq_i64(expected, _NAME)) and eq_i64(c, _QUOTE):
+            behind = _behind_text(behind, end)
+            if eq_i64(behind, 0) or eq_i64(_take_name(p, behind, depth, steps, found, at), 0):
+                return i64(_VALUE)
+            behind, expected = and_i64(behind, _ADDRESS), i64(_COLON)
+        elif gt_i64(expected, _FIRST_VALUE) or ge_i64(depth, _DEEPEST):
+            return i64(_VALUE)
+        elif eq_i64(c, _OPEN_OBJECT) or eq_i64(c, _OPEN_ARRAY):
+            is_object = from_bool(eq_i64(c, _OPEN_OBJECT))
+            _open(p, is_object, depth, steps, found, at)
+            depth, objects = add_i64(depth, 1), or_i64(shl_i64(objects, 1), is_object)
+            expected = add_i64(_FIRST_VALUE, is_object)
+        else:
+            behind = _behind_scalar(p, end)
             if eq_i64(behind, 0):
-                return i64(ASK)
-            q = and_i64(behind, _ADDRESS)
-            if ne_i64(shr_i64(behind, _WHAT), TEXT):
-                compact = i64(0)
-            if eq_i64(depth, level) and eq_i64(is_done, 0):
-                if ne_i64(shr_i64(behind, _WHAT), TEXT):
-                    return i64(ASK)
-                hits = i64(0)
-                if _is_name(add_i64(p, 1), sub_i64(sub_i64(q, p), 2), steps, sub_i64(level, 1)):
-                    hits = i64(1)
-            p, expected = q, i64(_COLON)
-        elif eq_i64(expected, _COLON):
-            if ne_i64(c, _COLON_SIGN):
-                return i64(ASK)
-            p, expected = add_i64(p, 1), i64(_VALUE)
-        elif eq_i64(expected, _NEXT):
-            if eq_i64(c, _COMMA):
-                expected = i64(_NAME)
-                if eq_i64(and_i64(objects, 1), 0):
-                    expected = i64(_VALUE)
-                    if eq_i64(depth, level):
-                        place, hits = add_i64(place, 1), i64(0)
-                        if eq_i64(place, load_i64(steps, add_i64(1, mul_i64(sub_i64(level, 1), STEP)))):
-                            hits = i64(1)
-                p = add_i64(p, 1)
-            elif eq_i64(c, add_i64(_CLOSE_ARRAY, shl_i64(and_i64(objects, 1), 5))):  # a brace is 32 behind a bracket
-                closes = i64(1)
-            else:
-                return i64(ASK)
-        elif eq_i64(expected, _END):
-            return i64(ASK)
-        else:  # a value
-            is_near = i64(0)  # whether it is on the path
-            if eq_i64(depth, level) and eq_i64(hits, 1) and eq_i64(is_done, 0):
-                is_near = i64(1)
-            if ge_i64(target, 0) and eq_i64(depth, add_i64(target, 1)):
-                elements = add_i64(elements, 1)
-            if eq_i64(c, _OPEN_OBJECT) or eq_i64(c, _OPEN_ARRAY):
-                if ge_i64(depth, _DEEPEST):
-                    return i64(ASK)
-                is_object, step = i64(0), add_i64(1, mul_i64(level, STEP))
-                if eq_i64(c, _OPEN_OBJECT):
-                    is_object = i64(1)
-                if eq_i64(is_near, 1) and eq_i64(level, count):
-                    kind, start, target, is_done, compact = i64(ARRAY), p, depth, i64(1), i64(1)
-                    if eq_i64(is_object, 1):
-                        kind = i64(OBJECT)
-                elif eq_i64(is_near, 1):
-                    goes_on, place, hits = i64(0), i64(0), i64(0)
-                    if eq_i64(is_object, 1) and ge_i64(load_i64(steps, add_i64(step, 2)), 0):
-                        goes_on = i64(1)
-                    if eq_i64(is_object, 0) and ge_i64(load_i64(steps, step), 0):
-                        goes_on = i64(1)
-                        if eq_i64(load_i64(steps, step), 0):
-                            hits = i64(1)
-                    if eq_i64(goes_on, 1):
-                        level = add_i64(level, 1)
-                    else:
-                        is_done = i64(1)
-                depth, objects = add_i64(depth, 1), or_i64(shl_i64(objects, 1), is_object)
-                expected = i64(_FIRST_VALUE)
-                if eq_i64(is_object, 1):
-                    expected = i64(_FIRST_NAME)
-                p = add_i64(p, 1)
-            else:
-                behind = _behind_scalar(p, end)
-                if eq_i64(behind, 0):
-                    return i64(ASK)
-                q = and_i64(behind, _ADDRESS)
-                if eq_i64(shr_i64(behind, _WHAT), ESCAPED) or eq_i64(shr_i64(behind, _WHAT), OTHER_NUMBER):
-                    compact = i64(0)
-                if eq_i64(is_near, 1):
-                    is_done = i64(1)
-                    if eq_i64(level, count):
-                        kind, start, size = shr_i64(behind, _WHAT), p, sub_i64(q, p)
-                p, expected = q, i64(_NEXT)
-                if eq_i64(depth, 0):
-                    expected = i64(_END)
-        if eq_i64(closes, 1):
-            p, depth, objects = add_i64(p, 1), sub_i64(depth, 1), shr_i64(objects, 1)
-            if gt_i64(level, depth):  # the first value of a name is found, and no other
-                level, is_done = depth, i64(1)
-            if eq_i64(depth, target):
-                size, target, kind = sub_i64(p, start), i64(-1), add_i64(kind, shl_i64(compact, 1))
-            expected = i64(_NEXT)
-            if eq_i64(depth, 0):
-                expected = i64(_END)
-    if ne_i64(expected, _END):
-        return i64(ASK)
-    store_i64(found, add_i64(at, START), sub_i64(start, begin))
-    store_i64(found, add_i64(at, SIZE), size)
-    store_i64(found, add_i64(at, ELEMENTS), elements)
-    return kind
+                return i64(_VALUE)
+            _take_scalar(p, behind, depth, steps, found, at)
+            behind, expected = and_i64(behind, _ADDRESS), _behind_value(depth)
+        p = behind
+    return expected
+
+
+def _behind_value(depth: int) -> int:
+    return i64(_END) if eq_i64(depth, 0) else i64(_NEXT)

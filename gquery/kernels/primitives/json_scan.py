@@ -293,12 +293,12 @@ def find_json(begin: int, end: int, steps: Pointer, found: Pointer, at: int) -> 
     store_i64(found, add_i64(at, HITS), i64(1))
     store_i64(found, add_i64(at, TARGET), i64(-1))
     store_i64(found, at, i64(MISSING))
-    if ne_i64(_read(begin, end, steps, found, at), _END):
+    if ne_i64(_read_bytes(begin, end, steps, found, at), _END):
         store_i64(found, at, i64(ASK))
     store_i64(found, add_i64(at, START), sub_i64(load_i64(found, add_i64(at, START)), begin))
 
 
-def _read(p: int, end: int, steps: Pointer, found: Pointer, at: int) -> int:
+def _read_bytes(p: int, end: int, steps: Pointer, found: Pointer, at: int) -> int:
     """Go through all bytes: what may come behind them, `_END` of what is JSON."""
     expected, depth, objects = i64(_VALUE), i64(0), i64(0)  # what is open, the innermost the lowest bit: 1 of an object
     while lt_i64(p, end):

@@ -3,10 +3,12 @@
     python -m benchmarks.literals --sf 30 --device cuda --seeds 20
 
 Each query runs with its own text until nothing more is learned (kernels are compiled, and on a GPU the run is recorded). *hot*
-is the median of ``--runs`` runs behind it. *new* is the median over the seeds of the first run of a text with that seed's
-parameters, from the text to Arrow, and *worst* the longest; *hits* says how many of them a template served. The sums are what
-counts: of the hot medians, and the median over the seeds of the sum of their 22 runs. How many of the new runs waited for a
-compiler is counted, too, with the kernels that were made in each of them.
+is the median of ``--runs`` runs behind it, one after the other. *new* is the median over the seeds of the first run of a text
+with that seed's parameters, from the text to Arrow, and *worst* the longest; *hits* says how many of them a template served.
+*in turns* is the own text once more before each seed's, the 22 one after the other as the new ones are: neither finds its code
+and data in caches, as a text does that runs again and again. The sums are what counts: of the hot medians, and the medians over
+the seeds of the sums of 22 runs. How many of the new runs waited for a compiler is counted, too, with the kernels that were
+made in each of them.
 """
 
 from __future__ import annotations
@@ -86,11 +88,14 @@ def main() -> None:
         learn(connection, queries.sql(number))
         hot[number] = statistics.median(seconds(connection, queries.sql(number)) for _ in range(given.runs))
     new: dict[int, list[float]] = {number: [] for number in queries.NUMBERS}
+    turns: dict[int, list[float]] = {number: [] for number in queries.NUMBERS}
     hits = dict.fromkeys(queries.NUMBERS, 0)
     waits: list[float] = []
     told: list[str] = []
     target = get_target(connection.target)
     for seed in range(1, given.seeds + 1):
+        for number in queries.NUMBERS:
+            turns[number].append(seconds(connection, queries.sql(number)))
         for number in queries.NUMBERS:
             sql = parameters.sql(number, seed, given.sf)
             watch, before = CompileWatch(), {id(made) for made in target.held()}
@@ -103,14 +108,16 @@ def main() -> None:
                 made = ", ".join(described(m) for m in target.held() if id(m) not in before)
                 template = None if plan is None else plan.template
                 told.append(f"  Q{number} seed {seed} ({template}): {1e3 * waits[-1]:.1f} ms: {made}")
-    print(f"{'query':>6}{'hot ms':>9}{'new ms':>9}{'worst ms':>10}{'new/hot':>9}{'hits':>6}")
+    print(f"{'query':>6}{'hot ms':>9}{'in turns':>10}{'new ms':>9}{'worst ms':>10}{'new/hot':>9}{'hits':>6}")
     for number in queries.NUMBERS:
         ms, of = 1e3 * hot[number], [1e3 * s for s in new[number]]
         middle = statistics.median(of)
-        print(f"{number:>6}{ms:>9.2f}{middle:>9.2f}{max(of):>10.2f}{middle / ms:>9.2f}{hits[number]:>6}")
-    sums = [1e3 * sum(new[number][n] for number in queries.NUMBERS) for n in range(given.seeds)]
-    total, middle = 1e3 * sum(hot.values()), statistics.median(sums)
-    print(f"sums: hot {total:.1f} ms, new {middle:.1f} ms ({middle / total:.2f} times), worst seed {max(sums):.1f}")
+        turn = 1e3 * statistics.median(turns[number])
+        print(f"{number:>6}{ms:>9.2f}{turn:>10.2f}{middle:>9.2f}{max(of):>10.2f}{middle / ms:>9.2f}{hits[number]:>6}")
+    sums, again = ([1e3 * sum(of[number][n] for number in hot) for n in range(given.seeds)] for of in (new, turns))
+    total, turn, middle = 1e3 * sum(hot.values()), statistics.median(again), statistics.median(sums)
+    ratios = f"{middle / total:.2f} times hot, {middle / turn:.2f} times in turns"
+    print(f"sums: hot {total:.1f} ms, in turns {turn:.1f}, new {middle:.1f} ({ratios}), worst seed {max(sums):.1f}")
     waited = [1e3 * s for s in waits if s > WAITED]
     print(
         f"runs that waited for a compiler: {len(waited)} of {len(waits)}, {sum(waited):.0f} ms, one {max(waits) * 1e3:.1f}"

@@ -71,7 +71,10 @@ class Recorder:
 
     def failed(self, values: SlotValues) -> Guard | None:
         """The first guard that does not hold for these values."""
-        return next((g for g in list(self.guards.values()) if not g.holds(values, self.made_for)), None)
+        for guard in list(self.guards.values()):
+            if not guard.holds(values, self.made_for):
+                return guard
+        return None
 
 
 class Slots:
@@ -109,23 +112,16 @@ class SlotValues:
         self._given = given
         self._made: dict[int, Any] = {}
         self.near = near
-        self._is_near: dict[int, bool] = {}
+        self._changed: frozenset[int] = frozenset()  # the slots that have other values than in the query near by
+        if near is not None:
+            pairs = enumerate(zip(given, near._given, strict=True))
+            self._changed = frozenset([n for n, (one, other) in pairs if exact(one) != exact(other)])
 
     def is_near(self, literal: Literal) -> bool:
         """Whether a literal has the same value as in the query near by: those do that are derived from such."""
         if not isinstance(literal, SlotLiteral):
             return True
-        if self.near is None:
-            return False
-        found = self._is_near.get(literal.key)
-        if found is None:
-            if literal.make is not None:
-                found = all(map(self.is_near, literal.sources))
-            else:
-                n = literal.number
-                found = bool(exact(self._given[n]) == exact(self.near._given[n]))
-            self._is_near[literal.key] = found
-        return found
+        return self.near is not None and self._changed.isdisjoint(literal.numbers)
 
     def keys(self) -> list[Hashable]:
         """For each slot of the text a key that is equal for the same value alone."""
@@ -153,9 +149,10 @@ class SlotValues:
 
 class SlotLiteral(Literal):
     """A literal that is never NULL, of which other queries have another value: slot ``number`` of its ``slots``, or what
-    ``make`` computes of the values of ``sources`` and of ``given``. ``key`` is equal for slots that always have one value."""
+    ``make`` computes of the values of ``sources`` and of ``given``; ``numbers`` are the slots that it comes of, in the end.
+    ``key`` is equal for slots that always have one value."""
 
-    __slots__ = ("_raw", "given", "key", "make", "number", "slots", "sources")
+    __slots__ = ("_raw", "given", "key", "make", "number", "numbers", "slots", "sources")
 
     def __init__(self, value: Any, dtype: DType, slots: Slots, number: int = -1) -> None:
         super().__init__(value, dtype)
@@ -164,17 +161,20 @@ class SlotLiteral(Literal):
         self.sources: tuple[Literal, ...] = ()
         self.given: tuple[Any, ...] = ()
         self.key = number
+        self.numbers = frozenset((number,))
 
     def made_by(self, make: Callable[..., Any], sources: tuple[Literal, ...], given: tuple[Any, ...]) -> SlotLiteral:
         """The slot as one that is derived."""
         self.make, self.sources, self.given = make, sources, given
         self.key = self.slots.key_of((make, given, self.dtype, *map(_key, sources)))
+        self.numbers = frozenset[int]().union(*[x.numbers for x in sources if isinstance(x, SlotLiteral)])
         return self
 
     def with_value(self, value: Any) -> SlotLiteral:
         """The same slot where it has another value."""
         other = SlotLiteral(value, self.dtype, self.slots, self.number)
         other.make, other.sources, other.given, other.key = self.make, self.sources, self.given, self.key
+        other.numbers = self.numbers
         return other
 
     @property

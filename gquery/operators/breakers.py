@@ -21,7 +21,6 @@ from gquery.device.recording import CannotRecordError
 from gquery.expression.expr import Column
 from gquery.expression.types import Bounds, PhysicalType
 from gquery.kernels.builtin import counted_order, gathers, order, scans
-from gquery.kernels.builtin.choosing import changes_of
 from gquery.kernels.builtin.define import builtin_kernel, fill, full, launch
 from gquery.kernels.builtin.elements import clear_others, converted
 from gquery.kernels.builtin.sort_room import room_to_sort
@@ -237,6 +236,8 @@ def _sorted_starts(values: Array, xp: ModuleType) -> tuple[Array, Array]:
         copy = xp.empty(values.size, values.dtype)
         xp.copyto(copy, values)
         room_to_sort(copy).sort()
+        from gquery.kernels.builtin.choosing import changes_of  # of GPUs alone
+
         return copy, changes_of(copy)
     ordered = np.sort(values)
     starts = np.ones(values.size, np.bool_)

@@ -19,7 +19,6 @@ from gquery.kernels import ir
 from gquery.kernels.builtin import wide_arrays
 from gquery.kernels.builtin.elements import are_positive, clear_others, converted, every, hide_nulls
 from gquery.kernels.builtin.extremes import extremes
-from gquery.kernels.builtin.group_ranges import pairs_of
 from gquery.kernels.code import Code
 from gquery.kernels.number_registers import words_of
 from gquery.kernels.values import Value
@@ -168,6 +167,8 @@ def _values(
             return doubles
         case TextWords(address, length):
             if xp is not np:
+                from gquery.kernels.builtin.group_ranges import pairs_of  # of GPUs alone
+
                 views = pairs_of(words[address], words[length])
                 if valid is not None:
                     hide_nulls(views, valid, 2)

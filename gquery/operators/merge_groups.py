@@ -23,8 +23,6 @@ from gquery.expression.frozen import frozen_single
 from gquery.expression.types import PhysicalType
 from gquery.kernels.builtin import gathers, grouping, scans
 from gquery.kernels.builtin.define import fill, namespace
-from gquery.kernels.builtin.group_columns import distinct_slots, distinct_sorted, full_of
-from gquery.kernels.builtin.group_texts import first_texts
 from gquery.operators.base import make_column
 from gquery.operators.cut_keys import CutKeys, GroupParts
 from gquery.operators.finalize import finalize_aggregate
@@ -173,6 +171,8 @@ def merge_groups(sink: Group, parts: Sequence[PartGroups], device: Device, in_or
         keys, words = merge_few([p.encoded for p in parts], of_ranks, [a.op for a in sink.accumulators], device)
         return MergedGroups(keys, words, (None,) * len(sink.aggregates))
     size = None if sink.key_encoding is None else sink.key_encoding.size
+    from gquery.kernels.builtin.group_columns import full_of  # of ranks alone
+
     encoded, inverse = _distinct(_in_a_row([p.encoded for p in parts], device), size, in_order)
     words = []
     for k, accumulator in enumerate(sink.accumulators):
@@ -215,6 +215,8 @@ def _distinct(keys: Array, size: int | None, in_order: bool = True) -> tuple[Arr
         most = max(limits.numbered_slots * keys.size, limits.numbered_at_once)
     if size is not None and size <= most:
         if not isinstance(keys, np.ndarray):
+            from gquery.kernels.builtin.group_columns import distinct_slots  # of GPUs alone
+
             return distinct_slots(keys, size)
         flags = np.zeros(size, np.uint8)
         flags[keys] = 1
@@ -224,6 +226,8 @@ def _distinct(keys: Array, size: int | None, in_order: bool = True) -> tuple[Arr
     if isinstance(keys, np.ndarray):
         distinct, slots = np.unique(keys, return_inverse=True)
         return distinct, slots
+    from gquery.kernels.builtin.group_columns import distinct_sorted
+
     return distinct_sorted(keys) if in_order else grouping.numbered_keys(keys)
 
 
@@ -243,6 +247,8 @@ def _merged_text(
             pairs = views.reshape(-1, 2)[np.where(there, rows, 0)] * there[:, None]
         taken = np.ascontiguousarray(pairs).reshape(-1)
     else:
+        from gquery.kernels.builtin.group_texts import first_texts  # of GPUs alone
+
         taken, there = first_texts(views, valid, slots, groups)
     offsets, characters = gathers.gather_strings(taken)
     del columns  # the views were addresses in them

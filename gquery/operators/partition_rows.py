@@ -20,7 +20,6 @@ from gquery.errors import InternalError
 from gquery.expression.frozen import frozen_single
 from gquery.expression.types import Bounds, PhysicalType, physical_type_for
 from gquery.kernels.builtin import row_partition, row_scatter
-from gquery.kernels.builtin.choosing import label_by_bounds, label_by_ranges
 from gquery.kernels.builtin.define import address
 from gquery.kernels.builtin.elements import added, converted, row_numbers, store
 from gquery.kernels.builtin.gathers import take_strings
@@ -108,6 +107,8 @@ def partition_by_range(frame: Frame, by: RangePartitioning, device: Device, work
             if device.is_cpu:
                 labels[low : low + step] = (part - by.base) // by.width
             else:
+                from gquery.kernels.builtin.choosing import label_by_ranges  # of GPUs alone
+
                 label_by_ranges(part, by.base, by.width, labels)
         columns, starts = _move(frame, labels, by.parts, device, workers, label)
     return Partitioned(Frame(columns, frame.rows, frame.rank_values), tuple(starts))
@@ -158,6 +159,8 @@ def labels_of(frame: Frame, by: HashPartitioning | CutPartitioning, device: Devi
             if device.is_cpu:
                 labels[:] = np.searchsorted(bounds, values.astype(np.int64), side="right")
             else:
+                from gquery.kernels.builtin.choosing import label_by_bounds  # of GPUs alone
+
                 label_by_bounds(converted(values, np.int64), bounds, labels)
         elif frame.rows:
             keys = [frame.columns[k] for k in by.keys]

@@ -18,12 +18,12 @@ from gquery.columns.table import ColumnData
 from gquery.device.address_space import owner_of
 from gquery.device.buffer import Buffer
 from gquery.device.device import Device, cpu_device
-from gquery.distributed import column_pieces
 from gquery.distributed.movable import concatenated, moved
 from gquery.execution import exchange, hashed_rows
 from gquery.execution import near as module
 from gquery.execution.exchange import brought_near
 from gquery.execution.near import near
+from gquery.kernels.builtin import elements
 from gquery.kernels.builtin.elements import copy_together
 from gquery.operators import combined_arrays
 from gquery.operators.base import Frame
@@ -175,7 +175,7 @@ def test_pieces_that_are_copied_together(sql: str, most: int, monkeypatch: pytes
 
     tune(tuning.transfers, together_bytes=most)
     monkeypatch.setattr(combined_arrays, "reads_there", everywhere)
-    monkeypatch.setattr(column_pieces, "copy_together", noted)
+    monkeypatch.setattr(elements, "copy_together", noted)
     assert_same(sql, TABLES, targets=("cpu",), ranks=(1, 3))
     assert most == 64 or "sum(n), max(f)" in sql or max(copied, default=0) > 1
 

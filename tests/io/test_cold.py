@@ -42,7 +42,7 @@ UNUSED_BY_NUMBERS = (
     "gquery.planner.preview", "gquery.planner.logical.united",
     "gquery.execution.collected",
 )  # fmt: skip
-MOST = 492
+MOST = 494
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -18,9 +19,9 @@ _PACKAGE = str(Path(gquery.__file__).parent)
 
 def _caller() -> str | None:
     """The nearest function that is not CuPy's, if it is the engine's."""
-    frame = sys._getframe(2)
+    frame: FrameType | None = sys._getframe(2)
     while frame is not None and "cupy" in frame.f_code.co_filename:
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     if frame is None or not frame.f_code.co_filename.startswith(_PACKAGE):
         return None
     return f"{frame.f_code.co_filename[len(_PACKAGE) + 1 :]}:{frame.f_lineno} {frame.f_code.co_name}"

@@ -6,6 +6,7 @@ import datetime
 import decimal
 import random
 from collections.abc import Callable, Iterator
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from gquery.operators import breakers, keys, merge_groups, partition_rows
 from gquery.operators.base import Frame
 from gquery.planner.layouts import KeyEncoding, KeyPart
 from tests.support.harness import assert_same
+from tests.support.marks import in_turns
 from tests.support.strict_arrays import GPU, StrictArray, asnumpy, on_gpu, steps_on_gpu, strict_gpu
 
 
@@ -109,10 +111,9 @@ def taken() -> Iterator[set[str]]:
         yield names
 
 
-@pytest.mark.parametrize("rows", [0, 1, 7, 40])
-@pytest.mark.parametrize("keys", ["", "p", "k, g"])
-@pytest.mark.parametrize("calls", GROUPS)
-def test_groups(calls: str, keys: str, rows: int, taken: set[str]) -> None:
+@pytest.mark.parametrize(("calls", "keys_and_rows"), in_turns(3, GROUPS, list(product(["", "p", "k, g"], [0, 1, 7, 40]))))
+def test_groups(calls: str, keys_and_rows: tuple[str, int], taken: set[str]) -> None:
+    keys, rows = keys_and_rows
     sql = f"SELECT {keys}{', ' * bool(keys)}{calls} FROM t{' GROUP BY ' * bool(keys)}{keys}"
     assert_same(sql, TABLES[rows], targets=["python"], ranks=[1])
     assert taken or "max" in calls
@@ -124,8 +125,7 @@ def test_other_breakers(sql: str, rows: int, taken: set[str]) -> None:
     assert_same(sql, TABLES[rows], ordered=" t ORDER BY " in sql, targets=["python"], ranks=[1])
 
 
-@pytest.mark.parametrize("rows", [0, 1, 40])
-@pytest.mark.parametrize("calls", WINDOWS)
+@pytest.mark.parametrize(("calls", "rows"), in_turns(2, WINDOWS, [0, 40, 1]))
 def test_windows(calls: str, rows: int, taken: set[str]) -> None:
     rows_of = "(SELECT *, sum(big) OVER (PARTITION BY o) AS h FROM t) AS t"
     sql = f"SELECT o, {calls} FROM {rows_of} WINDOW w AS (PARTITION BY k ORDER BY o)"

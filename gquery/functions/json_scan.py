@@ -105,12 +105,13 @@ def by_parts(texts: pa.Array, path: Path, reader: Reader) -> pa.Array:
     parts = parts_at(texts, path)
     if parts is None:
         return each_value(texts, reader.of_text, reader.type)
+    there = flags(texts.is_valid())
     made, is_rare = reader.answer(parts)
-    made = with_nulls_of(made.cast(reader.type), texts)
+    made, is_rare = with_nulls_of(made.cast(reader.type), texts), is_rare & there  # anything may lie under NULL
     if is_rare.any():
         some = each_value(parts.written(is_rare, False), reader.of_part, reader.type)
         made = pc.if_else(from_numpy(is_rare), some, made)
-    asks = (parts.kinds == ASK) & flags(texts.is_valid())
+    asks = (parts.kinds == ASK) & there
     if not asks.any():
         return made
     some = piecewise(texts, asks, lambda these: each_value(these, reader.of_text, reader.type), reader.type)

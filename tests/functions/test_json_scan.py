@@ -27,6 +27,7 @@ NAMES = ["a", "b", "c", "é", "0", "1", 'x"', "a b"]
 NUMBERS = [0, 1, -1, 12, 10**17, 10**18, 10**19, -5, 2**63, 123456789012345678]
 DOUBLES = [0.0, 1.5, -0.0, 0.1, 0.001, 1e-5, 1e22, 1.25e10, 123456789.125, 3.14159265358979, 100.0]
 TEXTS = ["", "a", 'x"y', "é", "b\\", "line\n", "\1", "0", "日本", "😀"]
+ANSWERS = ["as_json", "as_text", "as_scalar", "type_names", "lengths", "are_there", "are_json"]
 BREAKS = ["", ",", "}", "]", '"', "1", " ", "\\", "x", "\\ud8", "00", "-"]
 
 
@@ -89,6 +90,20 @@ def test_parts_are_what_pythons_reader_finds(path: str, is_compiled: bool, tune:
         if isinstance(found, list):
             assert int(parts.elements[n]) == len(found), whole
     assert answered > len(values) / 2
+
+
+@pytest.mark.parametrize("path", ["$", "$.a"])
+@pytest.mark.parametrize("answer", [a for n, a in vars(json_scan).items() if n in ANSWERS], ids=ANSWERS)
+def test_what_lies_under_null_is_nothing(answer: json_scan.Answer, path: str, tune: Tune) -> None:
+    tune(tuning.built_in_kernels, compiled_texts=0)
+    under = ['{"a": "\\n"}', '{"a": {"b": 1.50}}', "1.50", "{", '{"a":1}', ""] * 100
+    whole = pa.array(under)
+    hidden = pa.Array.from_buffers(pa.string(), len(under), [pa.py_buffer(bytes(len(under) // 8)), *whole.buffers()[1:]])
+    assert hidden.null_count == len(under)
+    types = {"type_names": pa.string(), "lengths": pa.uint64(), "are_there": pa.bool_(), "are_json": pa.bool_()}
+    reader = json_scan.Reader(answer, str, str, types.get(answer.__name__, pa.string()))
+    made = json_scan.by_parts(hidden, path_of(path), reader)
+    assert made.null_count == len(under)
 
 
 def test_what_is_rare_is_asked(tune: Tune) -> None:

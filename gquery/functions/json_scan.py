@@ -21,6 +21,7 @@ ASK, MISSING, NULL, TRUE, FALSE, INTEGER, DECIMAL, OTHER_NUMBER, TEXT, ESCAPED =
 OBJECT, ARRAY, COMPACT_OBJECT, COMPACT_ARRAY = range(10, 14)
 """As in `kernels.primitives.json_scan`."""
 _FEW = 512  # texts that Python reads before a kernel is looked for
+_MOST_DIGITS = 18  # of a place: it is one word
 _TYPES = (
     "", "", "NULL", "BOOLEAN", "BOOLEAN", "UBIGINT", "DOUBLE", "", "VARCHAR", "VARCHAR", "OBJECT", "ARRAY", "OBJECT", "ARRAY",
     "BIGINT",
@@ -69,6 +70,8 @@ def parts_at(texts: pa.Array, path: Path) -> Parts | None:
     """What texts have at a path; None where Python reads them."""
     steps = [s for s in path if isinstance(s, str) or (isinstance(s, int) and s >= 0)]
     if not _finders or len(texts) < _FEW or len(steps) < len(path):
+        return None
+    if any(isinstance(s, str) and s.isdecimal() and len(s) > _MOST_DIGITS for s in steps):
         return None
     names, words = [], [len(path)]
     for step in steps:

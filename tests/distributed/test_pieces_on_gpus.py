@@ -85,9 +85,10 @@ def test_other_codes(nulls: bool, rows: int) -> None:
     for physical_type in (PhysicalType.U8, PhysicalType.U16, PhysicalType.I32):
         piece = _column(VARCHAR, physical_type, rows, nulls)
         for table in (np.dtype(np.int64), np.dtype(np.uint16)):
-            made = recoded(piece, meta_arrays.empty(300, table), Bounds(0, 299), GPU)  # type: ignore[arg-type]
-            assert made.data.length == rows
-        assert recoded(piece, meta_arrays.empty(0, np.int64), Bounds(0, 0), GPU).length == rows  # type: ignore[arg-type]
+            codes: Any = meta_arrays.empty(300, table)
+            assert recoded(piece, codes, Bounds(0, 299), GPU).data.length == rows
+        none: Any = meta_arrays.empty(0, np.int64)
+        assert recoded(piece, none, Bounds(0, 0), GPU).length == rows
 
 
 @pytest.mark.parametrize("starts", [(7,), (0, 1 << 32, 5)])
@@ -144,8 +145,9 @@ def test_results_as_arrays(dtype: DType, physical_type: str) -> None:
 
 def test_one_element() -> None:
     """CuPy leaves out the dimension of an array of one where elements are set, and compiles a copy."""
-    to, array = meta_arrays.empty(1, np.int32), meta_arrays.empty(1, np.int32)
-    copy_into(to, GPU, array, GPU)  # type: ignore[arg-type]
+    to: Any = meta_arrays.empty(1, np.int32)
+    array: Any = meta_arrays.empty(1, np.int32)
+    copy_into(to, GPU, array, GPU)
     for value, dtype in ((1, np.uint8), (-1, np.int64), (0.5, np.float64), (1, np.bool_)):
         assert GPU.full(3, value, dtype).shape == (3,)
     assert copies.compiled == []
@@ -158,8 +160,9 @@ def test_chunks_of_a_selection() -> None:
     class Attempt:
         device = GPU
 
+    attempt: Any = Attempt()
     selection: Any = meta_arrays.empty(500, np.uint32)
-    places, rows = streamed._places(Attempt(), selection, [0, 4, 9], 32)  # type: ignore[arg-type]
+    places, rows = streamed._places(attempt, selection, [0, 4, 9], 32)
     assert len(places) == 4 and len(rows) == 3
     moved, flags = scans.moved_within(selection, 3, 400)
     assert moved.shape == flags.shape == (500,)

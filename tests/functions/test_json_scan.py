@@ -131,6 +131,22 @@ def test_answers_are_duckdbs(reader: str, tune: Tune) -> None:
     assert_same(f"SELECT n, {items} FROM t", TABLES)
 
 
+FAR = ["/99999999999999999999999", "/a/99999999999999999999", "$[999999999999999999]", "/٣", "$.٣", "/00"]
+
+
+@pytest.mark.parametrize("path", FAR)
+def test_places_beyond_all_arrays(path: str, tune: Tune) -> None:
+    tune(tuning.built_in_kernels, compiled_texts=0, interpreted_rows=0)
+    shapes = ['[0, 1, 2, %d, {"a": [1]}]', '{"a": [5], "99999999999999999999999": %d}', '{"٣": %d, "00": 2}']
+    rows = [shapes[n % 3] % n if n % 4 else None for n in range(1200)]  # all different: else they are looked into once each
+    with gquery.connect(device="cpu") as db:
+        sql = f"SELECT json_extract(j, '{path}'), json_exists(j, '{path}') FROM t"
+        db.register("t", pa.table({"j": rows}))
+        many = db.sql(sql).fetchall()
+        few = [row for low in range(0, 1200, 300) for row in _few(db, pa.table({"j": rows[low : low + 300]}), sql)]
+        assert many == few
+
+
 def test_few_and_many_rows_are_alike(tune: Tune) -> None:
     tune(tuning.built_in_kernels, compiled_texts=0, interpreted_rows=0)
     broken = pa.table({"n": np.arange(1200), "j": texts(9, 1200, True)})

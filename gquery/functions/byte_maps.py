@@ -40,7 +40,7 @@ class ByteMap:
         if self.is_even:
             return texts_of((self._table_of_words()[data].view(np.uint8), offsets * self.width), strings)
         made, ends, written = [], np.zeros(len(offsets), np.int64), 0
-        for rows in _blocks(offsets):
+        for rows in blocks(offsets):
             first = offsets[rows.start]
             part = data[first : offsets[rows.stop]]
             if not self.changes[part].any():
@@ -105,7 +105,7 @@ def blobs_from(made: Strings, like: pa.Array) -> pa.Array:
     return with_nulls_of(blobs, like)
 
 
-def _blocks(offsets: Any) -> Iterator[slice]:
+def blocks(offsets: Any) -> Iterator[slice]:
     """Ranges of rows, each of some bytes or of one row."""
     start, rows = 0, len(offsets) - 1
     while start < rows:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from gquery.functions.byte_maps import bytes_of, texts_of
+from gquery.functions.byte_maps import blocks, bytes_of, texts_of
 from gquery.functions.json_paths import Path
 from gquery.functions.vectors import each_value, flags, from_numpy, null, piecewise, value_array, with_nulls_of
 from gquery.runtime.arrow_compute import pc
@@ -61,8 +61,12 @@ class Parts(NamedTuple):
         starts, sizes = self.starts + inside, np.where(shown, self.sizes - 2 * inside, 0)
         ends = np.zeros(len(sizes) + 1, np.int64)
         np.cumsum(sizes, out=ends[1:])
-        places = np.arange(ends[-1]) + np.repeat(starts - ends[:-1], sizes)
-        made = texts_of((self.data[places], ends), self.texts)
+        data = np.empty(ends[-1], np.uint8)
+        for rows in blocks(ends):
+            low, high = ends[rows.start], ends[rows.stop]
+            places = np.arange(low, high) + np.repeat(starts[rows] - ends[rows], sizes[rows])
+            data[low:high] = self.data[places]
+        made = texts_of((data, ends), self.texts)
         return made if shown.all() else pc.if_else(from_numpy(shown), made, null(made.type))
 
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from gquery.api.dbapi import Cursor
     from gquery.api.relation import Relation
     from gquery.cluster.client import Cluster
-    from gquery.columns.table import Table, TableSource
+    from gquery.columns.table import TableSource
     from gquery.device.device import Device
     from gquery.execution import ExecutionContext
     from gquery.sql.noted import Noted
@@ -327,53 +327,6 @@ class Connection(Transactions, Frames, Files, Explains, Exceptions):
             raise InterfaceError("The connection is closed")
 
     # ---- the pipeline ----------------------------------------------------------------------------------------------
-
-    @boundary
-    def run_plan(self, prepared: PreparedPlan) -> Table:
-        """The rows of a plan."""
-        from gquery.execution import run
-        from gquery.kernels.targets.compilers import compiling_by
-
-        self._check_open()
-        with self._running.one(), compiling_by(self.settings.compiler):
-            with part("plan"):
-                program = self._program(prepared)
-            with part("run"):
-                rows = run(program, self._context(), prepared.feedback)
-        if prepared.serves_one_run:  # others draw nothing, and are not made once more for it
-            for drawn in prepared.made().drawn:
-                self._catalog.sequences.advance(drawn, rows.rows)
-        return rows
-
-    def run_recorded(self, prepared: PreparedPlan) -> Table | None:
-        """The rows of a plan whose run is recorded. Whether its tables are as they were is looked at while the GPU works. None
-        where nothing is recorded, where they are not, and where that takes more than a look at some files of this machine."""
-        program = prepared.program
-        if program is None or not self.device.is_cuda or prepared.feedback.replay.recorded is None:
-            return None
-        if self._closed or not prepared.is_near:
-            return None
-        from gquery.execution import run_again
-
-        with self._running.one(), part("run"):
-            context, catalog = self._context(), self._catalog
-            return run_again(program, context, prepared.feedback, lambda: prepared.is_at(catalog.version))
-
-    def _context(self) -> ExecutionContext:
-        """The same as for the run before, where nothing was set since."""
-        made = self._made_context
-        if (
-            made is None
-            or made.settings is not self.settings
-            or made.device is not self.device
-            or made.target != self.target
-        ):
-            from gquery.execution import ExecutionContext
-
-            ranks = self._ranks if len(self._ranks) > 1 else ()
-            made = ExecutionContext(self.target, self.device, self.settings, ranks=ranks, remote=self._cluster)
-            self._made_context = made
-        return made
 
     def _read_variables(self, relation: Relation) -> None:
         """Take what a query uses of variables of the caller as they are now."""

@@ -10,6 +10,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from gquery import tuning
@@ -22,12 +23,24 @@ from gquery.settings import Settings
 
 if TYPE_CHECKING:
     from gquery.columns.table import TableSource
-    from gquery.execution.feedback import RunFeedback
+    from gquery.execution.feedback import RunFeedback, TemplateProgress
+    from gquery.expression.slots import SlotValues
     from gquery.planner.logical.nodes import Plan, Query
     from gquery.planner.physical import Program
 
 Parameters = Sequence[Any] | Mapping[str, Any] | None
 _keeping = free_in_child(threading.Lock())  # held for an assignment
+
+
+class LaterProgram(Protocol):
+    """Makes the program of a plan that a template serves (`gquery.api.templates`)."""
+
+    values: SlotValues
+    replay: TemplateProgress  # of the template
+    has_played: bool  # whether the plan has run, by a recording of the template
+
+    def bound(self) -> tuple[Program, RunFeedback]:
+        """The program, and what runs of it begin with."""
 
 
 class PlanSlots(Protocol):
@@ -42,7 +55,8 @@ class PlanSlots(Protocol):
 
 @dataclass
 class PreparedPlan:
-    """A query on its way: the optimized plan and, once it was lowered, the program; both belong to these versions."""
+    """A query on its way: the optimized plan and, once it was lowered, the program; both belong to these versions. A plan that a
+    template serves gets its program `later`, when somebody asks for it: a recording of the template runs without."""
 
     made: Callable[[], Query]  # as the binder made it
     optimize: Callable[[Query], Query]
@@ -50,11 +64,20 @@ class PreparedPlan:
     sources: tuple[TableSource, ...]
     versions: tuple[int, ...]
     catalog_version: int
-    program: Program | None = None
+    later: LaterProgram | None = None  # until the program is there
     template: str = ""  # whether it comes of a template, or why not; "" where nobody looked for one
     slots: PlanSlots | None = None  # those of its text, until the program is made
     serves_one_run: bool = False  # it is of its moment or chance, and another is made for the next run
     outline: Callable[[], Query] | None = None  # a plan of other constants, where one is there
+
+    _program: Program | None = field(default=None, init=False, repr=False)
+
+    @property
+    def program(self) -> Program | None:
+        """The program; None before the plan is lowered."""
+        if self.later is not None:
+            self._bind(self.later)
+        return self._program
 
     @cached_property
     def bound(self) -> Query:
@@ -84,17 +107,26 @@ class PreparedPlan:
         """What runs of the program leave for later ones."""
         from gquery.execution.feedback import RunFeedback
 
+        if self.later is not None:
+            self._bind(self.later)
         return cast("RunFeedback", vars(self).setdefault("feedback", RunFeedback()))
+
+    def _bind(self, later: LaterProgram) -> None:
+        """Take the program that the template makes; of several threads the first one's, as in `keep`."""
+        program, feedback = later.bound()
+        with _keeping:
+            if self.later is not None:
+                vars(self)["feedback"], self._program, self.later = feedback, program, None
 
     def keep(self, query: Query, program: Program) -> Program:
         """Take a program, with the plan that it was lowered from, and give the one to run: of several threads that each made
         one the first wins, since columns have ids of their own in each, and what runs feed back speaks of those."""
         with _keeping:
-            if self.program is None:
-                self.query, self.program = query, program
+            if self._program is None:
+                self.query, self._program = query, program
                 if self.slots is not None:
                     self.slots.lowered(self, program)
-            return self.program
+            return self._program
 
     @property
     def is_near(self) -> bool:

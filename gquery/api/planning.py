@@ -1,9 +1,8 @@
-"""From texts to plans and programs: the part of a `Connection` that plans, and finds what was planned before."""
+"""From texts to plans, programs and rows: the part of a `Connection` that plans, finds what was planned before, and runs it."""
 
 from __future__ import annotations
 
 import functools
-from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from gquery import tuning
@@ -22,9 +21,12 @@ from gquery.errors import DataError, Error, FileError
 from gquery.runtime.boundary import boundary
 from gquery.runtime.nesting import with_room
 from gquery.runtime.records import replace
+from gquery.runtime.stopwatch import part
 
 if TYPE_CHECKING:
     from gquery.columns.table import Table
+    from gquery.device.device import Device
+    from gquery.execution import ExecutionContext
     from gquery.expression.expr import Expr
     from gquery.expression.expr import Literal as Constant
     from gquery.functions.chance import Seeds
@@ -35,16 +37,15 @@ if TYPE_CHECKING:
 
 
 class Plans(Session):
-    """The part of a connection that makes plans and keeps them."""
+    """The part of a connection that makes plans, keeps them and runs them."""
 
     _plans: PlanCache
     _templates: Templates
     _prepared: PreparedTexts
     _seeds: Seeds
-
-    @abstractmethod
-    def run_plan(self, prepared: PreparedPlan) -> Table:
-        """The rows of a plan."""
+    _ranks: tuple[Device, ...]
+    _closed: bool
+    _made_context: ExecutionContext | None
 
     def _plan(self, query: Query, now: bool = True, template: Template | None = None) -> PreparedPlan:
         """A bound query, optimized now or when it is first needed; ``template`` is the one that its text makes. It is of the
@@ -124,6 +125,68 @@ class Plans(Session):
             if partial.enough is None or run(program, self._context(), RunFeedback()).rows >= partial.enough:
                 return prepared.keep(made, program)
             parts *= tuning.reading.more_groups
+
+    # ---- rows --------------------------------------------------------------------------------------------------------
+
+    @boundary
+    def run_plan(self, prepared: PreparedPlan) -> Table:
+        """The rows of a plan."""
+        from gquery.execution import run
+        from gquery.kernels.targets.compilers import compiling_by
+
+        self._check_open()
+        with self._running.one(), compiling_by(self.settings.compiler):
+            with part("plan"):
+                program = self._program(prepared)
+            with part("run"):
+                rows = run(program, self._context(), prepared.feedback)
+        if prepared.serves_one_run:  # others draw nothing, and are not made once more for it
+            for drawn in prepared.made().drawn:
+                self._catalog.sequences.advance(drawn, rows.rows)
+        return rows
+
+    def run_recorded(self, prepared: PreparedPlan) -> Table | None:
+        """The rows of a plan whose run is recorded. Whether its tables are as they were is looked at while the GPU works. None
+        where nothing is recorded, where they are not, and where that takes more than a look at some files of this machine."""
+        if self._closed or not self.device.is_cuda or not prepared.is_near:
+            return None
+        catalog, later = self._catalog, prepared.later
+
+        def is_current() -> bool:
+            return prepared.is_at(catalog.version)
+
+        if later is not None and not later.has_played:
+            if later.replay.recorded is None:
+                return None
+            from gquery.execution import run_template
+
+            with self._running.one(), part("run"):
+                table = run_template(later.replay, later.values, self._context(), is_current)
+            later.has_played = table is not None
+            return table
+        program = prepared.program
+        if program is None or prepared.feedback.replay.recorded is None:
+            return None
+        from gquery.execution import run_again
+
+        with self._running.one(), part("run"):
+            return run_again(program, self._context(), prepared.feedback, is_current)
+
+    def _context(self) -> ExecutionContext:
+        """The same as for the run before, where nothing was set since."""
+        made = self._made_context
+        if (
+            made is None
+            or made.settings is not self.settings
+            or made.device is not self.device
+            or made.target != self.target
+        ):
+            from gquery.execution import ExecutionContext
+
+            ranks = self._ranks if len(self._ranks) > 1 else ()
+            made = ExecutionContext(self.target, self.device, self.settings, ranks=ranks, remote=self._cluster)
+            self._made_context = made
+        return made
 
     # ---- templates -------------------------------------------------------------------------------------------------
 

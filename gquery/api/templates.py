@@ -21,6 +21,7 @@ from gquery.runtime.records import cached_property, dataclass
 from gquery.settings import Settings
 
 if TYPE_CHECKING:
+    from gquery.execution.feedback import RunFeedback
     from gquery.expression.expr import Literal
     from gquery.planner.physical import Program
     from gquery.planner.rebind import Rebinding
@@ -90,7 +91,7 @@ class Template:
 
     def fill(self, question: Question) -> SlotValues | str:
         """The values that a text gives the slots; what is in the way where it cannot be served."""
-        from gquery.sql.cut import constant
+        from gquery.sql.cut import value_of
 
         texts, own = question.shape.constants, self.slots.shape.constants
         for n in self._fixed:
@@ -99,9 +100,9 @@ class Template:
         given: list[Any] = [None] * self._count
         for number, places in self.slots.tokens.items():
             text = texts[places[0]]
-            if any(texts[n] != text for n in places):
+            if len(places) > 1 and any(texts[n] != text for n in places):
                 return f"{own[places[0]]} stands in several places, which now differ"
-            given[number] = constant(text).value
+            given[number] = value_of(text)
         for number, name in self.slots.parameters.items():
             given[number] = question.parameters[name].value
         values = SlotValues(given, near=self.recorder.made_for)
@@ -127,27 +128,42 @@ class Template:
 
     def plan(self, values: SlotValues, catalog_version: int) -> PreparedPlan | None:
         """The plan for other values; None where the tables are not as they were."""
-        from gquery.planner.later import bound_later
         from gquery.planner.rebind import rebound
         from gquery.runtime.nesting import with_room
 
         made = self.prepared
         if made is None or not self.is_current(catalog_version):
             return None
-        program = bound_later(self._rebinding(made), values)
-        plan = PreparedPlan(
+        return PreparedPlan(
             lambda: with_room(lambda: rebound(made.made(), values)),
             lambda _: with_room(lambda: rebound(made.query, values)),
             made.settings,
             made.sources,
             made.versions,
             made.catalog_version,
-            program,
+            ProgramOfTemplate(made, self._rebinding(made), values),
+            template="hit",
             outline=made.outline or made.made,
         )
-        plan.feedback = made.feedback.for_values(values, program)
-        plan.template = "hit"
-        return plan
+
+
+class ProgramOfTemplate:
+    """The program of a template's plan with other values, which is made when somebody asks for it."""
+
+    def __init__(self, made: PreparedPlan, rebinding: Rebinding[Program], values: SlotValues) -> None:
+        assert made.feedback.shared is not None, "a template's plan"
+        self.values, self.replay = values, made.feedback.shared.replay
+        self._made, self._rebinding = made, rebinding
+        self.has_played = False
+
+    def bound(self) -> tuple[Program, RunFeedback]:
+        """See `LaterProgram`."""
+        from gquery.planner.later import bound_later
+
+        program = bound_later(self._rebinding, self.values)
+        feedback = self._made.feedback.for_values(self.values, program)
+        feedback.replay.runs = int(self.has_played)
+        return program, feedback
 
 
 class Templates:

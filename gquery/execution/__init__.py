@@ -8,7 +8,7 @@ as given and validates them; `feedback` is what later runs know. Called by `api`
 
 from __future__ import annotations
 
-from gquery.execution.program import run, run_again, run_with_report
+from gquery.execution.program import run, run_again, run_template, run_with_report
 from gquery.execution.state import ExecutionContext, StageReport
 
-__all__ = ["ExecutionContext", "StageReport", "run", "run_again", "run_with_report"]
+__all__ = ["ExecutionContext", "StageReport", "run", "run_again", "run_template", "run_with_report"]

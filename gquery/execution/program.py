@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gquery.columns.table import Table
-from gquery.execution.feedback import RunFeedback
+from gquery.execution.feedback import RunFeedback, TemplateProgress
 from gquery.execution.late_fetch import with_fetched
 from gquery.execution.run_stages import result_of, run_stages
 from gquery.execution.speculation import MisspeculationError, Speculation
 from gquery.execution.state import ExecutionContext, Run, StageReport
+from gquery.expression.slots import SlotValues
 from gquery.planner.physical import Program
 from gquery.runtime.records import replace
 
@@ -33,6 +34,18 @@ def run_again(
 
     table = replayed_beside(program, context, feedback, is_current)
     return table if table is None or program.fetch is None else with_fetched(program.fetch, table)
+
+
+def run_template(
+    progress: TemplateProgress, values: SlotValues, context: ExecutionContext, is_current: Callable[[], bool]
+) -> Table | None:
+    """The result of a template's plan with these values, which needs no program where the template is recorded; ``is_current`` as
+    in `run_again`. None where it has to be run."""
+    if progress.recorded is None:
+        return None
+    from gquery.execution.template_replay import played_template
+
+    return played_template(progress, values, context, is_current)
 
 
 def run_with_report(

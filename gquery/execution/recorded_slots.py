@@ -14,9 +14,8 @@ from gquery.device.graph import RecordedGraph
 from gquery.device.recording import CannotRecordError
 from gquery.execution.feedback import Shared
 from gquery.execution.state import BoundPattern, Run
-from gquery.expression.exact import exact
 from gquery.expression.frozen import frozen_open
-from gquery.expression.slots import Recorder, SlotValues
+from gquery.expression.slots import Recorder, SlotValues, literal_key, numbers_in
 from gquery.kernels.bindings import Constant, Content, SlotConstant, TextMatches
 from gquery.kernels.builtin.define import address
 from gquery.kernels.kernel import Parameter
@@ -77,38 +76,46 @@ class RecordedSlots:
     def __init__(self, state: Run, launched: Sequence[LaunchedKernel], shared: Shared) -> None:
         """``state`` is the run that was recorded, with the launches that it ``launched``. CannotRecordError where one cannot be
         changed."""
-        self._numbers: dict[tuple[int, str], int] = {}
+        self._places: dict[Hashable, int] = {}  # in the list of slots, by what they are made of
         self._slots: list[SlotConstant] = []
         self._guards = tuple(_guards(state, shared))
         self._launches = tuple(self._of_launches(state, launched))
-        self._patterns = tuple([SlotPattern(p, self._slot(p.unit, p.name)) for p in state.bound_patterns or ()])
-        # by slot: an array or a pattern of the last run, and the values that it is of
-        self._kept: dict[int, tuple[list[Hashable], Made]] = {}
+        self._patterns = tuple(
+            [
+                SlotPattern(p, self._slot((id(p.unit), p.name), p.unit.slots[p.name]))  # each has its form
+                for p in state.bound_patterns or ()
+            ]
+        )
+        self._numbers = [numbers_in(slot.literals) for slot in self._slots]
+        self._last: tuple[SlotValues, list[Made]] | None = None  # the values of the last run, and what was made of them
         self._sent: Sent | None = None  # the arrays of the last run, on the GPU
 
-    def made(self, shared: Shared) -> list[Made] | None:
-        """What the slots are in a run of a plan; None where other kernels would serve its constants."""
-        values = shared.values
+    def made(self, values: SlotValues) -> list[Made] | None:
+        """What the slots are in a run with these values; None where other kernels would serve them."""
         if any(recorder.failed(values) is not None for recorder in self._guards):
             return None
-        return [self._made_of(n, slot, values) for n, slot in enumerate(self._slots)]
+        if self._last is None:
+            made = [self._made_of(n, values) for n in range(len(self._slots))]
+        else:
+            before, known = self._last
+            changed = values.changed_since(before)
+            made = [
+                old if changed.isdisjoint(numbers) else self._made_of(n, values)
+                for n, (numbers, old) in enumerate(zip(self._numbers, known, strict=True))
+            ]
+        self._last = values, made
+        return made
 
     def fits(self, made: Sequence[Made]) -> bool:
         """Whether the recorded text scans look for patterns like those that the slots are."""
         return all(p.bound.pattern.is_like(cast(TextMatches, made[p.slot]).pattern) for p in self._patterns)
 
-    def _made_of(self, number: int, slot: SlotConstant, values: SlotValues) -> Made:
-        """What a slot is; arrays and patterns are made anew where a value is another one than in the run before."""
-        given = [values.of(literal) for literal in slot.literals]
-        kept = self._kept.get(number)
-        if kept is not None and kept[0] == list(map(exact, given)):
-            return kept[1]
-        made = slot.make(*given, *slot.given)
+    def _made_of(self, number: int, values: SlotValues) -> Made:
+        """What a slot is."""
+        made = self._slots[number].resolve(values)
         if isinstance(made, TextMatches):
             form = next(p.bound.pattern for p in self._patterns if p.slot == number)
             made = replace(made, pattern=made.pattern.in_form_of(form))
-        if not isinstance(made, Constant):
-            self._kept[number] = list(map(exact, given)), made
         return made
 
     def set(self, made: Sequence[Made], graph: RecordedGraph, arena: Arena) -> None:
@@ -122,13 +129,17 @@ class RecordedSlots:
         for launch in self._launches:
             launch.set(made, places, graph)
 
-    def _slot(self, unit: Unit, name: str) -> int:
-        """The number of what a parameter of a kernel stands for."""
-        key = id(unit), name
-        if key not in self._numbers:
-            self._numbers[key] = len(self._slots)
-            self._slots.append(unit.slots[name])
-        return self._numbers[key]
+    def _argument(self, unit: Unit, name: str) -> int:
+        """The number of what a parameter of a kernel stands for; those that are made alike have one."""
+        slot = unit.slots[name]
+        make, given = slot.given
+        return self._slot((slot.make, make, *map(id, given), *map(literal_key, slot.literals)), slot)
+
+    def _slot(self, key: Hashable, slot: SlotConstant) -> int:
+        if key not in self._places:
+            self._places[key] = len(self._slots)
+            self._slots.append(slot)
+        return self._places[key]
 
     def _of_launches(self, state: Run, launched: Sequence[LaunchedKernel]) -> Iterator[SlotLaunch]:
         by_arguments = {id(b.values): b.unit for b in state.bound or ()}
@@ -140,7 +151,7 @@ class RecordedSlots:
                 raise CannotRecordError("a launch is not known by its node")
             first = len(launch.values) - len(unit.parameters)
             arguments = [
-                SlotArgument(first + n, p, self._slot(unit, p.name))
+                SlotArgument(first + n, p, self._argument(unit, p.name))
                 for n, (p, b) in enumerate(unit.parameters)
                 if p.name in unit.slots and not isinstance(b, TextMatches)
             ]

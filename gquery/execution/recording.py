@@ -43,7 +43,8 @@ LAYING_OUT = COPIED.kernel
 """The kernel that puts a result in place; see `laid_out`."""
 
 
-def _always() -> bool:
+def always() -> bool:
+    """What is asked of tables that nobody looks at."""
     return True
 
 
@@ -149,7 +150,7 @@ class Recording:
         """Let go of everything; nobody plays it again."""
         self.graph, self.answer, self.inputs, self.kept = None, None, (), []
 
-    def play(self, device: Device, arena: Arena, is_current: Callable[[], bool] = _always) -> Table | None:
+    def play(self, device: Device, arena: Arena, is_current: Callable[[], bool] = always) -> Table | None:
         """The result of another run; None where the recording is of no use any more, or ``is_current`` says that. Raises what
         kernels have to say. Whether the tables are as they were is asked while the GPU works: what it reads is held."""
         start = time.perf_counter()

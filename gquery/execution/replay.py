@@ -150,7 +150,7 @@ def replayed_beside(
     """The result by a recording, on one GPU or on those of all ranks. While that runs, ``is_current`` says whether the program
     may run over the tables as they are; None where it may not, and where nothing is recorded."""
     recorded = feedback.replay.recorded
-    if recorded is None or recorded.program is not program or not _is_free(context, context.device):
+    if recorded is None or recorded.program is not program or not is_free(context, context.device):
         return None
     if context.ranks:
         return _replayed_beside_by_ranks(recorded, context, is_current)
@@ -166,7 +166,7 @@ def _replayed_beside_by_ranks(
     recorded: Recorded, context: ExecutionContext, is_current: Callable[[], bool]
 ) -> Table | None:
     """The same on the GPUs of all ranks."""
-    if not all(_is_free(context, d) for d in context.ranks):
+    if not all(is_free(context, d) for d in context.ranks):
         return None
     arenas = [arena_of(d.ordinal) for d in context.ranks]
     with ExitStack() as locks:
@@ -176,7 +176,7 @@ def _replayed_beside_by_ranks(
         return recorded.play(context.device, arenas[0], is_current)
 
 
-def _is_free(context: ExecutionContext, device: Device) -> bool:
+def is_free(context: ExecutionContext, device: Device) -> bool:
     """Whether runs are on a GPU, under no limit of memory, and not measured."""
     settings = context.settings
     if not device.is_cuda or context.meter is not None or not settings.replay:
@@ -186,7 +186,7 @@ def _is_free(context: ExecutionContext, device: Device) -> bool:
 
 def may_be_recorded(program: Program, context: ExecutionContext) -> bool:
     """Whether a program runs on one GPU, with nothing on the host, and under no limit of memory."""
-    if not _is_free(context, context.device):
+    if not is_free(context, context.device):
         return False
     works = [stage.work for stage in pattern_of(program)]
     return not any(_is_on_host(work) for work in works)

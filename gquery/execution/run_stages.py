@@ -91,11 +91,13 @@ def run_stages(state: Run, first: int, end: int) -> None:
 def result_of(program: Program, frames: Mapping[int, Frame]) -> Table:
     """The table of the last stage, by the frames that stages made."""
     frame = frames[pattern_of(program)[-1].number]
-    columns = tuple(frame.columns[s.column.id] for s in program.outputs)
-    fields = tuple(
-        Field(n, s.column.dtype, s.properties.nullable) for n, s in zip(program.names, program.outputs, strict=True)
-    )
-    return Table(Schema(fields), columns, frame.rows)
+    return Table(schema_of(program), tuple(frame.columns[s.column.id] for s in program.outputs), frame.rows)
+
+
+def schema_of(program: Program) -> Schema:
+    """The names and types of a program's result."""
+    pairs = zip(program.names, program.outputs, strict=True)
+    return Schema(tuple(Field(n, s.column.dtype, s.properties.nullable) for n, s in pairs))
 
 
 def _note_table(state: Run, number: int, index: JoinIndex | None) -> None:

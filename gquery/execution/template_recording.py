@@ -9,13 +9,13 @@ stages behind read, or the result.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 import numpy as np
 
 from gquery import tuning
-from gquery.columns.table import ColumnData
+from gquery.columns.table import ColumnData, Table
 from gquery.device.arena import Arena
 from gquery.device.array import Array
 from gquery.device.buffer import Buffer
@@ -25,19 +25,21 @@ from gquery.device.recording import CannotRecordError, RecordingDevice
 from gquery.errors import InterruptError
 from gquery.execution.feedback import RunFeedback
 from gquery.execution.recorded_slots import Made, RecordedSlots
-from gquery.execution.recording import Inputs, fetch_block, foreign, inputs_of
-from gquery.execution.run_stages import reading_scalars, run_stages
+from gquery.execution.recording import Inputs, always, fetch_block, foreign, inputs_of
+from gquery.execution.run_stages import reading_scalars, run_stages, schema_of
 from gquery.execution.speculation import MisspeculationError, Speculation
 from gquery.execution.state import ExecutionContext, Run
 from gquery.expression.facts import INT64_BYTES
 from gquery.expression.frozen import frozen_open
-from gquery.expression.types import PhysicalType
+from gquery.expression.types import PhysicalType, Schema
 from gquery.kernels.builtin import counted_order, gathers
 from gquery.kernels.builtin.define import address
+from gquery.kernels.builtin.elements import copy_together
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.base import AbortableTarget
 from gquery.operators.base import Frame, JoinIndex, words_a_row
 from gquery.operators.sort_keys import sort_keys
+from gquery.planner.later import pattern_of
 from gquery.planner.physical import Program, SortRows
 from gquery.runtime.records import dataclass, replace
 from gquery.runtime.tuples import NamedTuple
@@ -76,6 +78,28 @@ class Played:
     joins: dict[int, JoinIndex]
 
 
+class Result(NamedTuple):
+    """Where the columns of a result stand whose program is recorded to its end: all plans of a template have the same names and
+    types, and Arrow's are made of them once."""
+
+    stage: int
+    columns: tuple[int, ...]  # their ids
+    schema: Schema
+
+    @classmethod
+    def of(cls, program: Program) -> Result | None:
+        """That of a program; None where values of columns are fetched behind the last stage."""
+        if program.fetch is not None:
+            return None
+        ids = tuple([s.column.id for s in program.outputs])
+        return cls(pattern_of(program)[-1].number, ids, schema_of(program))
+
+    def table(self, frames: Mapping[int, Frame]) -> Table:
+        """The result by what a run has made."""
+        frame = frames[self.stage]
+        return Table(self.schema, tuple([frame.columns[i] for i in self.columns]), frame.rows)
+
+
 @dataclass(eq=False)
 class TemplateRecording:
     """See above. ``block`` (uint8) has the status words, the numbers of rows, and where they are small, all live frames."""
@@ -91,6 +115,7 @@ class TemplateRecording:
     status_bytes: int  # at the beginning of the block
     is_small: bool
     inputs: Inputs
+    result: Result | None  # None where stages are left to run
     kept: list[object]  # kernels, arrays and constants that the graph uses
     seconds: float = 0.0  # that the last run took
     played: int = 0  # runs that it gave
@@ -100,9 +125,11 @@ class TemplateRecording:
         self.graph, self.slots, self.kept, self.block = None, None, [], np.empty(0, np.uint8)
         self.frames, self.tables, self.places, self.inputs = {}, {}, {}, Inputs((), ())
 
-    def play(self, constants: Sequence[Made], device: Device, arena: Arena) -> Played | None:
-        """What a run with these constants (`RecordedSlots.made`) has made; None where the recording is of no use any more. Raises
-        what kernels have to say."""
+    def play(
+        self, constants: Sequence[Made], device: Device, arena: Arena, is_current: Callable[[], bool] = always
+    ) -> Played | None:
+        """What a run with these constants (`RecordedSlots.made`) has made; None where the recording is of no use any more, or
+        ``is_current`` says that, which is asked while the GPU works. Raises what kernels have to say."""
         start = time.perf_counter()
         # what a run needs stays until it has ended, also where memory runs out meanwhile
         graph, inputs, block, _kept = self.graph, self.inputs, self.block, self.kept
@@ -111,11 +138,11 @@ class TemplateRecording:
         with arena.stream:
             self.slots.set(constants, graph, arena)
             graph.launch(arena.stream)
-            fetched, is_current = fetch_block(
-                block, self.speculation, arena, self.seconds, lambda _: inputs.are_current(device)
+            fetched, is_same = fetch_block(
+                block, self.speculation, arena, self.seconds, lambda _: is_current() and inputs.are_current(device)
             )
         self.seconds = time.perf_counter() - start
-        if not is_current:
+        if not is_same:
             return None
         try:
             self.speculation.check(fetched[: self.status_bytes].view(np.uint32))
@@ -138,27 +165,38 @@ class TemplateRecording:
 
     def _column(self, column: ColumnData, rows: int, fetched: Array, device: Device, arena: Arena) -> ColumnData:
         """The first rows of a column as they are after this run."""
-
-        def made(buffer: Buffer | None, elements: int) -> Buffer | None:
-            place = None if buffer is None else self.places.get(id(buffer))
-            if buffer is None or place is None:
-                return buffer if buffer is None or elements >= buffer.length else buffer.slice(0, elements)
-            size = elements * buffer.dtype.itemsize
-            if self.is_small:
-                return Buffer(fetched[place.offset : place.offset + size].view(buffer.dtype))
-            copy = device.empty(elements, buffer.dtype, "the result")
-            arena.copy(address(copy), address(place.array), size)
-            return Buffer(copy, device)
-
-        has_offsets = column.physical_type in (PhysicalType.STRING32, PhysicalType.STRING64)
-        data = made(column.data, words_a_row(column.physical_type) * rows + has_offsets)
-        assert data is not None
-        characters = column.characters
+        physical, validity, characters = column.physical_type, column.validity, column.characters
+        has_offsets = physical in (PhysicalType.STRING32, PhysicalType.STRING64)
+        data = self._buffer(column.data, words_a_row(physical) * rows + has_offsets, fetched, device, arena)
+        if validity is not None:
+            validity = self._buffer(validity, rows, fetched, device, arena)
         if characters is not None:
             is_known = has_offsets and data.is_on(cpu_device())
-            characters = made(characters, int(data.host[rows]) if is_known else characters.length)
-        validity = made(column.validity, rows)
-        return replace(column, length=rows, data=data, validity=validity, characters=characters)
+            size = int(data.host[rows]) if is_known else characters.length
+            characters = self._buffer(characters, size, fetched, device, arena)
+        return ColumnData(
+            column.dtype,
+            physical,
+            rows,
+            data,
+            validity,
+            characters,
+            column.dictionary,
+            column.statistics,
+            column.owners,
+        )
+
+    def _buffer(self, buffer: Buffer, elements: int, fetched: Array, device: Device, arena: Arena) -> Buffer:
+        """The first elements of a buffer as they are after this run."""
+        place = self.places.get(id(buffer))
+        if place is None:
+            return buffer if elements >= buffer.length else buffer.slice(0, elements)
+        size = elements * buffer.dtype.itemsize
+        if self.is_small:
+            return Buffer(fetched[place.offset : place.offset + size].view(buffer.dtype))
+        copy = device.empty(elements, buffer.dtype, "the result")
+        arena.copy(address(copy), address(place.array), size)
+        return Buffer(copy, device)
 
 
 def _rows(number: int | None, fetched: Array) -> int | None:
@@ -193,15 +231,12 @@ def record_stages(
             places, all_bytes = _places(state.frames, size, arena, device)
             is_small = all_bytes <= tuning.replay.block_bytes
             block = device.empty(all_bytes if is_small else size, np.uint8, "the result")
-            arena.copy(address(block), address(words), words.nbytes)
-            found = [(f.number, f.frame) for f in frames.values()] + [
-                (t.number, t.index.frame) for t in tables.values()
-            ]
-            for number, frame in found:
-                if number is not None and frame.number is not None:
-                    arena.copy(address(block) + number, address(frame.number), INT64_BYTES)
-            for place in places.values() if is_small else ():
-                arena.copy(address(block) + place.offset, address(place.array), place.array.nbytes)
+            counted = [(f.number, f.frame) for f in frames.values()]
+            counted += [(t.number, t.index.frame) for t in tables.values()]
+            pieces = [(words, 0)] + [(f.number, n) for n, f in counted if n is not None and f.number is not None]
+            if is_small:
+                pieces += [(p.array, p.offset) for p in places.values()]
+            copy_together([(array, block[at : at + array.nbytes]) for array, at in pieces], device)
     except InterruptError:
         raise
     except Exception as error:
@@ -223,6 +258,7 @@ def record_stages(
         words.nbytes,
         is_small,
         inputs_of(state),
+        None if tables or end < len(program.stages) else Result.of(program),
         kept,
     )
     arena.add(made)

@@ -9,6 +9,7 @@ rehearsing: the first stage that cannot be recorded, and those behind, run as us
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import cast
 
 from gquery import tuning
@@ -17,11 +18,13 @@ from gquery.device.arena import Arena, arena_of
 from gquery.device.recording import CannotRecordError, RecordingDevice
 from gquery.errors import OutOfMemoryError
 from gquery.execution.feedback import RunFeedback, Shared, TemplateProgress
-from gquery.execution.replay import kernels_to_record, may_be_recorded
+from gquery.execution.recording import LAYING_OUT, lay_out_nothing
+from gquery.execution.replay import is_free, kernels_to_record, may_be_recorded
 from gquery.execution.run_stages import result_of, run_stages
 from gquery.execution.speculation import Speculation
 from gquery.execution.state import ExecutionContext, Run
 from gquery.execution.template_recording import TemplateRecording, record_stages, run_first_stages
+from gquery.expression.slots import SlotValues
 from gquery.kernels.builtin.text_scan import scans_of_other_patterns
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.base import AbortableTarget
@@ -48,6 +51,26 @@ def replayed_stages(program: Program, context: ExecutionContext, feedback: RunFe
             return _next(program, context, feedback, shared, arena)
 
 
+def played_template(
+    progress: TemplateProgress, values: SlotValues, context: ExecutionContext, is_current: Callable[[], bool]
+) -> Table | None:
+    """The result of a template's plan with these values, which needs no program where all stages are recorded. While that runs,
+    ``is_current`` says whether the plan is one of the tables as they are. None where it is not, where the recording does not
+    serve it, and where there is none."""
+    recorded = cast(TemplateRecording | None, progress.recorded)
+    if recorded is None or recorded.result is None or not is_free(context, context.device):
+        return None
+    arena = arena_of(context.device.ordinal)
+    with arena.held() as is_held:
+        if not is_held:
+            return None
+        with context.device.activate():
+            slots = recorded.slots
+            constants = None if slots is None else slots.made(values)
+            made = None if constants is None else recorded.play(constants, context.device, arena, is_current)
+            return None if made is None else recorded.result.table(made.frames)
+
+
 def _next(
     program: Program, context: ExecutionContext, feedback: RunFeedback, shared: Shared, arena: Arena
 ) -> Table | None:
@@ -56,7 +79,7 @@ def _next(
         recorded = cast(TemplateRecording | None, shared.replay.recorded)
         if recorded is None:
             recorded = _record(program, context, feedback, shared.replay, arena)
-        constants = None if recorded is None or recorded.slots is None else recorded.slots.made(shared)
+        constants = None if recorded is None or recorded.slots is None else recorded.slots.made(shared.values)
         if recorded is None or constants is None:
             return None
         made = recorded.play(constants, context.device, arena)
@@ -90,7 +113,7 @@ def _record(
     staying = replace(context, device=RecordingDevice(context.device, arena))
     if progress.kernels is None:
         needed = dict.fromkeys(kernels_to_record(program, staying, feedback))
-        progress.kernels = (*needed, *scans_of_other_patterns(needed))
+        progress.kernels = (*needed, *scans_of_other_patterns(needed), LAYING_OUT)
         target.compile_in_background(progress.kernels)
     if time.monotonic() < progress.asks_at:
         return None
@@ -127,6 +150,7 @@ def _rehearse(
             end, reason = speculation.stage, str(error)
             continue
         speculation.validate_all()
+        lay_out_nothing(context.device)
         return rehearsed, end
     raise CannotRecordError(reason)
 

@@ -51,10 +51,8 @@ class Guard:
         asked = self.test.__name__.strip("_").replace("_", " ")
         return f"the plan rests on {asked!r} of {values}"
 
-    def holds(self, values: SlotValues, known: SlotValues | None = None) -> bool:
-        """Whether it does for these values; it is known to hold for others."""
-        if known is not None and known is values.near and all(map(values.is_near, self.literals)):
-            return True
+    def holds(self, values: SlotValues) -> bool:
+        """Whether it does for these values."""
         try:
             return bool(exact(self.test(*map(values.of, self.literals), *self.given)) == self.outcome)
         except FAILURES:
@@ -68,11 +66,15 @@ class Recorder:
     def __init__(self, made_for: SlotValues | None = None) -> None:
         self.guards: dict[Hashable, Guard] = {}
         self.made_for = made_for
+        self._numbered: list[tuple[frozenset[int], Guard]] = []  # with the slots that a guard looks at
 
     def failed(self, values: SlotValues) -> Guard | None:
-        """The first guard that does not hold for these values."""
-        for guard in list(self.guards.values()):
-            if not guard.holds(values, self.made_for):
+        """The first guard that does not hold for these values. Those hold that look at none but values that it was made for."""
+        if len(self._numbered) != len(self.guards):
+            self._numbered = [(numbers_in(g.literals), g) for g in list(self.guards.values())]
+        changed = values.changed_here if values.near is not None and values.near is self.made_for else None
+        for numbers, guard in self._numbered:
+            if (changed is None or not changed.isdisjoint(numbers)) and not guard.holds(values):
                 return guard
         return None
 
@@ -106,22 +108,24 @@ class Slots:
 
 class SlotValues:
     """The values of a query's slots, by number; what is derived from them is computed once. ``near`` are those of a query of
-    the same shape, which most often has many of the same values."""
+    the same shape, which most often has many of the same values; ``changed_here`` are the slots that have others."""
 
     def __init__(self, given: Sequence[Any], near: SlotValues | None = None) -> None:
         self._given = given
         self._made: dict[int, Any] = {}
         self.near = near
-        self._changed: frozenset[int] = frozenset()  # the slots that have other values than in the query near by
-        if near is not None:
-            pairs = enumerate(zip(given, near._given, strict=True))
-            self._changed = frozenset([n for n, (one, other) in pairs if exact(one) != exact(other)])
+        self.changed_here = frozenset[int]() if near is None else self.changed_since(near)
+
+    def changed_since(self, other: SlotValues) -> frozenset[int]:
+        """The slots that have other values than in another query of the shape."""
+        pairs = enumerate(zip(self._given, other._given, strict=True))
+        return frozenset([n for n, (one, another) in pairs if one is not another and exact(one) != exact(another)])
 
     def is_near(self, literal: Literal) -> bool:
         """Whether a literal has the same value as in the query near by: those do that are derived from such."""
         if not isinstance(literal, SlotLiteral):
             return True
-        return self.near is not None and self._changed.isdisjoint(literal.numbers)
+        return self.near is not None and self.changed_here.isdisjoint(literal.numbers)
 
     def keys(self) -> list[Hashable]:
         """For each slot of the text a key that is equal for the same value alone."""
@@ -133,14 +137,16 @@ class SlotValues:
             return literal.value
         if literal.make is None:
             return self._given[literal.number]
-        if self.near is not None and self.is_near(literal):
-            return self.near.of(literal)
-        if literal.key not in self._made:
-            value = literal.make(*map(self.of, literal.sources), *literal.given)
+        value = self._made.get(literal.key)
+        if value is None:
+            if self.near is not None and self.changed_here.isdisjoint(literal.numbers):
+                value = self.near.of(literal)
+            else:
+                value = literal.make(*map(self.of, literal.sources), *literal.given)
             if value is None:
                 raise ValueError("a derived literal is NULL")
             self._made[literal.key] = value
-        return self._made[literal.key]
+        return value
 
     def literal(self, slot: SlotLiteral) -> SlotLiteral:
         """The slot with the value that it has here."""
@@ -166,8 +172,8 @@ class SlotLiteral(Literal):
     def made_by(self, make: Callable[..., Any], sources: tuple[Literal, ...], given: tuple[Any, ...]) -> SlotLiteral:
         """The slot as one that is derived."""
         self.make, self.sources, self.given = make, sources, given
-        self.key = self.slots.key_of((make, given, self.dtype, *map(_key, sources)))
-        self.numbers = frozenset[int]().union(*[x.numbers for x in sources if isinstance(x, SlotLiteral)])
+        self.key = self.slots.key_of((make, given, self.dtype, *map(literal_key, sources)))
+        self.numbers = numbers_in(sources)
         return self
 
     def with_value(self, value: Any) -> SlotLiteral:
@@ -227,6 +233,11 @@ class SlotLiteral(Literal):
         return Literal, (self._raw, self.dtype)
 
 
+def numbers_in(literals: Sequence[Literal]) -> frozenset[int]:
+    """The slots that literals come of."""
+    return frozenset[int]().union(*[x.numbers for x in literals if isinstance(x, SlotLiteral)])
+
+
 def _is_value(value: Any, key: Hashable) -> bool:
     return bool(exact(value) == key)
 
@@ -255,7 +266,7 @@ def decided(test: Callable[..., T], literals: tuple[Literal, ...], *given: Any) 
     slots = next((x.slots for x in literals if isinstance(x, SlotLiteral)), None)
     if slots is None or not slots.recorders:
         return test(*map(shown, literals), *given)
-    key = (test, given, *map(_key, literals))
+    key = (test, given, *map(literal_key, literals))
     guard = slots.recorders[-1].guards.get(key)
     if guard is not None and guard.outcome == _YES and all(map(is_, map(shown, literals), map(shown, guard.literals))):
         slots.note(key, guard)  # it was asked before: each estimate asks again
@@ -296,5 +307,6 @@ def pin(literals: Sequence[Literal]) -> None:
         _ = literal.value
 
 
-def _key(literal: Literal) -> Hashable:
+def literal_key(literal: Literal) -> Hashable:
+    """What is equal for literals of one text that always have one value and type."""
     return literal.key if isinstance(literal, SlotLiteral) else (exact(literal.value), literal.dtype)

@@ -147,7 +147,9 @@ class _Lookup:
     """An expression over the entries of a dictionary, for any values of its slots."""
 
     def __init__(self, e: Expr, column: Column, dictionary: Dictionary) -> None:
-        self.e, self.column, self.dictionary = e, column, dictionary
+        entry = Column(0, "entry", column.dtype, True)  # results are kept for expressions of other columns, too
+        self._e = transform(e, lambda x: entry if x == column else x)
+        self._entry, self._dictionary = entry, dictionary
         literals = (x for part in walk(e) for x in (part.items if isinstance(part, In) else (part,)))
         self.slots = tuple(dict.fromkeys(x for x in literals if isinstance(x, SlotLiteral) and is_recorded(x)))
         self._last: tuple[Hashable, Evaluated] | None = None  # a guard asks, then each constant of the kernel
@@ -166,12 +168,19 @@ class _Lookup:
 
         known = {x.key: Literal(v, x.dtype) for x, v in zip(self.slots, values, strict=True)}
 
+        def constant(x: Literal) -> Literal:
+            if not isinstance(x, SlotLiteral):
+                return x
+            return known.get(x.key) or Literal(x.value, x.dtype)
+
         def plain(x: Expr) -> Expr:
             if isinstance(x, In):
-                return In(x.arg, tuple([known.get(i.key, i) if isinstance(i, SlotLiteral) else i for i in x.items]))
-            return known.get(x.key, x) if isinstance(x, SlotLiteral) else x
+                return (
+                    In(x.arg, tuple(map(constant, x.items))) if any(isinstance(i, SlotLiteral) for i in x.items) else x
+                )
+            return constant(x) if isinstance(x, Literal) else x
 
-        return evaluate_over_dictionary(transform(self.e, plain), self.column, self.dictionary)
+        return evaluate_over_dictionary(transform(self._e, plain), self._entry, self._dictionary)
 
 
 def _form(*given: Scalar | _Lookup) -> tuple[str, str, int, int, bool, bool] | None:

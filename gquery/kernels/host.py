@@ -25,7 +25,7 @@ from gquery.columns.table import ColumnData, Dictionary
 from gquery.device.buffer import Buffer
 from gquery.errors import DatabaseError, DataError
 from gquery.expression.expr import Case, Column, Expr, Literal
-from gquery.expression.traverse import pinned, transform, walk
+from gquery.expression.traverse import pinned, walk
 from gquery.expression.types import BOOLEAN, JSON, Bounds, Field, PhysicalType, Register, physical_type_for
 from gquery.functions.nested_arrays import as_type
 from gquery.functions.vectors import array_of, characters_of, from_numpy, offsets_of
@@ -284,14 +284,11 @@ _evaluated: WeakKeyDictionary[Dictionary, OrderedDict[Any, Evaluated]] = WeakKey
 
 
 def evaluate_over_dictionary(e: Expr, column: Column, dictionary: Dictionary) -> Evaluated:
-    """``e`` for each entry of the dictionary in place of ``column``, and for NULL."""
-    e = pinned(e)
+    """``e``, which has no slots, for each entry of the dictionary in place of ``column``, and for NULL."""
     known = _evaluated.setdefault(dictionary, OrderedDict())
-    entry = Column(0, "entry", column.dtype, True)
-    key = transform(e, lambda x: entry if x == column else x)
-    found = known.get(key)
+    found = known.get(e)
     if found is None:
-        found = known[key] = _over_dictionary(e, column, dictionary)
+        found = known[e] = _over_dictionary(e, column, dictionary)
         # it is described, then rendered, once a kernel and plan
         while len(known) > tuning.kernel_texts.remembered_results:
             known.popitem(last=False)

@@ -90,7 +90,12 @@ def type_of(text: str) -> DType:
 
 def constant(text: str) -> Literal:
     """The literal that a constant of a text stands for."""
-    return Literal(text[1:-1].replace("''", "'"), VARCHAR) if text[0] == "'" else _number(text)
+    return Literal(value_of(text), VARCHAR) if text[0] == "'" else _number(text)
+
+
+def value_of(text: str) -> Any:
+    """Its value."""
+    return text[1:-1].replace("''", "'") if text[0] == "'" else _number(text).value
 
 
 class TextSlots:

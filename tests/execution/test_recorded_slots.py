@@ -118,7 +118,7 @@ def test_launches_are_given_the_constants_of_a_run(connection: gquery.Connection
     served = 0
     for given in [*constants, constants[0]]:
         state, shared = _run(connection, shape.format(*given))
-        made = slots.made(shared) if shared.units is template.units else None
+        made = slots.made(shared.values) if shared.units is template.units else None
         if made is None:
             continue
         served += 1
@@ -144,9 +144,9 @@ def test_launches_are_given_the_constants_of_a_run(connection: gquery.Connection
 def test_constants_that_other_kernels_serve(connection: gquery.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     recorded, shared = _run(connection, "SELECT sum(v) FROM t WHERE v < 50")
     slots = RecordedSlots(recorded, _launches(recorded, Played()), shared)
-    assert slots.made(shared) is not None
+    assert slots.made(shared.values) is not None
     monkeypatch.setattr(Recorder, "failed", lambda recorder, values: Guard(int, (), (), 1))
-    assert slots.made(shared) is None
+    assert slots.made(shared.values) is None
 
 
 def test_a_launch_that_is_not_known_by_its_node(connection: gquery.Connection) -> None:

@@ -130,12 +130,20 @@ class Dictionary:
 
     def lower_bound(self, value: str) -> int:
         """The first code whose string is not less than ``value`` (``len(self)`` if none)."""
+        if self.listed is not None:
+            return bisect_left(self.listed, value.encode("utf-8"))
         return bisect_left(range(len(self)), value.encode("utf-8"), key=self._text)
+
+    def is_at(self, value: str, code: int) -> bool:
+        """Whether a string is that of a code; of one behind the last none is."""
+        if code >= len(self):
+            return False
+        return (self._text(code) if self.listed is None else self.listed[code]) == value.encode("utf-8")
 
     def code_of(self, value: str) -> int | None:
         """The code of a string, None where it is not there."""
         code = self.lower_bound(value)
-        return code if code < len(self) and self._text(code) == value.encode("utf-8") else None
+        return code if self.is_at(value, code) else None
 
     def __repr__(self) -> str:
         return f"Dictionary({len(self)} values)"

@@ -173,12 +173,12 @@ class Arena:
     def send(self, arrays: Sequence[Array], before: Sent | None = None) -> Sent:
         """Queue a copy of arrays of the host, to where those ``before`` lie if there is room; before another one the stream is
         waited for."""
+        if not arrays:
+            return Sent([], None, 0) if before is None else before._replace(places=[])
         starts, size = [], 0
         for array in arrays:
             starts.append(size)
             size = -(-(size + array.nbytes + READ_AHEAD) // _ALIGNMENT) * _ALIGNMENT
-        if size == 0:
-            return Sent([], None, 0) if before is None else before._replace(places=[])
         if self._outgoing.size < size:
             self._outgoing = np.frombuffer(self._cuda.alloc_pinned_memory(2 * size), np.uint8, 2 * size)
         for start, array in zip(starts, arrays, strict=True):

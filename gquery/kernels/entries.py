@@ -78,22 +78,20 @@ def _joined(
 
 def _of(holds: Flags) -> Truth:
     """The outcome for entries as one that is NULL for NULL."""
-    return Truth(np.append(holds, False), np.append(~holds, False))
+    true, false = np.zeros((2, len(holds) + 1), np.bool_)
+    true[:-1] = holds
+    np.logical_not(holds, out=false[:-1])
+    return Truth(true, false)
 
 
 def _compared(function: str, text: str, dictionary: Dictionary) -> Truth:
     """``column < 'text'`` and the like."""
-    low = dictionary.lower_bound(text)
-    high = low + (dictionary.code_of(text) is not None)  # behind the text, where it is an entry
-    codes = np.arange(len(dictionary))
-    match function:
-        case "eq" | "ne":
-            holds = (codes >= low) & (codes < high)
-            return _of(holds if function == "eq" else ~holds)
-        case "lt" | "ge":
-            return _of(codes < low if function == "lt" else codes >= low)
-        case _:
-            return _of(codes < high if function == "le" else codes >= high)
+    size, low = len(dictionary), dictionary.lower_bound(text)
+    high = low + dictionary.is_at(text, low)  # behind the text, where it is an entry
+    first, end = {"lt": (0, low), "le": (0, high), "ge": (low, size), "gt": (high, size)}.get(function, (low, high))
+    holds = np.zeros(size, np.bool_)
+    holds[first:end] = True
+    return _of(~holds if function == "ne" else holds)
 
 
 def _like(pattern: str, escape: str, dictionary: Dictionary) -> Truth | None:

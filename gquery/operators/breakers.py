@@ -128,14 +128,15 @@ def _sort(work: SortRows, frame: Frame, device: Device, workers: int = 1) -> Fra
     keys = sort_keys(work.keys, frame, device, workers)
     if frame.number is not None:
         return _counted_sort(work, keys, frame, frame.number, device)
-    if work.limit is not None:
-        wanted = min(work.limit + work.offset, frame.rows)
-        flags = order.are_candidates(keys, wanted)
-        if flags is not None and device.is_cuda:
-            return _sort_candidates(work, keys, frame, flags, device)
-        rows = order.sort_order(keys, None if flags is None else scans.compact(flags))[work.offset : wanted]
-    else:
-        rows = order.sort_order(keys, workers=workers)[work.offset :]
+    wanted = frame.rows if work.limit is None else min(work.limit + work.offset, frame.rows)
+    is_small = device.is_cuda and frame.rows <= tuning.sorting.ranked_rows
+    rows = counted_order.counted_order(keys, Count(frame.rows)) if is_small else None
+    flags = order.are_candidates(keys, wanted) if rows is None and work.limit is not None else None
+    if flags is not None and device.is_cuda:
+        return _sort_candidates(work, keys, frame, flags, device)
+    if rows is None:
+        rows = order.sort_order(keys, None if flags is None else scans.compact(flags), workers)
+    rows = rows[work.offset : wanted]
     taken = {s.column.id: gathers.take(frame.columns[s.column.id], rows, device) for s in work.columns}
     return Frame(taken, int(rows.size), known_order=KnownOrder(work.keys, None))
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from gquery.tuning.record import Record, number
 
 _RANKS = "2026-11-28: what two ranks do that one does not"
+_COMPARED = "2026-11-29: new constants without a program, and few rows that are compared with each other"
 _H200_QUERIES = "2026-11-21: where the time of the 22 queries goes on an H200"
 _BRANCHES = "2026-11-28: a fresh plan: what many branches of CASE give is computed before them"
 _FRAMES = "2026-11-24: passes behind a window's sort, counted"
@@ -126,6 +127,13 @@ class Sorting(Record):
 
     few_words: int = number(
         256, "words", "that a GPU sorts by comparing each with all others, in 5 us: its sorts take 15, however few", _RANKS
+    )
+    ranked_rows: int = number(
+        4096,
+        "rows",
+        "of as many as only a GPU knows that it sorts by comparing each with all others: a radix sort takes 14 us a word, 25 with"
+        " what is made before and behind it",
+        _COMPARED,
     )
     room_fraction: float = number(1 / 16, "share of a copy", "that a sort of a GPU takes beside it")
     room_bytes: int = number(1 << 16, "bytes", "that it takes in any case: counts of digits, alignment")

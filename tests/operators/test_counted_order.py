@@ -10,11 +10,13 @@ import pytest
 
 from gquery import tuning
 from gquery.expression.types import Bounds
-from gquery.kernels.builtin import counted_order, order
+from gquery.kernels.builtin import counted_order, order, ranked
+from gquery.kernels.builtin.define import BuiltinKernel
 from gquery.kernels.builtin.order import Integers, OrderKey, Text
 from gquery.kernels.readback import Count
 from tests.kernels.test_whole_arrays import DEVICES, host, on, place
 from tests.operators.test_order import text_column
+from tests.support.lanes import Lanes
 from tests.support.tuned import Tune
 
 ROOM = 300
@@ -167,3 +169,18 @@ def test_no_candidates() -> None:
     texts: list[OrderKey] = [Text(text_column(["a"] * 4_000), place("cpu")), Integers(values)]
     assert counted_order.counted_candidates(texts, 7, number) is None
     assert counted_order.counted_candidates([Integers(values, Bounds(0, 4_000))], 3_999, number) is None
+
+
+@pytest.mark.parametrize("words", [1, 2, 3, 4, 5, 9])
+@pytest.mark.parametrize("rows", [1, 2, 31, 70])
+def test_rows_that_are_compared_with_each_other(words: int, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On lanes, what NumPy does. Words are few, so that many begin alike, and have their first bit set."""
+    lanes, rng = Lanes(), np.random.default_rng(words)
+    values = [rng.choice(np.array([0, 1, 2**63, 2**64 - 1], np.uint64), rows) for _ in range(words)]
+
+    def run(builtin: BuiltinKernel, rows: int, like: object, *given: object) -> None:
+        arguments = [lanes.argument(p, v) for p, v in zip(builtin.kernel.parameters, given, strict=True)]
+        lanes.run(lanes.compile(builtin.kernel), 0, rows, arguments)
+
+    monkeypatch.setattr(ranked, "launch", run)
+    assert ranked.ranked_order(values).tolist() == np.lexsort(values[::-1]).tolist()

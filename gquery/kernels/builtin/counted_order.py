@@ -24,6 +24,7 @@ from gquery.kernels.builtin.extremes import greatest
 from gquery.kernels.builtin.gathers import gather
 from gquery.kernels.builtin.order import Integers, KeyBits, OrderKey, Part, Text, bound_of
 from gquery.kernels.builtin.order_bits import places_of, with_places
+from gquery.kernels.builtin.ranked import ranked_order
 from gquery.kernels.builtin.scans import check_rows, counted_compact, counted_rows_of_bits, pad
 from gquery.kernels.builtin.sort_room import sorted_words
 from gquery.kernels.builtin.text_keys import text_words
@@ -36,12 +37,15 @@ def counted_order(keys: Sequence[OrderKey], count: Count, rows: Array | None = N
     others in any order. Stable. None where the keys have so many bits that it would take too long."""
     xp, n = keys[0].xp, count.bound
     check_rows(n)
-    words = _words([_of_known_bits(k) for k in keys], rows, n)
+    is_ranked = xp is not np and n <= tuning.sorting.ranked_rows
+    place_bits, at = 0 if is_ranked else _place_bits(n), None
+    words = _words([_of_known_bits(k) for k in keys], rows, n, INT64_BITS - place_bits)
     if words is None:
         return None
     if words:
         pad(words[0], count)
-    place_bits, at = _place_bits(n), None
+    if words and is_ranked:
+        at, words = ranked_order(words), []
     for word in reversed(words):
         placed = sorted_words(with_places(word if at is None else gather(word, at), place_bits))
         moved = places_of(placed, place_bits)
@@ -116,9 +120,9 @@ def _place_bits(rows: int) -> int:
     return max(rows - 1, 0).bit_length()
 
 
-def _words(keys: Sequence[OrderKey], rows: Array | None, n: int) -> list[Array] | None:
-    """The bits of all keys, of so many rows, the first ones first: as many in a word as leave room for a place above them."""
-    key_bits, room = KeyBits(keys), INT64_BITS - _place_bits(n)
+def _words(keys: Sequence[OrderKey], rows: Array | None, n: int, room: int) -> list[Array] | None:
+    """The bits of all keys, of so many rows, the first ones first: ``room`` for them in each word, one less in the first."""
+    key_bits = KeyBits(keys)
     words: list[Array] = []
     limits = tuning.sorting
     while n > 1 and (word := key_bits.take(rows, room if words else room - 1)) is not None:

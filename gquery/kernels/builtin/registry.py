@@ -10,7 +10,7 @@ from gquery.kernels.kernel import Kernel
 
 MODULES = ("scans", "grouping", "gathers", "define", "order_bits", "counted_order", "partition", "row_partition", "text_keys",
            "text_scan", "parquet_pages", "held_pages", "held_texts", "elements", "prefix_sums", "wide_arrays", "narrowing",
-           "json_texts", "marking", "text_coding", "combining", "sort_room", "extremes", "reach", "moves", "choosing",
+           "json_texts", "marking", "text_coding", "combining", "sort_room", "ranked", "extremes", "reach", "moves", "choosing",
            "group_columns", "group_modes", "group_ranges", "group_texts", "interpolating")  # fmt: skip
 ENCODING = ("text_coding", "marking", "narrowing")
 ON_CPUS = ("gathers._APPEND", "parquet_pages.READ", "parquet_pages.FOOTER", "held_pages.FETCH", "held_pages.UPLOAD",

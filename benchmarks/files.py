@@ -154,6 +154,7 @@ def main() -> int:
         return 0
     with tempfile.TemporaryDirectory() as scratch:
         folder = options.folder or Path(scratch)
+        folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"sorted-{options.rows}-{options.row_group}.parquet"
         if not path.exists():
             write(path, options.rows, options.row_group)

@@ -49,6 +49,7 @@ class Template:
     reason: str  # why it was made
     recorder: Recorder = field(default_factory=Recorder)
     prepared: PreparedPlan | None = None
+    served: int = 0  # texts, of late
     _program: Rebinding[Program] | None = None
 
     def planning(self) -> AbstractContextManager[Recorder]:
@@ -203,8 +204,8 @@ class Templates:
 
     def find(self, question: Question, catalog_version: int) -> PreparedPlan | str:
         """A plan for a text, or why there is none."""
-        reason = "none of this shape"
-        for template in self._found.get(question.key, ()):
+        reason, templates = "none of this shape", self._found.get(question.key, ())
+        for template in templates:
             made = template.prepared
             if made is None or made.program is None:
                 continue
@@ -212,20 +213,33 @@ class Templates:
             if isinstance(found, str):
                 reason = found
             elif (plan := template.plan(found, catalog_version)) is not None:
+                template.served += 1
+                if template.served > templates[0].served:
+                    self._reorder(question.key, templates)
                 return plan
             else:
                 reason = "a table has changed"
         return f"miss ({reason})"
 
     def keep(self, template: Template, prepared: PreparedPlan) -> None:
-        """Keep the template of a plan, as the first of its shape."""
+        """Keep the template of a plan, as the last of its shape: constants that come rarely had it made, and most are served by
+        the others, too, whose kernels are compiled and whose runs are recorded."""
         template.prepared, version, key = prepared, prepared.catalog_version, template.question.key
         prepared.template = template.reason
         with self._lock:
             others = [t for t in self._found.pop(key, ()) if t.is_current(version)]
-            self._found[key] = (template, *others)[: tuning.memory.templates]
+            for other in others:  # those that serve no more are the first to go
+                other.served //= 2
+            others.sort(key=_rarity)
+            self._found[key] = (*others[: tuning.memory.templates - 1], template)
             while len(self._found) > tuning.memory.plans:
                 self._found.popitem(last=False)
+
+    def _reorder(self, key: Hashable, templates: tuple[Template, ...]) -> None:
+        """Have the templates of a shape asked first that serve most texts, where they are still these."""
+        with self._lock:
+            if self._found.get(key) is templates:
+                self._found[key] = tuple(sorted(templates, key=_rarity))
 
     def forget(self, version: int) -> None:
         """Forget the plans of other versions of the catalog."""
@@ -242,3 +256,8 @@ class Templates:
     def clear(self) -> None:
         with self._lock:
             self._found.clear()
+
+
+def _rarity(template: Template) -> int:
+    """Least for the template that serves most texts."""
+    return -template.served

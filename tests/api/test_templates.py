@@ -97,6 +97,33 @@ def test_another_magnitude_of_rows() -> None:
     assert hits(served, alone, [text.format(*ends) for ends in ((5, 95_000), (60_077, 60_088))]) == 2
 
 
+def test_rare_constants_do_not_put_a_template_before_the_one_that_most_use(tune: Tune) -> None:
+    """Those that both would serve stay with the first one, whose kernels and recordings are there; unless the other comes to serve
+    more. What serves least goes first."""
+    tune(tuning.memory, templates=2)
+    table = pa.table({"k": range(100_000)})
+    with gquery.connect("cpu") as connection:
+        connection.register("t", table)
+
+        def template(most: int) -> str:
+            sql = f"SELECT sum(k) FROM t WHERE k < {most}"
+            assert connection.sql(sql).fetchall() == [(most * (most - 1) // 2,)]
+            found = connection._plans.find(sql, None, connection.settings)
+            assert found is not None
+            return found.template
+
+        def kept() -> list[str]:
+            (templates,) = connection._templates._found.values()
+            return [t.slots.shape.constants[0] for t in templates]
+
+        assert template(40_000) != "hit" and template(41_000) == "hit" and template(42_000) == "hit"
+        assert template(4_000) != "hit" and kept() == ["40000", "4000"]
+        assert template(12_000) == "hit" and kept() == ["40000", "4000"], "which both serve"
+        assert [template(4_000 + n) for n in range(1, 5)] == ["hit"] * 4
+        assert kept() == ["4000", "40000"], "which serves more now"
+        assert template(40) != "hit" and kept() == ["4000", "40"]
+
+
 @pytest.mark.parametrize("days", [20, 31, 80, 92, 180, 350, 366, 700])
 def test_a_few_rows_more_or_less(days: int) -> None:
     """Whatever the first text keeps, a plan for it serves those that keep a little more or less."""

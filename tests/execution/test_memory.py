@@ -25,7 +25,7 @@ def connect(device: str, memory_limit: int | None = None) -> gquery.Connection:
     """A connection; under a limit it has a pool of its own on a GPU."""
     connection = gquery.connect(device=device, memory_limit=memory_limit)
     connection.sql("SET interpret_limit = 0")
-    return connection.register("t", {"a": np.arange(3000), "b": -np.arange(3000)})
+    return connection.register("t", {"a": np.arange(5000), "b": -np.arange(5000)})
 
 
 def failing(monkeypatch: pytest.MonkeyPatch, times: int) -> list[int]:
@@ -50,13 +50,13 @@ def test_an_array_function_runs_out_of_memory(device: str, monkeypatch: pytest.M
     with pytest.raises(errors.OutOfMemoryError, match=r"in sort: Unable to allocate 1\.00 TiB.*Remedies") as raised:
         connection.sql(SORT).fetchall()
     assert raised.value.__context__ is None, "a traceback would hold the arrays of the failed stage"
-    assert connection.sql(SORT).fetchone() == (2999,)
+    assert connection.sql(SORT).fetchone() == (4999,)
 
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_a_stage_runs_again_with_all_room_that_can_be_made(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     left = failing(monkeypatch, 1)
-    assert connect(device).sql(SORT).fetchone() == (2999,)
+    assert connect(device).sql(SORT).fetchone() == (4999,)
     assert left == [0]
 
 
@@ -83,7 +83,7 @@ def test_a_memory_limit(device: str, name: str) -> None:
     with pytest.raises(errors.OutOfMemoryError, match="limit") as raised:
         connection.sql(LARGE[name]).fetchall()
     assert "a query" not in str(raised.value), "the stage is named"
-    assert connection.sql(SORT).fetchone() == (2999,)
+    assert connection.sql(SORT).fetchone() == (4999,)
     connection.sql("SET memory_limit = 'none'")
     assert len(connection.sql("SELECT range FROM range(100000)").fetchall()) == 100_000
 

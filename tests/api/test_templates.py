@@ -98,8 +98,8 @@ def test_another_magnitude_of_rows() -> None:
 
 
 def test_rare_constants_do_not_put_a_template_before_the_one_that_most_use(tune: Tune) -> None:
-    """Those that both would serve stay with the first one, whose kernels and recordings are there; unless the other comes to serve
-    more. What serves least goes first."""
+    """Those that both would serve stay with the first one, whose kernels and recordings are there; unless the other comes to
+    serve more. What serves least goes first."""
     tune(tuning.memory, templates=2)
     table = pa.table({"k": range(100_000)})
     with gquery.connect("cpu") as connection:

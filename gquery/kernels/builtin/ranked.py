@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from gquery import tuning
 from gquery.device.array import Array
 from gquery.kernels.builtin.define import BuiltinKernel, builtin_kernel, launch, namespace
 from gquery.kernels.builtin.gathers import gather
 
-_MOST_WORDS = 4
 
 
 def _ranking(words: int) -> BuiltinKernel:
@@ -52,14 +52,14 @@ def _ranking(words: int) -> BuiltinKernel:
     )
 
 
-RANKING = {words: _ranking(words) for words in range(1, _MOST_WORDS + 1)}
+RANKING = {words: _ranking(words) for words in range(1, tuning.sorting.ranked_words + 1)}
 
 
 def ranked_order(words: Sequence[Array]) -> Array:
     """The rows by their words (uint64), the first ones first, ascending and stable (uint32)."""
-    order: Array | None = None
-    for end in range(len(words), 0, -_MOST_WORDS):
-        group = words[max(end - _MOST_WORDS, 0) : end]
+    order, most = None, len(RANKING)
+    for end in range(len(words), 0, -most):
+        group = words[max(end - most, 0) : end]
         if order is None:
             order = _ranked(group)
         else:

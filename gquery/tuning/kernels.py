@@ -135,7 +135,7 @@ class Sorting(Record):
         " what is made before and behind it",
         _COMPARED,
     )
-    ranked_words: int = number(4, "words", "of a row that are compared by one kernel, of which there is one for each number", _COMPARED)
+    ranked_words: int = number(4, "words", "of a row that one kernel compares: there is one for each number", _COMPARED)
     room_fraction: float = number(1 / 16, "share of a copy", "that a sort of a GPU takes beside it")
     room_bytes: int = number(1 << 16, "bytes", "that it takes in any case: counts of digits, alignment")
     round_bits: int = number(12, "bits", "of a radix sort's round, below which two sorts of whole words are faster")

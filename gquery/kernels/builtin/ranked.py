@@ -15,7 +15,6 @@ from gquery.kernels.builtin.define import BuiltinKernel, builtin_kernel, launch,
 from gquery.kernels.builtin.gathers import gather
 
 
-
 def _ranking(words: int) -> BuiltinKernel:
     """A warp takes a row: its place is how many others are less, or equal and before it."""
     more = [

@@ -67,7 +67,11 @@ class BuiltInKernels(Record):
     )
     remembered: int = number(1024, "kernels", "whose rows are counted for that")
     filled_rows: int = number(2**19, "elements", "of an array that one thread fills at once")
-    scanned_rows: int = number(1024, "elements", "of a running sum that a warp of a GPU goes over, at least")
+    scanned_rows: int = number(128, "elements", "of a running sum that a warp of a GPU goes over, at least", _COMPARED)
+    scanned_spread: int = number(
+        1024, "warps", "among which those of up to a million are divided: an H200 takes 7 us for 100,000 so, 15 by 100", _COMPARED
+    )
+    scanned_large: int = number(1024, "elements", "that a warp goes over of so many, at least", _COMPARED)
     scanned_parts: int = number(2**14, "warps", "that go over an array for running sums, at most: twice what a GPU runs at once")
     compiled_texts: int = number(
         50_000, "texts", "of JSON that wait for the kernel that looks into them; fewer are read by Python meanwhile"

@@ -142,7 +142,8 @@ def _scanned(values: Array, form: str, made: Array, less: int) -> Array:
     xp, rows, limits = namespace(values), int(values.size), tuning.built_in_kernels
     if not rows:
         return made
-    wanted = max(limits.scanned_rows, -(-rows // limits.scanned_parts))
+    spread = min(-(-rows // limits.scanned_spread), limits.scanned_large)
+    wanted = max(limits.scanned_rows, spread, -(-rows // limits.scanned_parts))
     size = -(-wanted // _STEP) * _STEP
     parts = -(-rows // size)
     groups, sums = -(-parts // _GROUP), None

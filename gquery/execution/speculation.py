@@ -39,8 +39,17 @@ _VALIDATE_MOST = builtin_kernel(
     "if gt_i64(i64(numbers[i]), most):",
     "    store_u32(word, i64(i), 1)",
 )
+_COUNT = builtin_kernel(  # the same, and keeps the number: where it was counted may be written to
+    "numbers:*i64 most:i64 word:*u32 kept:*i64",
+    "number = i64(numbers[i])",
+    "store_i64(kept, i64(i), number)",
+    "if gt_i64(number, most):",
+    "    store_u32(word, i64(i), 1)",
+)
 _FOLLOW = builtin_kernel("peer:*u32 own:*u32", "if ne_i64(i64(peer[i]), 0):", "    store_u32(own, i64(i), 1)")
 _NO_BOUNDS: Mapping[ScalarSite, int] = {}
+COUNTING = (_COUNT, _VALIDATE_MOST)
+"""What a recording with slack takes counts by; see `count_nothing`."""
 
 
 class MisspeculationError(Exception):
@@ -114,39 +123,42 @@ class Speculation:
         slack = max(self.slack, tuning.speculation.varying_slack) if varies else self.slack
         if not slack or isinstance(array, np.ndarray):
             return Count(self.read_scalar(array))
-        number = converted(array.reshape(1), np.int64)  # a copy: where it was counted may be written to
-        return Count(self._read_bound(number, slack, tuning.replay.slack_rows, most), number)
+        counted = _whole(array)
+        bound, is_taken = self._bound(counted, slack, tuning.replay.slack_rows, most)
+        if not is_taken:
+            return Count(bound, converted(counted, np.int64))
+        number = self.device.empty(1, np.int64)
+        launch(_COUNT, 1, number, counted, bound, self.abort_flag, number)
+        return Count(bound, number)
 
     def read_most(self, array: Array) -> int:
         """A number that the one in ``array`` does not exceed; with slack one that it may grow to."""
         if not self.slack or isinstance(array, np.ndarray):
             return self.read_scalar(array)
-        return self._read_bound(converted(array.reshape(1), np.int64), self.slack, 0, None)
+        number = _whole(array)
+        bound, is_taken = self._bound(number, self.slack, 0, None)
+        if is_taken:
+            launch(_VALIDATE_MOST, 1, number, number, bound, self.abort_flag)
+        return bound
 
-    def _read_bound(self, number: Array, slack: float, spare: int, most: int | None) -> int:
-        """What a number is taken to be at most, ``most`` in any case: ``spare`` are added to what it is with slack."""
+    def _bound(self, number: Array, slack: float, spare: int, most: int | None) -> tuple[int, bool]:
+        """What a number is taken to be at most, ``most`` in any case: ``spare`` are added to what it is with slack. And whether
+        that is taken as given: the GPU has to set the abort flag if the number is greater."""
         key = ScalarSite(self.stage, self._reads.get(self.stage, 0))
         self._reads[self.stage] = key.ordinal + 1
         bound = None if self._expected is None else self._expected.scalars.get(key)
+        is_taken = bound is not None and bound != most
         if bound is None:
             bound = max(int(wait_for_scalar(number) * slack) + spare, self._bounds.get(key, 0))
             bound = bound if most is None else min(bound, most)
             self._look_early()
-        elif bound != most:
-            self._take_as_most(number, bound)
-            self._is_open = True
+        self._is_open |= is_taken
         self._seen[key] = bound
-        return bound
-
-    def _take_as_most(self, number: Array, bound: int) -> None:
-        """Have the GPU set the abort flag if a number is greater than this one."""
-        launch(_VALIDATE_MOST, 1, number, number, bound, self.abort_flag)
+        return bound, is_taken
 
     def _take_as(self, array: Array, value: int) -> None:
         """Have the GPU set the abort flag if a number is not this one."""
-        numbers = array.reshape(1)
-        if numbers.dtype != np.int64:
-            numbers = converted(numbers, np.int64)
+        numbers = _whole(array)
         launch(_VALIDATE, 1, numbers, numbers, value, self.abort_flag)
 
     def follow(self, abort_flag: Array) -> None:
@@ -216,6 +228,20 @@ class Speculation:
     def _look(words: Array) -> None:
         if words[0]:
             raise MisspeculationError
+
+
+def count_nothing(device: Device) -> None:
+    """Have the kernels of `COUNTING` loaded: a rehearsal, which waits, does not come to them, and none is loaded while a graph is
+    recorded."""
+    number, word = device.zeros(1, np.int64), device.zeros(1, np.uint32)
+    launch(_COUNT, 1, number, number, 0, word, device.zeros(1, np.int64))
+    launch(_VALIDATE_MOST, 1, number, number, 0, word)
+
+
+def _whole(array: Array) -> Array:
+    """An array of one number as int64."""
+    number: Array = array.reshape(1)
+    return number if number.dtype == np.int64 else converted(number, np.int64)
 
 
 def raised(words: Array, sites: Sequence[ErrorSite]) -> list[ErrorSite]:

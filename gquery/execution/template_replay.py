@@ -21,7 +21,7 @@ from gquery.execution.feedback import RunFeedback, Shared, TemplateProgress
 from gquery.execution.recording import LAYING_OUT, lay_out_nothing
 from gquery.execution.replay import is_free, kernels_to_record, may_be_recorded
 from gquery.execution.run_stages import result_of, run_stages
-from gquery.execution.speculation import Speculation
+from gquery.execution.speculation import COUNTING, Speculation, count_nothing
 from gquery.execution.state import ExecutionContext, Run
 from gquery.execution.template_recording import TemplateRecording, record_stages, run_first_stages
 from gquery.expression.slots import SlotValues
@@ -113,7 +113,7 @@ def _record(
     staying = replace(context, device=RecordingDevice(context.device, arena))
     if progress.kernels is None:
         needed = dict.fromkeys(kernels_to_record(program, staying, feedback))
-        progress.kernels = (*needed, *scans_of_other_patterns(needed), LAYING_OUT)
+        progress.kernels = (*needed, *scans_of_other_patterns(needed), LAYING_OUT, *(c.kernel for c in COUNTING))
         target.compile_in_background(progress.kernels)
     if time.monotonic() < progress.asks_at:
         return None
@@ -151,6 +151,7 @@ def _rehearse(
             continue
         speculation.validate_all()
         lay_out_nothing(context.device)
+        count_nothing(context.device)
         return rehearsed, end
     raise CannotRecordError(reason)
 

@@ -24,7 +24,6 @@ from gquery.kernels.builtin.extremes import greatest
 from gquery.kernels.builtin.gathers import gather
 from gquery.kernels.builtin.order import Integers, KeyBits, OrderKey, Part, Text, bound_of
 from gquery.kernels.builtin.order_bits import places_of, with_places
-from gquery.kernels.builtin.ranked import ranked_order
 from gquery.kernels.builtin.scans import check_rows, counted_compact, counted_rows_of_bits, pad
 from gquery.kernels.builtin.sort_room import sorted_words
 from gquery.kernels.builtin.text_keys import text_words
@@ -45,6 +44,8 @@ def counted_order(keys: Sequence[OrderKey], count: Count, rows: Array | None = N
     if words:
         pad(words[0], count)
     if words and is_ranked:
+        from gquery.kernels.builtin.ranked import ranked_order
+
         at, words = ranked_order(words), []
     for word in reversed(words):
         placed = sorted_words(with_places(word if at is None else gather(word, at), place_bits))

@@ -1,6 +1,6 @@
 """Running sums of whole arrays: reduce, then scan. CuPy compiles functions of its own for each type, 0.13 s each.
 
-A GPU's array is cut into parts, one a warp. The first kernel adds up each part, and each group of parts; the second adds up what
+A GPU's array is cut into parts, one a warp. The first kernel adds up each part, and groups of parts; the second adds up what
 stands before its part, a few words, and goes over the part again. Sums wrap.
 """
 
@@ -42,7 +42,7 @@ _PLACES = ("part = shr_i64(i64(i), 5)", "own = and_i64(i64(i), 31)", "at = add_i
 
 
 def _summing(form: str) -> BuiltinKernel:
-    """The sums of groups of parts, and from ``groups`` on those of the parts, which are 0 before."""
+    """The sums of groups of parts, which are 0 before, where there are several; from ``groups`` on those of the parts."""
     return builtin_kernel(
         f"c0:*{_element(form)} rows:i64 size:i64 groups:i64 sums:*i64",
         *_PLACES,
@@ -54,19 +54,28 @@ def _summing(form: str) -> BuiltinKernel:
         "while lt_i64(at, end):",
         f"    n = add_i64(n, {_value(form, 'at')})",
         f"    at = add_i64(at, {_WARP})",
-        "reduce_add_i64(sums, add_i64(groups, part), n)",
-        "reduce_add_i64(sums, shr_i64(part, 7), n)",
+        "offset = i64(16)",
+        "while ne_i64(offset, 0):",
+        "    n = add_i64(n, shuffle_down_i64(n, offset))",
+        "    offset = shr_i64(offset, 1)",
+        "if eq_i64(own, 0):",
+        "    store_i64(sums, add_i64(groups, part), n)",
+        "    if gt_i64(groups, 1):",
+        "        accumulate_add_i64(sums, shr_i64(part, 7), n)",
     )
 
 
 @cache
 def _scanning(form: str, made: str) -> BuiltinKernel:
-    """The running sums, ``less`` smaller: of so many elements at once, and of what is left of the last part."""
-    stored = [f"    store_{made}(made, add_i64(at, {n * _WARP}), add_i64(before, v{n}))" for n in range(4)]
+    """The running sums, ``less`` smaller: of so many elements at once, and of what is left of the last part. Those of offsets
+    stand one place ``behind``, and a 0 before them."""
+    stored = [f"    store_{made}(made, add_i64(to, {n * _WARP}), add_i64(before, v{n}))" for n in range(4)]
     following = [f"    before = add_i64(before, last_lane(v{n}))" for n in range(4)]
     return builtin_kernel(
-        f"c0:*{_element(form)} rows:i64 size:i64 groups:i64 sums:*i64 less:i64 made:*{made}",
+        f"c0:*{_element(form)} rows:i64 size:i64 groups:i64 sums:*i64 less:i64 behind:i64 made:*{made}",
         *_PLACES,
+        "if eq_i64(i64(i), 0) and ne_i64(behind, 0):",
+        f"    store_{made}(made, 0, 0)",
         "group = shr_i64(part, 7)",
         "n = i64(0)",
         "place = own",
@@ -79,6 +88,7 @@ def _scanning(form: str, made: str) -> BuiltinKernel:
         f"    place = add_i64(place, {_WARP})",
         "before = sub_i64(last_lane(prefix_sum(n)), less)",
         f"while le_i64(add_i64(sub_i64(at, own), {_STEP}), end):",
+        "    to = add_i64(at, behind)",
         *_loads(form),
         *[f"    v{n} = prefix_sum(v{n})" for n in range(4)],
         *[line for both in zip(stored, following, strict=True) for line in both],
@@ -89,7 +99,7 @@ def _scanning(form: str, made: str) -> BuiltinKernel:
         f"        v0 = {_value(form, 'at')}",
         "    v0 = prefix_sum(v0)",
         "    if lt_i64(at, end):",
-        f"        store_{made}(made, at, add_i64(before, v0))",
+        f"        store_{made}(made, add_i64(at, behind), add_i64(before, v0))",
         "    before = add_i64(before, last_lane(v0))",
         f"    at = add_i64(at, {_WARP})",
     )
@@ -133,12 +143,15 @@ def offsets_of(lengths: Array, dtype: DTypeLike = np.int64, out: Array | None = 
     """Where each run begins when runs of these lengths lie one after another, and at last where all end: one more than there are
     lengths, in ``out`` if that is given."""
     made: Array = namespace(lengths).empty(lengths.size + 1, dtype) if out is None else out
-    fill(made[:1], 0)
-    running_sums(lengths, dtype, made[1:])
-    return made
+    if namespace(made) is np or not lengths.size:
+        fill(made[:1], 0)
+        running_sums(lengths, dtype, made[1:])
+        return made
+    given = lengths if element_word(lengths) in SUMS else converted(lengths, np.int64)
+    return _scanned(given, element_word(given), made, 0, behind=1)
 
 
-def _scanned(values: Array, form: str, made: Array, less: int) -> Array:
+def _scanned(values: Array, form: str, made: Array, less: int, behind: int = 0) -> Array:
     xp, rows, limits = namespace(values), int(values.size), tuning.built_in_kernels
     if not rows:
         return made
@@ -149,8 +162,8 @@ def _scanned(values: Array, form: str, made: Array, less: int) -> Array:
     groups, sums = -(-parts // _GROUP), None
     given = contiguous(values)
     if parts > 1:
-        sums = xp.zeros(groups + parts, np.int64)
+        sums = (xp.zeros if groups > 1 else xp.empty)(groups + parts, np.int64)
         launch(SUMS[form], _WARP * parts, given, given, rows, size, groups, sums)
     scan = _scanning(form, "u32" if made.dtype.itemsize == np.dtype(np.uint32).itemsize else "i64")
-    launch(scan, _WARP * parts, given, given, rows, size, groups, sums, less, made)
+    launch(scan, _WARP * parts, given, given, rows, size, groups, sums, less, behind, made)
     return made

@@ -68,7 +68,7 @@ class BuiltInKernels(Record):
     remembered: int = number(1024, "kernels", "whose rows are counted for that")
     filled_rows: int = number(2**19, "elements", "of an array that one thread fills at once")
     scanned_rows: int = number(128, "elements", "of a running sum that a warp of a GPU goes over, at least", _COMPARED)
-    scanned_spread: int = number(
+    scanned_by: int = number(
         1024, "warps", "among which those of up to a million are divided: an H200 takes 7 us for 100,000 so, 15 by 100", _COMPARED
     )
     scanned_large: int = number(1024, "elements", "that a warp goes over of so many, at least", _COMPARED)

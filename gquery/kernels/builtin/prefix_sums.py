@@ -155,8 +155,8 @@ def _scanned(values: Array, form: str, made: Array, less: int, behind: int = 0) 
     xp, rows, limits = namespace(values), int(values.size), tuning.built_in_kernels
     if not rows:
         return made
-    spread = min(-(-rows // limits.scanned_spread), limits.scanned_large)
-    wanted = max(limits.scanned_rows, spread, -(-rows // limits.scanned_parts))
+    divided = min(-(-rows // limits.scanned_by), limits.scanned_large)
+    wanted = max(limits.scanned_rows, divided, -(-rows // limits.scanned_parts))
     size = -(-wanted // _STEP) * _STEP
     parts = -(-rows // size)
     groups, sums = -(-parts // _GROUP), None

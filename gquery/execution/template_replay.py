@@ -9,7 +9,7 @@ rehearsing: the first stage that cannot be recorded, and those behind, run as us
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import cast
 
 from gquery import tuning
@@ -25,10 +25,13 @@ from gquery.execution.speculation import COUNTING, Speculation, count_nothing
 from gquery.execution.state import ExecutionContext, Run
 from gquery.execution.template_recording import TemplateRecording, record_stages, run_first_stages
 from gquery.expression.slots import SlotValues
+from gquery.kernels.builtin.counted_order import kernels_of_counted_sorts
 from gquery.kernels.builtin.text_scan import scans_of_other_patterns
+from gquery.kernels.kernel import Kernel
 from gquery.kernels.targets import get_target
 from gquery.kernels.targets.base import AbortableTarget
 from gquery.operators.prefix import rows_wanted
+from gquery.planner.later import pattern_of
 from gquery.planner.physical import Pipeline, Probe, Program, SliceRows, SortRows, Stage
 from gquery.runtime.records import replace
 
@@ -113,7 +116,7 @@ def _record(
     staying = replace(context, device=RecordingDevice(context.device, arena))
     if progress.kernels is None:
         needed = dict.fromkeys(kernels_to_record(program, staying, feedback))
-        progress.kernels = (*needed, *scans_of_other_patterns(needed), LAYING_OUT, *(c.kernel for c in COUNTING))
+        progress.kernels = (*needed, *scans_of_other_patterns(needed), *_kernels_of_counts(program))
         target.compile_in_background(progress.kernels)
     if time.monotonic() < progress.asks_at:
         return None
@@ -130,6 +133,14 @@ def _record(
         return None
     progress.recorded = recorded
     return recorded
+
+
+def _kernels_of_counts(program: Program) -> Iterator[Kernel]:
+    """What only a recording of rows that the GPU counts has use for: no other run has had it compiled."""
+    yield LAYING_OUT
+    yield from (made.kernel for made in COUNTING)
+    if any(isinstance(stage.work, SortRows) for stage in pattern_of(program)):
+        yield from kernels_of_counted_sorts()
 
 
 def _rehearse(

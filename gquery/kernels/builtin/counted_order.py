@@ -24,9 +24,10 @@ from gquery.kernels.builtin.extremes import greatest
 from gquery.kernels.builtin.gathers import gather
 from gquery.kernels.builtin.order import Integers, KeyBits, OrderKey, Part, Text, bound_of
 from gquery.kernels.builtin.order_bits import places_of, with_places
-from gquery.kernels.builtin.scans import check_rows, counted_compact, counted_rows_of_bits, pad
+from gquery.kernels.builtin.scans import PADDED, check_rows, counted_compact, counted_rows_of_bits, pad
 from gquery.kernels.builtin.sort_room import sorted_words
 from gquery.kernels.builtin.text_keys import text_words
+from gquery.kernels.kernel import Kernel
 from gquery.kernels.readback import Count, read_most
 from gquery.runtime.tuples import NamedTuple
 
@@ -96,6 +97,13 @@ _BETWEEN = builtin_kernel(
     "numbers:*i64 before:i64 most:i64 made:*i64",
     "store_i64(made, i64(i), max_i64(min_i64(sub_i64(i64(numbers[i]), before), most), i64(0)))",
 )
+
+
+def kernels_of_counted_sorts() -> tuple[Kernel, ...]:
+    """Those that only sorts of so many rows as a GPU knows have use for."""
+    from gquery.kernels.builtin.ranked import RANKING
+
+    return tuple(made.kernel for made in (CANDIDATES, _BETWEEN, PADDED, *RANKING.values()))
 
 
 class RowsBetween(NamedTuple):

@@ -75,8 +75,7 @@ class PreparedPlan:
     @property
     def program(self) -> Program | None:
         """The program; None before the plan is lowered."""
-        if self.later is not None:
-            self._bind(self.later)
+        self._bind()
         return self._program
 
     @cached_property
@@ -107,12 +106,14 @@ class PreparedPlan:
         """What runs of the program leave for later ones."""
         from gquery.execution.feedback import RunFeedback
 
-        if self.later is not None:
-            self._bind(self.later)
+        self._bind()
         return cast("RunFeedback", vars(self).setdefault("feedback", RunFeedback()))
 
-    def _bind(self, later: LaterProgram) -> None:
-        """Take the program that the template makes; of several threads the first one's, as in `keep`."""
+    def _bind(self) -> None:
+        """Take the program that the template makes, if there is one; of several threads the first one's, as in `keep`."""
+        later = self.later
+        if later is None:
+            return
         program, feedback = later.bound()
         with _keeping:
             if self.later is not None:

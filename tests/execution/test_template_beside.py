@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,6 +18,7 @@ import pytest
 
 import gquery
 from gquery.api.plan_cache import PreparedPlan
+from gquery.api.templates import ProgramOfTemplate
 from gquery.device import arena as arenas
 from gquery.device.buffer import Buffer
 from gquery.device.graph import RecordedGraph
@@ -199,6 +202,22 @@ def test_the_second_run_of_a_text_is_its_own(played: PlayedTemplate) -> None:
     assert played.run(105) == rows(105), "which runs on the CPU here"
     prepared = played.kept(105)
     assert prepared.later is None and prepared.program is not None and prepared.feedback.replay.runs == 1
+
+
+def test_threads_that_ask_for_the_program_at_once(played: PlayedTemplate, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They have the same one, with the same feedback."""
+    assert played.run(105) == played_rows(105)
+    prepared, together, bind = played.kept(105), threading.Barrier(4), ProgramOfTemplate.bound
+
+    def bound(later: ProgramOfTemplate) -> Any:
+        together.wait(60)
+        return bind(later)
+
+    monkeypatch.setattr(ProgramOfTemplate, "bound", bound)
+    with ThreadPoolExecutor(4) as pool:
+        asked = [pool.submit(lambda: (prepared.program, prepared.feedback)) for _ in range(4)]
+        (program, feedback), *others = [a.result() for a in asked]
+    assert program is not None and all(p is program and f is feedback for p, f in others)
 
 
 def test_a_file_that_changes_while_the_gpu_works(played: PlayedTemplate) -> None:

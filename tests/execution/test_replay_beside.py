@@ -5,13 +5,8 @@ The rows that come back are those of the block, so a test sees where an answer i
 
 from __future__ import annotations
 
-import ctypes
 import os
-import sys
-import threading
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,72 +17,18 @@ import pytest
 
 import gquery
 from gquery.device import arena as arenas
-from gquery.device.arena import Arena
-from gquery.device.device import Device
 from gquery.device.graph import RecordedGraph
 from gquery.errors import FileError, InterruptError
 from gquery.execution.recording import Answer, Input, Inputs, Output, Recording, Status
 from gquery.execution.speculation import Speculation
 from gquery.planner.physical import Pipeline, ReadTable
+from tests.support.played_graph import Gpu, PlayedDevice, calls_of, held, played_arena, rows_on_gpu
 
 STATUS = 4  # bytes: the abort flag
 ROWS, RECORDED = [(0, 0), (1, 10), (2, 20)], [(0, 1), (1, 11), (2, 21)]
 """What the file holds, and what the recording makes of it."""
 
 CALLS = 280  # of functions, by a query of one file that is replayed: 241 alone, 253 behind other tests
-
-
-class Gpu:
-    """Stands for CuPy, a stream and the driver. ``events`` are what was asked of it, in order."""
-
-    ptr = 1
-
-    def __init__(self) -> None:
-        self.events: list[str] = []
-        self.works: Callable[[], object] = lambda: None  # what happens once the graph is launched
-        self.ends: Callable[[], object] = lambda: None  # and while it is waited for
-        self.runtime = self
-        self.memcpyDeviceToHost = 2
-
-    def graphLaunch(self, graph: int, stream: int) -> None:
-        self.events.append("launch")
-        self.works()
-
-    def memcpyAsync(self, to: int, source: int, size: int, kind: int, stream: int) -> None:
-        ctypes.memmove(to, source, size)
-
-    def memsetAsync(self, address: int, value: int, size: int, stream: int) -> None:
-        self.events.append("abort")
-
-    def synchronize(self) -> None:
-        self.events.append("wait")
-        self.ends()
-
-    def alloc_pinned_memory(self, size: int) -> bytearray:
-        return bytearray(size)
-
-    def graphDestroy(self, graph: int) -> None:
-        self.events.append("destroy")
-
-    def __enter__(self) -> Gpu:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return None
-
-
-class PlayedDevice(Device):
-    """A GPU that needs no CuPy to be the current one."""
-
-    def activate(self) -> Any:
-        return Gpu()
-
-
-def played_arena(gpu: Gpu) -> Arena:
-    made = object.__new__(Arena)
-    made._cuda, made.stream, made._beside, made.lock = gpu, gpu, gpu, threading.RLock()
-    made._pinned, made._pinned_at, made._holders = np.empty(0, np.uint8), 0, weakref.WeakSet()
-    return made
 
 
 class Played:
@@ -136,20 +77,8 @@ class Played:
         return Recording(program, graph, answer, ((self.device, read),), [])
 
     def run(self) -> list[tuple[Any, ...]]:
-        """The rows by the connection, as if its device was the GPU. What is not replayed runs on the CPU."""
-        usual, run_plan = self.connection.device, self.connection.run_plan
-        self.connection.device = self.device
-
-        def on_cpu(prepared: Any) -> Any:
-            self.connection.device = usual
-            return run_plan(prepared)
-
-        self.connection.run_plan = on_cpu  # type: ignore[method-assign]
-        try:
-            return self.connection.sql(self.text).fetchall()
-        finally:
-            self.connection.device = usual
-            del self.connection.run_plan
+        """The rows by the connection, as if its device was the GPU."""
+        return rows_on_gpu(self.connection, self.device, self.text)
 
 
 @pytest.fixture
@@ -227,26 +156,6 @@ def test_an_interrupt_while_it_is_waited_for(kind: type[BaseException], played: 
     assert played.run() == RECORDED
 
 
-@contextmanager
-def held(arena: Arena) -> Iterator[None]:
-    """Have another thread hold an arena meanwhile."""
-    taken, done = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        with arena.lock:
-            taken.set()
-            done.wait(60)
-
-    other = threading.Thread(target=hold)
-    other.start()
-    taken.wait(60)
-    try:
-        yield
-    finally:
-        done.set()
-        other.join()
-
-
 def test_a_gpu_that_runs_another_recording(played: Played) -> None:
     with held(arenas._arenas[0]):
         assert played.run() == ROWS and played.gpu.events == []
@@ -295,14 +204,7 @@ def test_what_a_replay_costs_the_host(played: Played) -> None:
     """As calls of functions, which are the same on each machine. What is done once a process, and the collector, are left out."""
     played.run()
     played.connection.device = played.device
-    counts = []
-    for _ in range(5):
-        events: list[str] = []
-        sys.setprofile(lambda frame, event, argument, events=events: events.append(event))  # type: ignore[misc]
-        try:
-            made = played.connection.sql(played.text).to_arrow_table()
-        finally:
-            sys.setprofile(None)
-        assert made.num_rows == 3
-        counts.append(sum(event in ("call", "c_call") for event in events))
+    made: list[pa.Table] = []
+    counts = [calls_of(lambda: made.append(played.connection.sql(played.text).to_arrow_table())) for _ in range(5)]
+    assert [table.num_rows for table in made] == [3] * 5
     assert 50 < min(counts) <= CALLS

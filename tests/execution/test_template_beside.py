@@ -4,7 +4,6 @@ is made, and the rows that come back are those of the block, so a test sees wher
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -33,7 +32,7 @@ from gquery.execution.template_recording import LiveFrame, Place, Result, Templa
 from gquery.kernels.targets.base import Compiled, LaunchedKernel
 from gquery.planner.physical import Pipeline, ReadTable
 from gquery.runtime.records import replace
-from tests.execution.test_replay_beside import Gpu, PlayedDevice, held, played_arena
+from tests.support.played_graph import Gpu, PlayedDevice, calls_of, held, played_arena, rows_on_gpu
 
 STATUS, NUMBER, FIRST = 4, 8, 512  # bytes: the abort flag, where the rows are counted, where the first column begins
 ROWS = 1000
@@ -148,20 +147,8 @@ class PlayedTemplate:
         return Inputs(inputs, tuple((b, b.on(self.device)) for b in buffers))
 
     def run(self, most: int) -> list[tuple[Any, ...]]:
-        """The rows by the connection, as if its device was the GPU. What is not played runs on the CPU."""
-        usual, run_plan = self.connection.device, self.connection.run_plan
-        self.connection.device = self.device
-
-        def on_cpu(prepared: Any) -> Any:
-            self.connection.device = usual
-            return run_plan(prepared)
-
-        self.connection.run_plan = on_cpu  # type: ignore[method-assign]
-        try:
-            return self.connection.sql(self.text(most)).fetchall()
-        finally:
-            self.connection.device = usual
-            del self.connection.run_plan
+        """The rows by the connection, as if its device was the GPU."""
+        return rows_on_gpu(self.connection, self.device, self.text(most))
 
     def kept(self, most: int) -> PreparedPlan:
         found = self.connection._plans.find(self.text(most), None, self.connection.settings)
@@ -291,14 +278,8 @@ def test_what_new_constants_cost_the_host(played: PlayedTemplate) -> None:
     """As calls of functions, which are the same on each machine. What is done once a process, and the collector, are left out."""
     played.run(110)
     played.connection.device = played.device
-    counts = []
-    for most in range(111, 116):
-        events: list[str] = []
-        sys.setprofile(lambda frame, event, argument, events=events: events.append(event))  # type: ignore[misc]
-        try:
-            made = played.connection.sql(played.text(most)).to_arrow_table()
-        finally:
-            sys.setprofile(None)
-        assert made.num_rows == most
-        counts.append(sum(event in ("call", "c_call") for event in events))
+    made: list[pa.Table] = []
+    texts = map(played.text, range(111, 116))
+    counts = [calls_of(lambda: made.append(played.connection.sql(next(texts)).to_arrow_table())) for _ in range(5)]
+    assert [table.num_rows for table in made] == [*range(111, 116)]
     assert 100 < min(counts) <= CALLS

@@ -1,6 +1,7 @@
 """The order of few rows by words of 64 bits, on a GPU: each row is compared with all others, by all of its words at once.
 
-A radix sort takes 14 us for each word, however few rows there are, and three kernels around it.
+A radix sort takes 14 us for each word, however few rows there are, and three kernels around it. (`sort_room` sorts fewer
+still, of one word: a thread goes over all of them.)
 """
 
 from __future__ import annotations
@@ -42,10 +43,7 @@ def _ranking(words: int) -> BuiltinKernel:
         "    if is_less or (is_same and lt_i64(at, row)):",
         "        place = add_i64(place, 1)",
         "    at = add_i64(at, 32)",
-        "offset = i64(16)",
-        "while ne_i64(offset, 0):",
-        "    place = add_i64(place, shuffle_down_i64(place, offset))",
-        "    offset = shr_i64(offset, 1)",
+        "place = last_lane(prefix_sum(place))",
         "if eq_i64(own, 0):",
         "    store_u32(order, place, row)",
     )

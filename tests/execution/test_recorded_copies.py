@@ -117,6 +117,18 @@ def test_what_queries_often_do_has_cupy_compile_nothing() -> None:
         assert copies.compiled == [], sql
 
 
+@pytest.mark.parametrize("most", [0, 1000])
+def test_no_kernel_is_loaded_while_a_template_is_recorded(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``most``: what kernels have counted, so that arrays have room for few more."""
+    monkeypatch.setattr(meta_arrays, "SOME", most)
+    connection, recorded = enlarged(_connection(), FACTORS[-1]), 0
+    for sql in (*COMMON, "SELECT id, x FROM t WHERE n < 5", "SELECT id FROM t WHERE x > 3 ORDER BY f, q LIMIT 5"):
+        found = template_copies_of(connection, sql)
+        assert isinstance(found, str) or found == [], sql
+        recorded += found == []
+    assert recorded > len(COMMON) / 2
+
+
 def test_windows_are_recorded_without_a_copy() -> None:
     _check_windows(range(60))
 

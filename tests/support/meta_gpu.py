@@ -23,12 +23,13 @@ from gquery.device.buffer import Buffer
 from gquery.device.device import Device
 from gquery.device.profile import H200, get_profile
 from gquery.device.recording import CannotRecordError
-from gquery.execution import replay, template_recording, template_replay
+from gquery.execution import replay, speculation, template_recording, template_replay
 from gquery.execution.program import _run
 from gquery.execution.speculation import Speculation
 from gquery.expression.types import Bounds, PhysicalType
 from gquery.kernels import targets
 from gquery.kernels.builtin import extremes, order_bits
+from gquery.kernels.builtin.registry import builtin_kernels
 from gquery.kernels.kernel import Kernel
 from gquery.kernels.targets.base import Compiled, LaunchedKernel, Perhaps
 from gquery.kernels.targets.cuda import CudaTarget
@@ -43,12 +44,17 @@ GPU = Device("cuda")
 class MetaTarget(CudaTarget):
     """Launches nothing. See `Target`."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.loaded: set[Kernel] = set()
+
     def is_ready(self, kernel: Kernel) -> bool:
         return True
 
     is_cached = is_ready
 
     def compile(self, kernel: Kernel) -> Compiled:
+        self.loaded.add(kernel)
         return Compiled(kernel, lambda *_: None, "meta", 0.0, cached=True)
 
     def compile_many(self, kernels: Sequence[Kernel], perhaps: Perhaps = tuple) -> list[Compiled]:
@@ -218,6 +224,16 @@ def _forget() -> None:
     get_profile.cache_clear()
 
 
+@contextmanager
+def _none_loaded() -> Iterator[None]:
+    """Notes the kernels that are loaded within it for the first time: a graph is recorded, and its rehearsal did not use them."""
+    before = TARGET.loaded.copy()
+    yield
+    names = {made: name for name, made in builtin_kernels().items()}
+    for kernel in TARGET.loaded - before:
+        copies.noted.append(f"a kernel is loaded, {names.get(kernel) or kernel.text}")
+
+
 def copies_of(connection: gquery.Connection, sql: str) -> list[str] | str:
     """The copies between GPU and host in the midst of a recording of a query; or why it is not recorded. `copies.compiled` has
     what CuPy compiled."""
@@ -241,7 +257,8 @@ def copies_of(connection: gquery.Connection, sql: str) -> list[str] | str:
 
 
 def template_copies_of(connection: gquery.Connection, sql: str) -> list[str] | str:
-    """The same where the run is recorded for the constants of other texts, too."""
+    """The same where the run is recorded for the constants of other texts, too; and kernels that are first loaded in its midst,
+    which no run before has had compiled."""
     prepared = connection.sql(sql).prepared
     assert prepared is not None
     program, context, feedback = connection._program(prepared), connection._context(), prepared.feedback
@@ -250,9 +267,11 @@ def template_copies_of(connection: gquery.Connection, sql: str) -> list[str] | s
     copies.noted.clear()
     try:
         context = replay.staying(context, ARENA)
+        TARGET.loaded = {speculation._VALIDATE.kernel}  # of runs that speculate, as those before it do
         rehearsed, end = template_replay._rehearse(program, context, feedback, feedback.shared.replay)
         if end:
-            template_recording.record_stages(program, context, rehearsed, end, ARENA)
+            with _none_loaded():
+                template_recording.record_stages(program, context, rehearsed, end, ARENA)
     except CannotRecordError as error:
         if error.__cause__ is not None:
             raise

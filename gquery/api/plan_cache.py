@@ -75,7 +75,8 @@ class PreparedPlan:
     @property
     def program(self) -> Program | None:
         """The program; None before the plan is lowered."""
-        self._bind()
+        if self.later is not None:
+            self._bind()
         return self._program
 
     @cached_property
@@ -132,7 +133,10 @@ class PreparedPlan:
     @property
     def is_near(self) -> bool:
         """Whether `is_at` takes no more than a look at some files of this machine."""
-        return all(getattr(source, "is_near", True) for source in self.sources)
+        for source in self.sources:  # a generator costs each run more than it does
+            if not getattr(source, "is_near", True):
+                return False
+        return True
 
     def is_at(self, catalog_version: int) -> bool:
         """Whether `is_current` is certain, at a look that reads, raises and waits for nothing."""

@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
@@ -17,6 +17,8 @@ import pytest
 import gquery
 from gquery.device.arena import Arena
 from gquery.device.device import Device
+
+T = TypeVar("T")
 
 
 class Gpu:
@@ -109,16 +111,16 @@ def rows_on_gpu(connection: gquery.Connection, device: Device, sql: str) -> list
         connection.device = usual
 
 
-def calls_of(work: Callable[[], object]) -> int:
-    """How many functions are called, Python's and those written in C, the same on each machine."""
-    calls = [0]
+def calls_of(work: Callable[[], T]) -> tuple[T, int]:
+    """What ``work`` gives, and how many functions it calls, Python's and those written in C: as many on each machine."""
+    calls = [-1]  # its own call is none of them
 
     def count(frame: FrameType, event: str, argument: object) -> None:
         calls[0] += event in ("call", "c_call")
 
     sys.setprofile(count)
     try:
-        work()
+        made = work()
     finally:
         sys.setprofile(None)
-    return calls[0]
+    return made, calls[0]

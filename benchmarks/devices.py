@@ -5,6 +5,7 @@
     python -m benchmarks.devices --join 300_000_000 --devices 2                 join of so many rows with as many
     python -m benchmarks.devices --sf 100 --devices 2 --peak                    memory, in a process for each connection
     python -m benchmarks.devices --sf 300 --devices 2 --apart                   one connection behind the other
+    python -m benchmarks.devices --sf 30 --devices 2 --together --runs 15       a connection and a thread for each device
 
 A line has a query's median with one device and with all, milliseconds, what it is divided by, and whether the rows are equal.
 Runs, from the text to Arrow, alternate behind as many as it takes until they no longer change (on a GPU: until they are
@@ -12,6 +13,8 @@ replayed). At the end stand the sums and the queries over 1.1 times one device. 
 device, whose connection is closed then, before they are asked of all: for tables of which a device has no room for the whole
 and its part beside. ``--peak`` prints the most memory of each device
 in place of times, above that of an idle connection: of a GPU as the driver has it, every 5 ms (`benchmarks.memory_peaks`).
+``--together`` gives each device a connection of its own, and each of these a thread: the 22 in all, medians of the rounds, of
+each alone and of all at once. It says what threads of one process take from each other.
 """
 
 from __future__ import annotations
@@ -19,8 +22,10 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -148,6 +153,33 @@ def joined(given: argparse.Namespace, pair: Sequence[gquery.Connection]) -> list
     return [show(pair, name, sql.format(name), given.runs) for name in ("uniform", "skewed")]
 
 
+def together(given: argparse.Namespace) -> None:
+    """Connections that each have a device and a thread: milliseconds of a round of all queries, one alone and all at once."""
+    texts = [queries.sql(n) for n in queries.parse_numbers(given.queries)]
+    connections = [with_tables(given, on_device(given.device, place)) for place in range(given.devices)]
+    for c in connections:
+        for sql in texts:
+            learn(c, sql)
+    for c in connections:
+        rounds(c, texts, 2)
+    alone = [rounds(c, texts, given.runs) for c in connections]
+    start = threading.Barrier(len(connections))
+    with ThreadPoolExecutor(len(connections)) as threads:
+        beside = list(threads.map(lambda c: rounds(c, texts, given.runs, start), connections))
+    for name, found in (("alone", alone), ("together", beside)):
+        print(f"{name:>9}" + "".join(f"{1e3 * seconds:10.2f}" for seconds in found))
+    print(f"together {', '.join(f'{b / a:.3f}' for a, b in zip(alone, beside, strict=True))} times alone")
+
+
+def rounds(
+    connection: gquery.Connection, texts: Iterable[str], runs: int, start: threading.Barrier | None = None
+) -> float:
+    """The median of rounds in seconds, which begin when all threads are there."""
+    if start is not None:
+        start.wait()
+    return statistics.median(sum(timed(connection, sql) for sql in texts) for _ in range(runs))
+
+
 def show(pair: Sequence[gquery.Connection], name: str, sql: str, runs: int) -> Line:
     return shown(measured(pair, name, sql, runs))
 
@@ -156,6 +188,11 @@ def shown(line: Line) -> Line:
     wrong = "" if line.wrong is None else f"  WRONG {line.wrong[:200]}"
     print(f"{line.name:>8}{1e3 * line.one:10.2f}{1e3 * line.all_:10.2f}{line.ratio:8.2f}{wrong}", flush=True)
     return line
+
+
+def on_device(device: str, place: int) -> gquery.Connection:
+    """A connection to one device; the CPU has one, whatever the place."""
+    return gquery.connect(device, devices=[place] if device == "cuda" else None)
 
 
 def connected(device: str, devices: int, limit: str | None = None) -> gquery.Connection:
@@ -194,10 +231,14 @@ def main() -> int:
     parser.add_argument("--apart", action="store_true", help="one connection behind the other")
     parser.add_argument("--checksums", type=Path, help="with --apart: write checksums of the answers of one device")
     parser.add_argument("--peak", action="store_true", help="memory in place of times")
+    parser.add_argument("--together", action="store_true", help="a connection and a thread for each device")
     parser.add_argument("--alone", type=int, metavar="DEVICES", help="one connection's memory, for --peak")
     given = parser.parse_args()
     if given.alone is not None or given.peak:
         (peaks if given.alone is None else alone)(given)
+        return 0
+    if given.together:
+        together(given)
         return 0
     print(f"{'':8}{'one ms':>10}{f'{given.devices} ms':>10}{'times':>8}")
     if given.apart:

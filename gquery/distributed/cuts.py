@@ -11,11 +11,10 @@ values: the longest of them says which.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Protocol
-
-import numpy as np
 
 from gquery import tuning
 from gquery.columns.table import ColumnData, TableSource
@@ -134,7 +133,7 @@ class LoadedPlaces:
     def rows_below(self, source: TableSource, field: int, bounds: Sequence[int]) -> Sequence[int]:
         """See `Places`."""
         values = _values(source, field)
-        return [int(np.searchsorted(values, np.array(b).astype(np.int64), "left")) for b in bounds]
+        return [bisect_left(values, b, key=int) for b in bounds]  # NumPy would convert the whole column to the bound's type
 
 
 def cut_tables(

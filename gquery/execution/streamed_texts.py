@@ -5,6 +5,8 @@ is scanned whole.
 
 from __future__ import annotations
 
+from bisect import bisect_right
+
 from gquery import tuning
 from gquery.columns.table import ColumnData
 from gquery.device.array import Array
@@ -61,9 +63,7 @@ def _chunks(offsets: Array, device: Device) -> list[tuple[int, int]]:
     rows, unit, found, low = int(offsets.size) - 1, tuning.materialization.unit, [], 0
     while low < rows:
         room = most - unit * int(offsets.itemsize)
-        behind = (
-            int(offsets[low:].searchsorted(int(offsets[low]) + max(room, 0), side="right")) - 1
-        )  # of characters alone
+        behind = bisect_right(offsets, int(offsets[low]) + max(room, 0), low, key=int) - 1 - low  # of characters alone
         step = min(behind, most // (2 * int(offsets.itemsize)))
         high = min(low + max(step // unit * unit, unit), rows)
         found.append((low, high))

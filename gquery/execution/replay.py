@@ -33,7 +33,7 @@ from gquery.execution.variants import output_of, units_of
 from gquery.expression.frozen import frozen_single
 from gquery.kernels.kernel import Kernel
 from gquery.kernels.targets import get_target
-from gquery.kernels.targets.base import AbortableTarget
+from gquery.kernels.targets.base import AbortableTarget, KernelsAwaitedError
 from gquery.operators.joined_text import joins_text
 from gquery.operators.merge_groups import merged_sink
 from gquery.operators.reduce_run import as_group
@@ -112,7 +112,7 @@ class OneGpu:
         """See `Way`."""
         context = staying(self.context, self.arenas[0])
         waiting = Speculation(rehearsed, context.device, waits=True)
-        with cast(AbortableTarget, get_target(context.target)).without_drafts():
+        with cast(AbortableTarget, get_target(context.target)).waiting_for_none():
             table = self.run_stages(Run(self.program, context, rehearsed, waiting))
         waiting.validate_all()
         return table
@@ -249,8 +249,13 @@ def _rehearse(feedback: RunFeedback, way: Way) -> Table | None:
         progress.asks_at = time.monotonic() + tuning.replay.poll_seconds
         return None
     rehearsed = feedback.for_recording()
-    table = way.rehearse(rehearsed)
-    lay_out_nothing(way.context.device)
+    try:
+        table = way.rehearse(rehearsed)
+        with target.waiting_for_none():
+            lay_out_nothing(way.context.device)
+    except KernelsAwaitedError as awaited:  # which the forecast did not have
+        progress.kernels += awaited.kernels
+        return None
     progress.rehearsed = rehearsed
     return table
 

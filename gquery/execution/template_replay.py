@@ -2,8 +2,9 @@
 them with its own constants.
 
 It begins once plans of a template have run some times with other constants each (`tuning.replay`). The steps are those of
-`replay`: kernels are compiled in the background, the stages are rehearsed, then recorded. How many of them is found out by
-rehearsing: the first stage that cannot be recorded, and those behind, run as usual over what was replayed.
+`replay`: kernels are compiled in the background, the stages are rehearsed, until that needs no kernel that is still being
+compiled, then recorded. How many of them is found out by rehearsing: the first stage that cannot be recorded, and those behind,
+run as usual over what was replayed.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from gquery.kernels.builtin.counted_order import kernels_of_counted_sorts
 from gquery.kernels.builtin.text_scan import scans_of_other_patterns
 from gquery.kernels.kernel import Kernel
 from gquery.kernels.targets import get_target
-from gquery.kernels.targets.base import AbortableTarget
+from gquery.kernels.targets.base import AbortableTarget, KernelsAwaitedError
 from gquery.operators.prefix import rows_wanted
 from gquery.planner.later import pattern_of
 from gquery.planner.physical import Pipeline, Probe, Program, SliceRows, SortRows, Stage
@@ -128,6 +129,9 @@ def _record(
     try:
         rehearsed, end = _rehearse(program, staying, feedback, progress)
         recorded = record_stages(program, staying, rehearsed, end, arena)
+    except KernelsAwaitedError as awaited:  # the rehearsal has found what else is needed
+        progress.kernels += awaited.kernels
+        return None
     except (CannotRecordError, OutOfMemoryError) as reason:  # of memory for more rows than there are
         progress.refused = str(reason)
         return None
@@ -155,14 +159,14 @@ def _rehearse(
         rehearsed = feedback.for_template_recording()
         speculation = Speculation(rehearsed, context.device, True, tuning.replay.slack, progress.bounds)
         try:
-            with target.without_drafts():  # no kernel is loaded while a graph is recorded
+            with target.waiting_for_none():  # and so a recording loads no kernel
                 run_first_stages(Run(program, context, rehearsed, speculation, bound=[]), end)
+                lay_out_nothing(context.device)
+                count_nothing(context.device)
         except CannotRecordError as error:
             end, reason = speculation.stage, str(error)
             continue
         speculation.validate_all()
-        lay_out_nothing(context.device)
-        count_nothing(context.device)
         return rehearsed, end
     raise CannotRecordError(reason)
 

@@ -25,7 +25,7 @@ from gquery.errors import InternalError
 from gquery.kernels.builtin.registry import builtin_kernels
 from gquery.kernels.kernel import Kernel
 from gquery.kernels.targets import cubin, cuda, cuda_draft, cuda_llvm, workers
-from gquery.kernels.targets.base import Compiled
+from gquery.kernels.targets.base import Compiled, KernelsAwaitedError
 from gquery.kernels.targets.cache import KernelCache, KernelSource, kernel_cache
 from gquery.kernels.targets.compilers import compiling_by
 from gquery.kernels.targets.cubin import cubin_entry
@@ -181,6 +181,51 @@ def test_a_recording_waits_for_the_kernel_proper(target: CudaTarget, records: bo
     assert draft.is_draft
     assert not target.compile(first).is_draft
     assert target.compile(some(3)[2]).is_draft  # as ever
+
+
+@pytest.mark.parametrize("many", [False, True], ids=["one", "many"])
+def test_a_rehearsal_waits_for_no_compiler(target: CudaTarget, mine: workers.Workers, many: bool) -> None:
+    """It says what is to be compiled first: a kernel of which there is nothing, at once; drafts that it took, at the end."""
+    kernels = some(2 if many else 1)
+
+    def rehearsed() -> list[Compiled]:
+        with target.waiting_for_none():
+            return target.compile_many(kernels) if many else [target.compile(k) for k in kernels]
+
+    def awaited() -> tuple[Kernel, ...]:
+        with pytest.raises(KernelsAwaitedError) as raised:
+            rehearsed()
+        return raised.value.kernels
+
+    assert awaited() == tuple(kernels)
+    assert not target.held()
+    ended(target, mine)
+    assert awaited() == tuple(kernels)
+    assert {made.kernel for made in target.held()} == set(kernels) and all(made.is_draft for made in target.held())
+    until = time.monotonic() + 60
+    while not target.is_at_hand(kernels):
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    made = rehearsed()
+    assert not any(m.is_draft for m in made)
+    with target.noting():
+        assert [target.compile(k) for k in kernels] == made  # a recording loads nothing
+    assert target.compile(some(3)[2]).is_draft  # as ever
+
+
+def test_a_rehearsal_compiles_what_nobody_else_would(target: CudaTarget, mine: workers.Workers) -> None:
+    mine._refuse()
+    with target.waiting_for_none():
+        assert not target.compile(some(1)[0]).is_draft
+
+
+def test_a_rehearsal_that_fails_does_not_speak_of_drafts(target: CudaTarget) -> None:
+    (kernel,) = some(1)
+    assert target.compile(kernel).is_draft
+    with pytest.raises(ZeroDivisionError), target.waiting_for_none():
+        target.compile(kernel)
+        raise ZeroDivisionError
+    assert target._local.drafts is None
 
 
 def test_a_new_process_goes_on_from_a_draft(target: CudaTarget) -> None:

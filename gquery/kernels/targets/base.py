@@ -128,6 +128,14 @@ class MorselTarget(Target, Protocol):
         ...
 
 
+class KernelsAwaitedError(Exception):
+    """These kernels, which a run was not to wait for, are being compiled beside this process."""
+
+    def __init__(self, kernels: Sequence[Kernel]) -> None:
+        super().__init__(f"{len(kernels)} kernels are being compiled")
+        self.kernels = tuple(kernels)
+
+
 class AbortableTarget(Target, Protocol):
     """A target whose kernels look at an abort flag before they do anything (cuda)."""
 
@@ -142,6 +150,11 @@ class AbortableTarget(Target, Protocol):
 
     def without_drafts(self) -> AbstractContextManager[None]:
         """Within it, this thread runs no kernel that another is to take the place of."""
+        ...
+
+    def waiting_for_none(self) -> AbstractContextManager[None]:
+        """Within it, this thread waits for no compiler: `KernelsAwaitedError` is raised at a kernel that no cache has, with which
+        workers begin, and at the end if drafts were run."""
         ...
 
     def noting(self) -> AbstractContextManager[Launched]:

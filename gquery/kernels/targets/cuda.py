@@ -14,14 +14,13 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any, cast
 
 from gquery import tuning
-from gquery.device.array import Array, on_gpu
+from gquery.device.array import on_gpu
 from gquery.device.device import Device
 from gquery.device.graph import last_node
 from gquery.device.profile import DeviceProfile, get_profile
@@ -31,10 +30,18 @@ from gquery.expression.facts import INT64_BYTES
 from gquery.kernels.builtin.registry import awaited_kernels, encoding_kernels
 from gquery.kernels.kernel import Kernel, Parameter
 from gquery.kernels.targets import cpu, cuda_numba
-from gquery.kernels.targets.base import NARROW_ROWS, PRIVATE_THREADS, Compiled, Launched, LaunchedKernel, Perhaps
+from gquery.kernels.targets.base import (
+    NARROW_ROWS,
+    PRIVATE_THREADS,
+    Compiled,
+    KernelsAwaitedError,
+    LaunchedKernel,
+    Perhaps,
+)
 from gquery.kernels.targets.cache import kernel_cache
 from gquery.kernels.targets.compilers import Compiler, compiler_of
 from gquery.kernels.targets.cubin import Cubin, cubin_entry, cuda_compiler, read_cubin
+from gquery.kernels.targets.cuda_contexts import LaunchContexts
 from gquery.kernels.targets.cuda_launch import Launcher, launch_defaults
 from gquery.kernels.targets.cuda_modules import Modules
 from gquery.kernels.targets.cuda_shape import block_shape, resident_blocks
@@ -53,17 +60,17 @@ from gquery.runtime.stopwatch import part
 from gquery.runtime.tuples import NamedTuple
 
 
-class CudaTarget:
+class CudaTarget(LaunchContexts):
     """Compiles kernels for NVIDIA GPUs. See `Target`."""
 
     name = "cuda"
 
     def __init__(self) -> None:
+        super().__init__()
         self._compiled = Recent[_Key, Compiled](tuning.compiling.kept_kernels)
         self._begun: set[tuple[int, int]] = set()  # capabilities for which the built-in kernels were seen to
         self._asked = Recent[str, bool](tuning.compiling.kept_kernels)  # entries of the cache that workers were to make
         self._lock = threading.Lock()
-        self._local = _Local()
 
     def source(self, kernel: Kernel) -> str:
         return cuda_numba.module_text(kernel)
@@ -81,9 +88,19 @@ class CudaTarget:
         key = self._key(kernel, _device())
         compiled = self._compiled.get(key)
         if compiled is None or (compiled.is_draft and self._is_due(kernel, _capability(key.device))):
+            if compiled is None and self._local.drafts is not None:
+                self._have_begun([kernel], _capability(key.device))
             with part("compile"):
-                return self._newly(kernel, key, _capability(key.device))
+                compiled = self._newly(kernel, key, _capability(key.device))
+        if compiled.is_draft and self._local.drafts is not None:
+            self._local.drafts[kernel] = None
         return compiled
+
+    def _have_begun(self, kernels: Sequence[Kernel], cc: tuple[int, int]) -> None:
+        """KernelsAwaitedError if one of these kernels would be waited for; they are begun with."""
+        if kernel_cache().is_usable and workers().can_start and self._without_code(kernels, cc):
+            self._compile_first(kernels, cc)
+            raise KernelsAwaitedError(kernels)
 
     def _newly(self, kernel: Kernel, key: _Key, cc: tuple[int, int]) -> Compiled:
         """The kernel, which is not in memory, or is a draft that is due."""
@@ -117,6 +134,8 @@ class CudaTarget:
         device = _device()
         cc = _capability(device)
         missing = [k for k in kernels if self._key(k, device) not in self._compiled]
+        if self._local.drafts is not None:
+            self._have_begun(missing, cc)
         if wanted := self._without_code(missing, cc):
             self._compile_first(list(perhaps()), cc)
             self._compile_builtin(cc)
@@ -304,45 +323,6 @@ class CudaTarget:
             made = LaunchedKernel(compiled, shape, values, arguments, last_node(_current_stream()))
             self._local.noted.kernels.append(made)
 
-    @contextmanager
-    def without_drafts(self) -> Iterator[None]:
-        """Within it, this thread waits for the kernels proper."""
-        before, self._local.is_recorded = self._local.is_recorded, True
-        try:
-            yield
-        finally:
-            self._local.is_recorded = before
-
-    @contextmanager
-    def noting(self) -> Iterator[Launched]:
-        """Within it, what this thread launches is noted."""
-        noted = self._local.noted = Launched()
-        try:
-            with self.without_drafts():
-                yield noted
-        finally:
-            self._local.noted = None
-
-    @contextmanager
-    def aborting_on(self, word: Any) -> Iterator[None]:
-        """Within it, kernels that this thread launches do nothing once ``word`` (uint32, on the GPU) is not 0."""
-        before = self._local.abort_flag
-        self._local.abort_flag = int(word.data.ptr)
-        try:
-            yield
-        finally:
-            self._local.abort_flag = before
-
-    @contextmanager
-    def limited_to(self, rows: Array | None) -> Iterator[None]:
-        """See `AbortableTarget.limited_to`."""
-        before = self._local.limit
-        self._local.limit = None if rows is None else int(on_gpu(rows).data.ptr)
-        try:
-            yield
-        finally:
-            self._local.limit = before
-
     def _abort_flag(self) -> int:
         word = self._local.abort_flag
         return launch_defaults(_device()).never if word is None else word
@@ -350,15 +330,6 @@ class CudaTarget:
     def _limit(self) -> int:
         limit = self._local.limit
         return launch_defaults(_device()).unlimited if limit is None else limit
-
-
-class _Local(threading.local):
-    """What launches of one thread depend on."""
-
-    abort_flag: int | None = None  # the address of the word that kernels look at; None: of one that stays 0
-    limit: int | None = None  # the address of the number that rows stay below; None: of one that is greater than all
-    noted: Launched | None = None
-    is_recorded: bool = False  # or rehearsed for that: what is launched stays, so that it is no draft
 
 
 class _Key(NamedTuple):

@@ -1,5 +1,5 @@
-"""Planning looks at statistics, bounds and a few rows: what it takes does not grow with the tables. A plan that went over a column
-each time cost seconds where tables have hundreds of millions of rows, and no test of answers saw it."""
+"""Planning looks at statistics, bounds and a few rows: what it takes does not grow with the tables. To go over a column takes
+seconds where it has hundreds of millions of rows, and no test of answers sees it."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ from gquery.tuning.record import Record, number
 
 _RANKS = "2026-11-28: what two ranks do that one does not"
 _COMPARED = "2026-11-29: new constants without a program, and few rows that are compared with each other"
+_BEST = "2026-11-29: least texts of groups by the best row so far"
 _H200_QUERIES = "2026-11-21: where the time of the 22 queries goes on an H200"
 _BRANCHES = "2026-11-28: a fresh plan: what many branches of CASE give is computed before them"
 _FRAMES = "2026-11-24: passes behind a window's sort, counted"
@@ -182,6 +183,10 @@ class Sorting(Record):
         "rows a group",
         "that begin alike up to which a least text is found by ranks, and not by its next eight bytes",
     )
+    numbered_rows: int = number(
+        4, "rows a group", "that are expected where groups are numbered; a table that is too small grows by as much", _BEST
+    )
+    numbered_least: int = number(1 << 12, "groups", "that have room in the first such table", _BEST)
     most_leading: int = number(100, "rows", "of a partition that are worth looking for without a sort")
     reduced_rows: int = number(4096, "rows", "of a group in order that one thread reduces one after another")
     kernel_values: int = number(4096, "values", "of a group up to which a kernel selects one, and not NumPy")

@@ -108,14 +108,23 @@ def test_the_first_of_all(key: str, limit: str) -> None:
     ],
 )
 @pytest.mark.parametrize("keys", ["g", "g, h", "x > 0", "substr(s, 1, 1)"])
-def test_texts_of_groups(calls: str, keys: str) -> None:
+@pytest.mark.parametrize("way", ["by best rows", "by ranks"])
+def test_texts_of_groups(calls: str, keys: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if way == "by ranks":
+        by_ranks(monkeypatch)
     sql = f"SELECT {keys}, {calls} FROM t GROUP BY {keys}"
     assert_same(sql, _tables(300, 6), targets=["python"], ranks=[1] if keys == "g, h" else [3])
+
+
+def by_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a CPU find extremes of texts as a GPU does."""
+    monkeypatch.setattr("gquery.operators.group_extremes._are_texts", lambda *_: False)
 
 
 def test_texts_that_begin_alike_are_few_before_they_are_ranked(monkeypatch: pytest.MonkeyPatch) -> None:
     from gquery.operators import value_ranks
 
+    by_ranks(monkeypatch)
     ranked: list[int] = []
     rank = value_ranks.rank
 

@@ -79,9 +79,9 @@ def hash_rows(keys: Sequence[ColumnData], rows: int, device: Device, workers: in
     """The hashes (int64) of rows by their keys, one row of each ``stride``, ``rows`` in all: not the first one of each, as values
     may come in turns."""
     hashes = device.empty(rows, np.int64, "hashes of keys")
-    kernel = _kernel(tuple([_shape(k) for k in keys]), "hash", stride > 1)
+    kernel = _kernel(tuple([key_shape(k) for k in keys]), "hash", stride > 1)
     last: tuple[Argument, ...] = (stride, hashes) if stride > 1 else (hashes,)
-    launch(kernel, rows, hashes, *_arguments(keys, device), *last, workers=workers)
+    launch(kernel, rows, hashes, *key_arguments(keys, device), *last, workers=workers)
     return hashes
 
 
@@ -89,14 +89,15 @@ def label_rows(keys: Sequence[ColumnData], labels: Array, rule: PartRule, device
     """Store the part of each row in ``labels`` (uint8 or uint16)."""
     word: Literal["u8", "u16"] = "u8" if labels.dtype == np.uint8 else "u16"
     stored: StoredWord = word if rule.own is None else _OWN[word]
-    kernel = _kernel(tuple([_shape(k) for k in keys]), stored, False)
+    kernel = _kernel(tuple([key_shape(k) for k in keys]), stored, False)
     last: list[Argument] = [rule.parts, hash_i64(rule.seed), labels]
     if rule.own is not None:
         last += [device.from_host(rule.own.hashes), int(rule.own.hashes.size), rule.own.part]
-    launch(kernel, int(labels.size), labels, *_arguments(keys, device), *last, workers=workers)
+    launch(kernel, int(labels.size), labels, *key_arguments(keys, device), *last, workers=workers)
 
 
-def _shape(key: ColumnData) -> KeyShape:
+def key_shape(key: ColumnData) -> KeyShape:
+    """What a kernel's text must know of a key column."""
     element, nullable = np.dtype(key.physical_type.numpy), key.validity is not None
     return KeyShape(_kind(key), f"{element.kind}{8 * element.itemsize}", nullable)
 
@@ -121,8 +122,8 @@ def _kind(key: ColumnData) -> KeyKind:
             return "integer"
 
 
-def _arguments(keys: Sequence[ColumnData], device: Device) -> list[Argument]:
-    """What the parameters of `_parameters` stand for."""
+def key_arguments(keys: Sequence[ColumnData], device: Device) -> list[Argument]:
+    """What the parameters of `key_parameters` stand for, of key columns on a device."""
     made: list[Argument] = []
     for key in keys:
         made.append(key.data.on(device))
@@ -135,7 +136,8 @@ def _arguments(keys: Sequence[ColumnData], device: Device) -> list[Argument]:
     return made
 
 
-def _parameters(shapes: Sequence[KeyShape]) -> list[str]:
+def key_parameters(shapes: Sequence[KeyShape]) -> list[str]:
+    """Those that `key_arguments` gives: of each key values ``c``, characters ``k`` or hashes of entries ``t``, flags ``m``."""
     made: list[str] = []
     for n, shape in enumerate(shapes):
         made.append(f"c{n}:*{shape.element}")
@@ -151,7 +153,7 @@ def _parameters(shapes: Sequence[KeyShape]) -> list[str]:
 @lru_cache(maxsize=256)
 def _kernel(shapes: tuple[KeyShape, ...], stored: StoredWord, sampled: bool) -> BuiltinKernel:
     """The kernel for keys of these shapes: one that a registry need not know, as most programs partition by few."""
-    parameters, lines, hoisted = _parameters(shapes), [_SAMPLED] * sampled, []
+    parameters, lines, hoisted = key_parameters(shapes), [_SAMPLED] * sampled, []
     for n, shape in enumerate(shapes):
         row = "j0" if sampled else "i"
         loaded = _LOADED.get(shape.kind)
@@ -214,4 +216,4 @@ def entry_hashes(dictionary: Dictionary) -> Buffer:
 
 def kernel_for(keys: Sequence[ColumnData], stored: StoredWord = "u8") -> Kernel:
     """The kernel that such keys are hashed by, so that it can be compiled where there is no GPU."""
-    return _kernel(tuple([_shape(k) for k in keys]), stored, False).kernel
+    return _kernel(tuple([key_shape(k) for k in keys]), stored, False).kernel

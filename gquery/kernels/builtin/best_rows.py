@@ -1,0 +1,58 @@
+"""The row with the least or the greatest text of each group, on the CPU.
+
+Threads share one row a group, the best so far: who has a better one puts it there if nobody has done so meanwhile, and looks
+again if somebody has. No text is sorted, and none that is worse than the best so far is read beyond the byte that tells so.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gquery.device.array import Array
+from gquery.expression.types import PhysicalType
+from gquery.kernels.builtin.define import BuiltinKernel, address, builtin_kernel, launch
+from gquery.kernels.builtin.leading import Values
+
+
+def _loop(element: str, text: str, is_greatest: bool, has_flags: bool) -> BuiltinKernel:
+    this, other = (text.format(row=row) for row in ("i64(i)", "old"))
+    body = [
+        "group = i64(groups[i])",
+        "old = load_i64(best, group)",
+        "is_compared = i64(1)",
+        "while ne_i64(is_compared, 0):",
+        "    is_compared = i64(0)",
+        f"    if lt_i64(old, 0) or {'gt_str' if is_greatest else 'lt_str'}({this}, {other}):",
+        "        seen = cas_i64(best, group, old, i64(i))",
+        "        if ne_i64(seen, old):",
+        "            old = seen",
+        "            is_compared = i64(1)",
+    ]
+    if has_flags:
+        body = ["if ne_i64(i64(flags[i]), 0):", *("    " + line for line in body)]
+    flags = "flags:*u8 " if has_flags else ""
+    return builtin_kernel(f"data:*{element} characters:i64 {flags}groups:*u32 best:*i64", *body)
+
+
+LOOPS = {
+    (physical_type, is_greatest, has_flags): _loop(element, text, is_greatest, has_flags)
+    for physical_type, element, text in (
+        (PhysicalType.STRING32, "i32", "string32(data, characters, {row})"),
+        (PhysicalType.STRING64, "i64", "string64(data, characters, {row})"),
+        (PhysicalType.VIEW, "i64", "view(data, {row})"),
+    )
+    for is_greatest in (False, True)
+    for has_flags in (False, True)
+}
+
+
+def best_rows(values: Values, groups: Array, count: int, workers: int) -> Array:
+    """A row (int64) with the least text, or the greatest if they descend, of each of ``count`` groups; -1 where none of its texts
+    counts. ``groups``: that of each row (uint32)."""
+    column, device, flags = values.column, values.device, values.flags
+    best = device.full(count, -1, np.int64)
+    characters = 0 if column.characters is None else address(column.characters.on(device))
+    given = () if flags is None else (flags,)
+    loop = LOOPS[column.physical_type, values.descending, flags is not None]
+    launch(loop, column.length, best, column.data.on(device), characters, *given, groups, best, workers=workers)
+    return best

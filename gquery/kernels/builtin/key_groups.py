@@ -1,0 +1,125 @@
+"""Groups of rows by keys of any type, on the CPU: a hash table that threads share tells the keys of rows apart.
+
+A slot has 32 bits of the hash of a row's keys, and below them the number of a row with these keys, plus 1; 0 is empty. Keys are
+compared with those of that row where the hashes agree. A thread that enters more groups than there may be stops, and so do the
+others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from textwrap import indent
+
+import numpy as np
+
+from gquery import tuning
+from gquery.columns.table import ColumnData
+from gquery.device.array import Array
+from gquery.device.device import Device
+from gquery.kernels.builtin.define import BuiltinKernel, builtin_kernel, launch
+from gquery.kernels.builtin.key_hashes import KeyKind, KeyShape, hash_rows, key_arguments, key_parameters, key_shape
+
+_HALF = 2**32 - 1
+_AT_ONCE = 32  # rows whose slots are asked for before the first is waited for
+_EQUAL: dict[KeyKind, str] = {
+    "integer": "eq_i64(i64(c{n}[row_index({a})]), i64(c{n}[row_index({b})]))",
+    "dictionary": "eq_i64(i64(c{n}[row_index({a})]), i64(c{n}[row_index({b})]))",
+    "float": "eq_i64(f64_order(f64(c{n}[row_index({a})])), f64_order(f64(c{n}[row_index({b})])))",
+    "i128": "eq_i128(load_i128(c{n}, {a}), load_i128(c{n}, {b}))",
+    "string32": "eq_str(string32(c{n}, k{n}, {a}), string32(c{n}, k{n}, {b}))",
+    "string64": "eq_str(string64(c{n}, k{n}, {a}), string64(c{n}, k{n}, {b}))",
+    "view": "eq_str(view(c{n}, {a}), view(c{n}, {b}))",
+}
+
+
+def group_rows(keys: Sequence[ColumnData], rows: int, device: Device, workers: int, label: str = "") -> tuple[Array, Array]:
+    """For each row the number of its group (uint32), and for each group a row of it (int64). NULL is a value of its own."""
+    hashes = hash_rows(keys, rows, device, workers)
+    size = 1 << max(rows // tuning.sorting.numbered_rows, tuning.sorting.numbered_least).bit_length()
+    while True:
+        table, slots = device.zeros(size, np.int64, label), device.empty(rows, np.uint32, label)
+        entered, most = np.zeros(1, np.uint32), size // 2
+        _enter(keys, hashes, table, slots, entered, most, device, workers)
+        if int(entered[0]) <= most:
+            break
+        size *= tuning.sorting.numbered_rows
+    used = np.flatnonzero(table)
+    numbers = device.empty(size, np.uint32, label)
+    numbers[used] = np.arange(used.size, dtype=np.uint32)
+    return numbers[slots], (table[used] & _HALF) - 1
+
+
+def _enter(
+    keys: Sequence[ColumnData],
+    hashes: Array,
+    table: Array,
+    slots: Array,
+    entered: Array,
+    most: int,
+    device: Device,
+    workers: int,
+) -> None:
+    block, rows = tuning.encoding.coded_block, int(slots.size)
+    loop = _loop(tuple([key_shape(k) for k in keys]))
+    given = (hashes, table, int(table.size) - 1, slots, entered, most, block, rows)
+    launch(loop, -(-rows // block), slots, *key_arguments(keys, device), *given, workers=workers, unit=block)
+
+
+@lru_cache(maxsize=256)
+def _loop(shapes: tuple[KeyShape, ...]) -> BuiltinKernel:
+    """A block of rows: the slot of each is asked for, for some rows at once, before it is looked at."""
+    compared = "\n".join(_compared(n, shape) for n, shape in enumerate(shapes))
+    enter = f"""
+h = and_i64(load_i64(hashes, row), {_HALF})
+slot = and_i64(h, mask)
+is_looked_for = i64(1)
+while ne_i64(is_looked_for, 0):
+    found = load_i64(table, slot)
+    if eq_i64(found, 0):
+        mine = or_i64(shl_i64(h, 32), add_i64(row, 1))
+        found = cas_i64(table, slot, 0, mine)
+        if eq_i64(found, 0):
+            found = mine
+            if ge_i64(i64(atomic_add_u32(entered, 0, 1)), most):
+                end = row
+    if eq_i64(shr_u64(found, 32), h):
+        other = sub_i64(and_i64(found, {_HALF}), 1)
+        same = i64(1)
+{indent(compared, "        ")}
+        if ne_i64(same, 0):
+            is_looked_for = i64(0)
+    if ne_i64(is_looked_for, 0):
+        slot = and_i64(add_i64(slot, 1), mask)
+store_u32(slots, row, slot)"""
+    lines = f"""
+row = mul_i64(i64(i), block)
+end = min_i64(add_i64(row, block), rows)
+if gt_i64(i64(load_u32(entered, 0)), most):
+    end = i64(0)
+while lt_i64(row, end):
+    last = min_i64(add_i64(row, {_AT_ONCE}), end)
+    r = row
+    while lt_i64(r, last):
+        prefetch(table, and_i64(load_i64(hashes, r), mask))
+        r = add_i64(r, 1)
+    while lt_i64(row, min_i64(last, end)):
+{indent(enter, "        ")}
+        row = add_i64(row, 1)"""
+    parameters = "hashes:*i64 table:*i64 mask:i64 slots:*u32 entered:*u32 most:i64 block:i64 rows:i64"
+    return builtin_kernel(
+        " ".join([*key_parameters(shapes), parameters]), *(line for line in lines.splitlines() if line)
+    )
+
+
+def _compared(n: int, shape: KeyShape) -> str:
+    """Lines that set ``same`` to 0 where a key of two rows differs."""
+    equal = _EQUAL[shape.kind].format(n=n, a="row", b="other")
+    if not shape.nullable:
+        return f"if not {equal}:\n    same = i64(0)"
+    return f"""
+if ne_i64(i64(m{n}[row_index(row)]), i64(m{n}[row_index(other)])):
+    same = i64(0)
+if ne_i64(i64(m{n}[row_index(row)]), 0):
+    if not {equal}:
+        same = i64(0)"""

@@ -20,10 +20,11 @@ from gquery.expression.expr import Column, SortKey
 from gquery.expression.types import INT64, Bounds, PhysicalType
 from gquery.kernels.bindings import Argument
 from gquery.kernels.builtin import order, scans
+from gquery.kernels.builtin.best_rows import flags_until
 from gquery.kernels.builtin.define import BuiltinKernel, builtin_kernel, element_word, launch
 from gquery.kernels.builtin.elements import put
 from gquery.kernels.builtin.extremes import extremes
-from gquery.kernels.builtin.gathers import gather
+from gquery.kernels.builtin.gathers import gather, take
 from gquery.kernels.builtin.leading import Slots, Values, bounds_of, flags_within
 from gquery.kernels.builtin.prefix_sums import group_numbers
 from gquery.kernels.readback import read_scalar
@@ -57,12 +58,26 @@ def first_rows(frame: Frame, key: SortKey, wanted: int, device: Device, workers:
     if wanted == 0 or frame.rows < limits.candidate_rows * sample:
         return None
     assert isinstance(key.expr, Column)
+    some = np.arange(0, frame.rows, frame.rows // sample, dtype=np.uint32)
+    if frame.columns[key.expr.id].physical_type.is_string:
+        return _first_texts(frame, key, some, wanted, device, workers)
     null = INT64.low if key.nulls_first else INT64.high
     values = Values(frame.columns[key.expr.id], device, key.descending, null)
-    some = np.arange(0, frame.rows, frame.rows // sample, dtype=np.uint32)
     bound = np.partition(values.integers(some), wanted - 1)[wanted - 1 : wanted]
     found = scans.compact(flags_within(values, Slots(None, 0, 1), 1, np.ascontiguousarray(bound), workers))
     return None if found.size > limits.leading_selectivity * frame.rows else found
+
+
+def _first_texts(frame: Frame, key: SortKey, some: Array, wanted: int, device: Device, workers: int) -> Array | None:
+    """The same of texts, which may begin alike: they are compared with the last of the first ones of the sample."""
+    assert isinstance(key.expr, Column)
+    column = frame.columns[key.expr.id]
+    sample = Frame({key.expr.id: take(column, some, device)}, int(some.size))
+    row = int(some[order.top_k(sort_keys([key], sample, device), wanted)[-1]])
+    if column.validity is not None and not column.validity.on(device)[row]:
+        return None
+    found = scans.compact(flags_until(column, row, key.descending, key.nulls_first, device, workers))
+    return None if found.size > tuning.sorting.leading_selectivity * frame.rows else found
 
 
 def least_texts(values: Values, slots: Slots, workers: int) -> Array:

@@ -15,7 +15,7 @@ from gquery.columns.table import ColumnData
 from gquery.device.buffer import Buffer
 from gquery.device.device import cpu_device
 from gquery.expression.types import BIGINT, PhysicalType
-from gquery.kernels.builtin import key_groups
+from gquery.kernels.builtin import key_groups, order
 from gquery.kernels.builtin.best_rows import best_rows
 from gquery.kernels.builtin.key_groups import group_rows
 from gquery.kernels.builtin.leading import Values
@@ -159,3 +159,38 @@ def test_a_table_that_is_too_small_grows(monkeypatch: pytest.MonkeyPatch) -> Non
     db.register("t", {"k": [f"k{n}" for n in range(5_000)], "s": [f"s{n}" for n in range(5_000)]})
     assert db.sql("SELECT count(DISTINCT m) FROM (SELECT k, min(s) AS m FROM t GROUP BY k)").fetchall() == [(5_000,)]
     assert len(sizes) > 1 and sizes == sorted(set(sizes)) and sizes[-1] >= 10_000
+
+
+@pytest.mark.parametrize("limit", ["LIMIT 3", "LIMIT 5 OFFSET 2", "LIMIT 150"])
+@pytest.mark.parametrize("key", ["t", "t DESC", "t NULLS FIRST", "t DESC NULLS FIRST", "u DESC", "s, v", "few, t DESC"])
+@pytest.mark.parametrize("nulls", [0.0, 0.3, 0.999, 1.0])
+def test_the_first_texts_of_all(key: str, limit: str, nulls: float, tune: Tune) -> None:
+    """Texts that begin alike, that are many times there, and none."""
+    tune(tuning.sorting, leading_sample=16, candidate_rows=2)
+    tables = {"t": table(ROWS, 300, nulls)}
+    assert_same(f"SELECT t, u, s, v FROM t ORDER BY {key}, u {limit}", tables, ordered=True, targets=["python"])
+
+
+@pytest.mark.parametrize("text", ["", "the same text in all rows"])
+def test_the_first_of_equal_texts(text: str, tune: Tune) -> None:
+    tune(tuning.sorting, leading_sample=16, candidate_rows=2)
+    tables = {"t": pa.table({"s": [text] * 500, "n": range(500)})}
+    assert_same("SELECT s, n FROM t ORDER BY s DESC, n DESC LIMIT 4", tables, ordered=True, targets=["python"])
+
+
+def test_texts_that_begin_alike_are_few_before_they_are_sorted(monkeypatch: pytest.MonkeyPatch, tune: Tune) -> None:
+    tune(tuning.sorting, leading_sample=1 << 10)
+    sorted_rows: list[int] = []
+    sort_order = order.sort_order
+
+    def counting(keys: Any, rows: Any = None, workers: int = 1) -> Any:
+        sorted_rows.append(keys[0].size if rows is None else int(rows.size))
+        return sort_order(keys, rows, workers)
+
+    monkeypatch.setattr(order, "sort_order", counting)
+    texts = [f"https://example.com/of/{n:08}" for n in np.random.default_rng(1).permutation(60_000)]
+    with gquery.connect(device="cpu") as db:
+        db.register("t", pa.table({"s": texts}))
+        found = db.sql("SELECT s FROM t ORDER BY s LIMIT 5").fetchall()
+    assert [s for (s,) in found] == sorted(texts)[:5]
+    assert sorted_rows and max(sorted_rows) < 3_000

@@ -270,7 +270,9 @@ class GroupRun(SinkRun[GroupState]):
         """The groups of a table of row numbers."""
         device, workers = self.device, self.launch.workers
         assert state.slots is not None
-        rows, slots, count = grouping.rows_in_order(state.slots)  # any order would do, but always the same
+        assert self.frame is not None
+        # any order would do, but always the same
+        rows, slots, count = grouping.rows_in_order(state.slots, self.frame.rows)
         if self.output is not None and self._finalizes_by_kernel(rows.size, device):
             state.slots_in_order, state.groups = slots, count
             _, results = self.output.columns(state, self.capacity, device, workers, self.label)
@@ -278,7 +280,6 @@ class GroupRun(SinkRun[GroupState]):
             results = self._results([gathers.gather(a, slots) for a in state.accumulators], device.xp)
         named = [(c, plan.result) for c, plan in self.sink.aggregates]
         columns = self._columns(named, results, int(rows.size), device, workers)
-        assert self.frame is not None
         for column, e, _ in self.sink.keys:
             assert isinstance(e, Column)
             columns[column.id] = gathers.take(self.frame.columns[e.id], rows, device, count.number)

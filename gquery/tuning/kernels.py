@@ -67,6 +67,7 @@ class BuiltInKernels(Record):
         100_000, "rows", "of all calls after which it is compiled: some 0.3 s of interpreting, as long as a compiler"
     )
     remembered: int = number(1024, "kernels", "whose rows are counted for that")
+    viewed_rows: int = number(50_000, "texts", "on a CPU from which on a kernel finds where each lies, and not NumPy", _BEST)
     filled_rows: int = number(2**19, "elements", "of an array that one thread fills at once")
     scanned_rows: int = number(128, "elements", "of a running sum that a warp of a GPU goes over, at least", _COMPARED)
     scanned_by: int = number(
@@ -182,6 +183,9 @@ class Sorting(Record):
         2,
         "rows a group",
         "that begin alike up to which a least text is found by ranks, and not by its next eight bytes",
+    )
+    placed_rows: int = number(
+        16, "rows a group", "up to which groups are put in the order of their rows by a place a row, and not sorted", _BEST
     )
     numbered_rows: int = number(
         4, "rows a group", "that are expected where groups are numbered; a table that is too small grows by as much", _BEST

@@ -15,8 +15,9 @@ from gquery.columns.table import ColumnData
 from gquery.device.buffer import Buffer
 from gquery.device.device import cpu_device
 from gquery.expression.types import BIGINT, PhysicalType
-from gquery.kernels.builtin import key_groups, order
+from gquery.kernels.builtin import grouping, key_groups, order
 from gquery.kernels.builtin.best_rows import best_rows
+from gquery.kernels.builtin.gathers import string_views
 from gquery.kernels.builtin.key_groups import group_rows
 from gquery.kernels.builtin.leading import Values
 from tests.operators.test_order import text_column
@@ -194,3 +195,26 @@ def test_texts_that_begin_alike_are_few_before_they_are_sorted(monkeypatch: pyte
         found = db.sql("SELECT s FROM t ORDER BY s LIMIT 5").fetchall()
     assert [s for (s,) in found] == sorted(texts)[:5]
     assert sorted_rows and max(sorted_rows) < 3_000
+
+
+@pytest.mark.parametrize("rows_a_group", [1, 3, 40])
+def test_groups_in_the_order_of_their_rows(rows_a_group: int) -> None:
+    """By a place a row where most rows have a group, and sorted where few have."""
+    rng = np.random.default_rng(rows_a_group)
+    firsts = np.sort(rng.permutation(rows_a_group * 1_000)[:1_000]).astype(np.uint32)
+    slots = np.zeros(4_096, np.uint32)
+    slots[rng.permutation(4_096)[:1_000]] = rng.permutation(firsts) + np.uint32(1)
+    rows, places, count = grouping.rows_in_order(slots, rows_a_group * 1_000)
+    assert count.bound == 1_000 and (rows == firsts).all() and rows.dtype == places.dtype == np.uint32
+    assert (slots[places] == rows + np.uint32(1)).all()
+    rows, places, count = grouping.rows_in_order(np.zeros(8, np.uint32), rows_a_group)
+    assert rows.size == places.size == count.bound == 0
+
+
+def test_where_texts_lie_is_the_same_by_a_kernel(tune: Tune) -> None:
+    column, some = text_column(TEXTS * 300), np.random.default_rng(3).integers(0, 3_300, 5_000).astype(np.uint32)
+    every, few = string_views(column, cpu_device()), string_views(column, cpu_device(), some)
+    tune(tuning.built_in_kernels, viewed_rows=1)
+    assert (string_views(column, cpu_device()) == every).all()
+    assert (string_views(column, cpu_device(), some) == few).all()
+    assert (string_views(column, cpu_device(), some.astype(np.int64)) == few).all()

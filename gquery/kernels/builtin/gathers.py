@@ -198,8 +198,9 @@ def string_views(column: ColumnData, device: Device, rows: Array | None = None) 
         return data if rows is None else gather(data, rows, 2)
     assert column.characters is not None
     xp = namespace(data)
-    if xp is not np:
-        return _views_on_gpu(column, data, address(column.characters.on(device)), rows)
+    count = column.length if rows is None else int(rows.size)
+    if xp is not np or count >= tuning.built_in_kernels.viewed_rows:
+        return _views(column, data, address(column.characters.on(device)), rows)
     starts, ends = data[:-1], data[1:]
     if rows is not None:
         starts, ends = gather(starts, rows), gather(ends, rows)
@@ -244,7 +245,7 @@ VIEWS: dict[tuple[PhysicalType, str | None], BuiltinKernel] = {
 }
 
 
-def _views_on_gpu(column: ColumnData, data: Array, characters: int, rows: Array | None) -> Array:
+def _views(column: ColumnData, data: Array, characters: int, rows: Array | None) -> Array:
     """`string_views` of texts that lie one behind the other, by one kernel; of rows of any integers."""
     xp = namespace(data)
     if rows is not None and rows.dtype != np.uint32:

@@ -155,12 +155,17 @@ _HALVES = builtin_kernel(
 )
 
 
-def rows_in_order(slots: Array) -> tuple[Array, Array, Count]:
+def rows_in_order(slots: Array, frame_rows: int) -> tuple[Array, Array, Count]:
     """The row numbers in a table whose slots have a number more than their row, or 0: ascending, the place of each, and how many
-    there are: behind these stand zeros."""
+    there are: behind these stand zeros. They are below ``frame_rows``."""
     xp = namespace(slots)
     if xp is np:
         places = compact(slots)
+        if frame_rows <= places.size * tuning.sorting.placed_rows:  # few rows have no group of their own
+            placed = np.zeros(frame_rows, np.uint32)
+            placed[slots[places] - np.uint32(1)] = places + np.uint32(1)
+            rows = compact(placed)
+            return rows, placed[rows] - np.uint32(1), Count(int(rows.size))
         pairs = slots[places].astype(np.uint64) - np.uint64(1) << np.uint64(32) | places.astype(np.uint64)
         pairs.sort()
         return (pairs >> np.uint64(32)).astype(np.uint32), pairs.astype(np.uint32), Count(int(places.size))

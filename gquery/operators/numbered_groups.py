@@ -1,7 +1,8 @@
-"""Groups of rows numbered by the addresses of their keys: for integers that lie close together, which need no sort.
+"""Groups of rows numbered without a sort: by the addresses of their keys, or on a CPU by a hash table.
 
-An array has a place for each value that the key may have. Rows count themselves there, and leave the number of one of them. The
-places in use, numbered in their order, are the groups.
+For integers that lie close together an array has a place for each value that the key may have. Rows count themselves there, and
+leave the number of one of them. The places in use, numbered in their order, are the groups. Groups that a hash table tells apart
+are numbered in the order of their first rows, so that they always come in the same.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from gquery.expression.types import PhysicalType
 from gquery.kernels.builtin import gathers, scans
 from gquery.kernels.builtin.define import builtin_kernel, launch
 from gquery.kernels.builtin.group_columns import numbers_of_slots
+from gquery.kernels.builtin.key_groups import first_rows, group_rows
 from gquery.kernels.builtin.order_bits import bounds_of
 from gquery.kernels.builtin.prefix_sums import group_numbers, offsets_of
 from gquery.operators.leading_rows import mixed_radix, slots_of
@@ -43,13 +45,13 @@ class Numbered(NamedTuple):
 
 
 def numbered(columns: Sequence[ColumnData], rows: int, device: Device, workers: int = 1) -> Numbered | None:
-    """The groups by keys that have rows; None for keys of other kinds, or whose values lie far apart. Several keys are numbered
-    so on a CPU."""
+    """The groups by keys that have rows; None where they have to be sorted. Several keys are numbered on a CPU alone."""
     found = (
         _slot_numbers(columns[0], device) if len(columns) == 1 else _slots_of_several(columns, rows, device, workers)
     )
     if found is None:
-        return None
+        is_hashed = device.is_cpu and rows >= tuning.sorting.hashed_rows
+        return _by_first_rows(columns, rows, device, workers) if is_hashed else None
     slots, size = found
     counts, some = device.zeros(size, np.uint32), device.empty(size, np.uint32)
     launch(_COUNT, slots.size, slots, slots, counts, some)
@@ -59,6 +61,17 @@ def numbered(columns: Sequence[ColumnData], rows: int, device: Device, workers: 
     number = group_numbers(counts > 0, np.uint32) if device.is_cpu else numbers_of_slots(used, size)
     starts = offsets_of(gathers.gather(counts, used))
     return Numbered(gathers.gather(number, slots), starts, gathers.gather(some, used))
+
+
+def _by_first_rows(columns: Sequence[ColumnData], rows: int, device: Device, workers: int) -> Numbered:
+    numbers, some = group_rows(columns, rows, device, workers, device.task)
+    firsts = first_rows(numbers, int(some.size))
+    are_first = device.zeros(rows, np.bool_)
+    are_first[firsts] = True
+    number = np.cumsum(are_first, dtype=np.uint32) - np.uint32(1)
+    numbers = number[firsts][numbers]
+    counts = np.bincount(numbers, minlength=int(some.size))
+    return Numbered(numbers, offsets_of(counts), scans.compact(are_first))
 
 
 def _slot_numbers(column: ColumnData, device: Device) -> tuple[Array, int] | None:

@@ -15,11 +15,13 @@ from gquery import tuning
 from gquery.device.array import Array
 from gquery.device.device import Device
 from gquery.expression.expr import Column, SortKey
+from gquery.expression.types import Bounds, PhysicalType
 from gquery.kernels.builtin import order, scans
 from gquery.kernels.builtin.define import builtin_kernel, launch
 from gquery.kernels.builtin.elements import store
 from gquery.kernels.builtin.gathers import gather
 from gquery.kernels.builtin.key_changes import key_changes
+from gquery.kernels.builtin.key_groups import group_rows
 from gquery.kernels.builtin.prefix_sums import group_numbers
 from gquery.operators.base import Frame, KnownOrder
 from gquery.operators.sort_keys import sort_keys
@@ -91,12 +93,15 @@ def order_frame(
     ``sort`` they are sorted by these keys, which begin so, and rows with equal keys stay in that order."""
     if not partition and not keys:
         return OrderedFrame(frame.rows, None, None, None, device)
+    if not sort:  # what a partition has one value of puts nothing in order
+        keys = [k for k in keys if k.expr not in partition]
     every = [*(SortKey(c) for c in partition), *keys]
     by, known = list(sort) or every, _known_rows(frame, partition, keys, sort)
     rows: Array | None = None if known is None else known.rows
     if known is None and not _is_sorted(frame, by):
         if {k.expr for k in by[: len(partition)]} == set(partition) and by[len(partition) :] == list(keys):
-            own = sort_keys(by[: len(partition)], frame, device, workers)
+            own = _numbers(partition, frame, device, workers) if not sort else None
+            own = own or sort_keys(by[: len(partition)], frame, device, workers)
             then = sort_keys(by[len(partition) :], frame, device, workers)
             rows, peers, starts = order.sort_partitions([*own, *then], len(own), workers)
             if starts is not None or not partition:
@@ -112,6 +117,17 @@ def order_frame(
         )
     starts, peers = key_changes(first, last, rows, device, workers)
     return OrderedFrame(frame.rows, rows, starts, (lambda: peers) if keys else None, device, workers)
+
+
+def _numbers(partition: Sequence[Column], frame: Frame, device: Device, workers: int) -> list[order.OrderKey] | None:
+    """The number of each row's partition as the only key, on a CPU, where keys are texts or 128-bit integers: partitions may come
+    in any order, and a hash table tells them apart sooner than a sort. None where that is no gain."""
+    columns = [frame.columns[c.id] for c in partition]
+    are_long = any(c.physical_type.is_string or c.physical_type is PhysicalType.I128 for c in columns)
+    if not (device.is_cpu and are_long and frame.rows >= tuning.sorting.hashed_rows):
+        return None
+    numbers, some = group_rows(columns, frame.rows, device, workers, device.task)
+    return [order.Integers(numbers, Bounds(0, max(int(some.size) - 1, 0)))]
 
 
 def _known_rows(

@@ -184,6 +184,9 @@ class Sorting(Record):
         "rows a group",
         "that begin alike up to which a least text is found by ranks, and not by its next eight bytes",
     )
+    hashed_rows: int = number(
+        1 << 15, "rows", "on a CPU from which on partitions by texts are told apart by a hash table, and not sorted", _BEST
+    )
     placed_rows: int = number(
         16, "rows a group", "up to which groups are put in the order of their rows by a place a row, and not sorted", _BEST
     )

@@ -218,3 +218,62 @@ def test_where_texts_lie_is_the_same_by_a_kernel(tune: Tune) -> None:
     assert (string_views(column, cpu_device()) == every).all()
     assert (string_views(column, cpu_device(), some) == few).all()
     assert (string_views(column, cpu_device(), some.astype(np.int64)) == few).all()
+
+
+@pytest.mark.parametrize("partition", ["t", "s, i", "w", "few, x", "t, small", "all_null, t"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        "row_number() OVER (PARTITION BY {} ORDER BY v, u)",
+        "rank() OVER (PARTITION BY {} ORDER BY {} DESC, v)",
+        "dense_rank() OVER (PARTITION BY {} ORDER BY v DESC NULLS FIRST, {})",
+        "count(*) OVER (PARTITION BY {} ORDER BY {})",
+        "sum(v) OVER (PARTITION BY {} ORDER BY u ROWS BETWEEN 2 PRECEDING AND 1 FOLLOWING)",
+        "sum(v) OVER (PARTITION BY {} ORDER BY v RANGE BETWEEN 3 PRECEDING AND CURRENT ROW)",
+        "max(t) OVER (PARTITION BY {} ORDER BY v GROUPS 1 PRECEDING)",
+        "lag(u) OVER (PARTITION BY {} ORDER BY u)",
+        "count(*) OVER (PARTITION BY {})",
+    ],
+)
+def test_windows_by_keys_that_a_hash_table_tells_apart(partition: str, call: str, tune: Tune) -> None:
+    tune(tuning.sorting, hashed_rows=1)
+    sql = f"SELECT u, {call.replace('{}', partition, 1).replace('{}', partition.split(', ')[0])} AS w FROM t"
+    assert_same(sql, {"t": table(500, 30)}, targets=["python"])
+
+
+def test_windows_of_one_sort_and_of_several(tune: Tune) -> None:
+    tune(tuning.sorting, hashed_rows=1)
+    tables = {"t": table(600, 30)}
+    for sql in (
+        "SELECT u, sum(v) OVER (PARTITION BY s ORDER BY u) AS a, rank() OVER (PARTITION BY s ORDER BY u, v) AS b FROM t",
+        "SELECT u, sum(v) OVER (PARTITION BY s) AS a, count(*) OVER (PARTITION BY t, s ORDER BY v) AS b FROM t ORDER BY s, u",
+        "SELECT DISTINCT ON (s) s, v, u FROM t ORDER BY s, v, u",
+        "SELECT u FROM t QUALIFY row_number() OVER (PARTITION BY t, few ORDER BY t, v DESC, u) <= 2",
+    ):
+        assert_same(sql, tables, ordered="ORDER BY s, u" in sql, targets=["python"], ranks=[1, 3])
+
+
+@pytest.mark.parametrize("key", ["s", "t", "i", "x", "w", "s, few", "x, b, t", "all_null"])
+def test_ordered_groups_by_keys_that_a_hash_table_tells_apart(key: str, tune: Tune) -> None:
+    tune(tuning.sorting, hashed_rows=1)
+    tables = {"t": table(700, 40)}
+    for calls in (
+        "median(v), quantile_disc(v, 0.2) FILTER (v > 5), count(*)",
+        "list(u ORDER BY u DESC), first(t ORDER BY u)",
+        "string_agg(u, ',' ORDER BY v, u) FILTER (v < 20), arg_max(t, u), sum(v)",
+    ):
+        assert_same(f"SELECT {key}, {calls} FROM t GROUP BY {key}", tables, targets=["python"])
+
+
+def test_groups_always_come_in_the_same_order(tune: Tune) -> None:
+    """Whatever threads do; ordered groups in that of their first rows."""
+    tune(tuning.sorting, hashed_rows=1)
+    rng = np.random.default_rng(6)
+    names = [f"name {n}" for n in rng.integers(0, 20_000, 1 << 17)]
+    texts = pa.array([TEXTS[n % 11] for n in rng.integers(0, 11, 1 << 17)], mask=rng.random(1 << 17) < 0.8)
+    with gquery.connect(device="cpu", threads=4) as db:
+        db.register("t", {"s": names, "v": rng.integers(0, 9, 1 << 17), "t": texts})
+        found = [s for s, _ in db.sql("SELECT s, median(v) FROM t GROUP BY s").fetchall()]
+        assert found == list(dict.fromkeys(names))
+        least = [db.sql("SELECT s, min(t) FROM t GROUP BY s").fetchall() for _ in range(5)]
+        assert all(rows == least[0] for rows in least)

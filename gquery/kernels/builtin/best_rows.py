@@ -1,7 +1,8 @@
 """The row with the least or the greatest text of each group, and the rows whose texts do not come behind another, on the CPU.
 
 Threads share one row a group, the best so far: who has a better one puts it there if nobody has done so meanwhile, and looks
-again if somebody has. No text is sorted, and none that is worse than the best so far is read beyond the byte that tells so.
+again if somebody has. Of equal texts the first row is it, whatever the order in which threads come. No text is sorted, and none
+that is worse than the best so far is read beyond the byte that tells so.
 """
 
 from __future__ import annotations
@@ -26,7 +27,10 @@ def _loop(element: str, text: str, is_greatest: bool, has_flags: bool) -> Builti
         "is_compared = i64(1)",
         "while ne_i64(is_compared, 0):",
         "    is_compared = i64(0)",
-        f"    if lt_i64(old, 0) or {'gt_str' if is_greatest else 'lt_str'}({this}, {other}):",
+        f"    is_better = lt_i64(old, 0) or {'gt_str' if is_greatest else 'lt_str'}({this}, {other})",
+        "    if lt_i64(i64(i), old):",
+        f"        is_better = is_better or eq_str({this}, {other})",
+        "    if is_better:",
         "        seen = cas_i64(best, group, old, i64(i))",
         "        if ne_i64(seen, old):",
         "            old = seen",

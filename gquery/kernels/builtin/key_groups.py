@@ -34,7 +34,8 @@ _EQUAL: dict[KeyKind, str] = {
 
 
 def group_rows(keys: Sequence[ColumnData], rows: int, device: Device, workers: int, label: str = "") -> tuple[Array, Array]:
-    """For each row the number of its group (uint32), and for each group a row of it (int64). NULL is a value of its own."""
+    """For each row the number of its group (uint32), and for each group a row of it (int64). NULL is a value of its own. Which
+    number a group has, and which row stands for it, may depend on the order in which threads come."""
     hashes = hash_rows(keys, rows, device, workers)
     size = 1 << max(rows // tuning.sorting.numbered_rows, tuning.sorting.numbered_least).bit_length()
     while True:
@@ -48,6 +49,13 @@ def group_rows(keys: Sequence[ColumnData], rows: int, device: Device, workers: i
     numbers = device.empty(size, np.uint32, label)
     numbers[used] = np.arange(used.size, dtype=np.uint32)
     return numbers[slots], (table[used] & _HALF) - 1
+
+
+def first_rows(numbers: Array, count: int) -> Array:
+    """The first row (int64) of each of so many groups, all of which have one."""
+    firsts = np.empty(count, np.int64)
+    firsts[numbers[::-1]] = np.arange(numbers.size - 1, -1, -1)  # what is stored last stays
+    return firsts
 
 
 def _enter(

@@ -32,6 +32,8 @@ _EAGER = replace(  # few rows are reduced by SEMI joins, as many are
     build_least_rows=1,
     build_reading=0.0,
 )
+_SORTED = replace(tuning.sorting, leading_least=16, leading_sample=16, numbered_least=2)  # few rows as many are
+_HASHED = replace(_SORTED, hashed_rows=1)
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,7 @@ def engine_of(seed: int, choice: Choice) -> Engine:
     """The engine of a seed; sets what is tuned for it."""
     tuning.use(replace(tuning.interpreting, plain_rows=1 << 30 if seed % _INLINED else 8))
     tuning.use(_EAGER if seed // 2 % 2 else _SEMI_JOINS)
+    tuning.use(_HASHED if seed // 4 % 2 else _SORTED)
     disabled = OPTIONAL[seed % len(OPTIONAL)] if choice.rules else ""
     in_parts = choice.in_parts or (
         choice.ranks is None and choice.target != "cuda" and seed % 3 != 0 and seed % _IN_PARTS == 2
@@ -64,8 +67,7 @@ def engine_of(seed: int, choice: Choice) -> Engine:
 
 @contextmanager
 def ready(choice: Choice) -> Iterator[None]:
-    """Numbers are tuned for tables of few rows, and the parts that are asked for."""
+    """What all seeds have in common, and the parts that are asked for."""
     own = {"workers": 0, "own_kernels": sys.maxsize} if choice.alone else {}
-    tuning.use(replace(tuning.sorting, leading_least=16, leading_sample=16))  # what large tables have done to them
     with tuning.using(replace(tuning.compiling, **own)), all_in_parts():  # of connections with a limit
         yield

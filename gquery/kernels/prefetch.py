@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 from gquery.kernels.ir.expressions import HIGH, LOW, ROW, Call, Constant, Expression, LeafMap, Load, Name, Operation
 from gquery.kernels.ir.statements import Block, For, If, Let, Statement, Store, While
-from gquery.kernels.ir.walk import over, read, statements
+from gquery.kernels.ir.walk import expressions, over, read, statements, values
 from gquery.kernels.marks import PURE, is_computed
 from gquery.kernels.unroll import row_names
 from gquery.runtime.records import dataclass
@@ -34,7 +34,7 @@ _FUNCTIONS = PURE | _HASHES | _TEXTS | frozenset(["load_i128"])
 class Lookup:
     """How a loop's body begins that looks each row up: the statements that compute the place ``at`` of its first slot, the slot's
     content ``found``, and, where that is no 0, the number ``other`` of a row and the loads of its keys. ``rest`` is the body
-    behind the place."""
+    behind the place. ``beside``: arrays of which a row that is found at that place reads the same place."""
 
     computed: Block
     at: Name
@@ -43,28 +43,66 @@ class Lookup:
     other: Let
     loads: Block
     rest: Block
+    beside: tuple[Name, ...] = ()
 
 
 def lookup(body: Block) -> Lookup | None:
-    """The look-up that a loop's body begins with, if what comes before it can be computed for any row; else None."""
+    """The look-up that a loop's body begins with, if what comes before it can be computed for any row; else None. Rows are
+    entered into the table, or it is probed."""
     walk = next((n for n, s in enumerate(body) if isinstance(s, While)), len(body))
-    match body[walk:]:
-        case (While(body=(Let(value=Call("i64", (Load(slots, Name() as at),))) as found, *rest)), *_):
-            pass
-        case _:
-            return None
+    begun = _entering(body[walk:]) or _probing(body, walk)
+    if begun is None:
+        return None
+    found, other, then = begun
+    slots, at = _slot(found)
     place = max((n for n, s in enumerate(body[:walk]) if isinstance(s, Let) and s.target == at), default=-1)
     computed = body[: place + 1]
-    if slots.role != "state" or not computed or not all(is_computed(s, _FUNCTIONS) for s in computed):
+    if slots.role not in ("state", "build") or not computed or not all(is_computed(s, _FUNCTIONS) for s in computed):
         return None
-    for s in rest:
-        match s:
-            case If(then=(Let(value=Call("sub_i64", (Name() as value, _))) as other, *_)) if value == found.target:
-                loads = tuple([x for x in statements(s.then) if (p := _place(x)) and p[1] == other.target])
-                return Lookup(computed, at, slots, found, other, loads, body[place + 1 :]) if loads else None
-            case _:
-                pass
+    loads = tuple([x for x in statements(then) if (p := _place(x)) and p[1] == other.target])
+    return Lookup(computed, at, slots, found, other, loads, body[place + 1 :], _beside(body[walk:], at)) if loads else None
+
+
+def _beside(behind: Block, at: Name) -> tuple[Name, ...]:
+    """The arrays of a table that are read behind the search, at the place that it has ended with."""
+    match behind:
+        case (While(body=searched), *then):
+            ends = {s.target for s in statements(searched) if isinstance(s, Let) and s.value == at}
+            every = (x for s in statements(then) for e in values(s) for x in expressions(e))
+            return tuple(dict.fromkeys([x.pointer for x in every if isinstance(x, Load) and x.index in ends]))
+    return ()
+
+
+def _entering(behind: Block) -> tuple[Let, Let, Block] | None:
+    """The load of a slot, the number of the row in it, and what is done with that, of a loop whose every round loads a slot."""
+    match behind:
+        case (While(body=(Let(value=Call("i64", (Load(_, Name()),))) as found, *rest)), *_):
+            for s in rest:
+                match s:
+                    case If(then=(Let(value=Call("sub_i64", (Name() as value, _))) as other, *_)) if value == found.target:
+                        return found, other, s.then
+                    case _:
+                        pass
     return None
+
+
+def _probing(body: Block, walk: int) -> tuple[Let, Let, Block] | None:
+    """The same of a loop that goes on while there is a row in the slot, which is loaded before it and at the end of a round."""
+    match body[max(walk - 1, 0) : walk + 1]:
+        case (
+            Let(value=Call("i64", (Load(_, Name()),))) as found,
+            While(Call("ne_i64", (Name() as value, _)), (Let(value=Call("sub_i64", (Name() as row, _))) as other, *_) as then),
+        ) if found.target == value == row:
+            return found, other, then
+    return None
+
+
+def _slot(found: Let) -> tuple[Name, Name]:
+    """The table, and the place of a slot in it, of the statement that loads the slot."""
+    match found.value:
+        case Call(_, (Load(slots, Name() as at),)):
+            return slots, at
+    raise AssertionError("a slot is loaded from a place")
 
 
 def looked_up_loop(found: Lookup, rows: int, elements: Mapping[str, str]) -> Block:
@@ -75,7 +113,8 @@ def looked_up_loop(found: Lookup, rows: int, elements: Mapping[str, str]) -> Blo
     body: list[Statement] = [Let(_END, Call("row_index", (end,)))]
     slot = _asked(found.slots, found.at, 1, elements)
     kept = Store(Call("store_i64", (KEPT, _number(ROW), found.at)))
-    body.append(_each(0, (*_live(found.computed, {found.at}), kept, slot)))
+    beside = [_asked(pointer, found.at, 1, elements) for pointer in found.beside]
+    body.append(_each(0, (*_live(found.computed, {found.at}), kept, slot, *beside)))
     wanted = [_asked(*place, elements) for load in found.loads if (place := _place(load))]
     body.append(_each(1, _of_found(found, tuple(wanted))))
     texts: list[Statement] = []

@@ -271,12 +271,18 @@ def _marks_rows(pipeline: Pipeline, target: str, kernel: Kernel) -> bool:
 
 
 def _prefetches(pipeline: Pipeline, target: str, kernel: Kernel) -> bool:
-    """Whether rows are looked up in a table of row numbers a block at a time: where there are rows enough for a larger kernel."""
+    """Whether rows are looked up in a table of row numbers a block at a time: where there are rows enough for a larger kernel,
+    and in a table that is probed, too, so that it does not stay in a cache."""
     if not capabilities(target).marks_rows or pipeline.rows < tuning.loops.lookup_least_rows:
+        return False
+    probed = next((s.table for s in pipeline.steps if isinstance(s, Probe)), None)
+    if probed is None and not isinstance(pipeline.sink, Group | Build):
+        return False
+    if probed is not None and probed.rows < tuning.loops.lookup_table_rows:
         return False
     from gquery.kernels.prefetch import lookup
 
-    return isinstance(pipeline.sink, Group | Build) and lookup(kernel.written) is not None
+    return lookup(kernel.written) is not None
 
 
 def _gains_from_unrolling(pipeline: Pipeline, target: str, kernel: Kernel) -> bool:

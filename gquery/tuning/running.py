@@ -10,6 +10,7 @@ _MANY_CORES = "2026-11-21: many cores"
 _FEW = "2026-11-22: blocks of rows that cannot match"
 _CASE_SUMS = "2026-11-22: sums of CASE columns for a GPU"
 _FIRST = "2026-11-22: what a fresh process does not need"
+_PROBES = "2026-11-29: least texts of groups by the best row so far"
 _LOOKUPS = "2026-11-23: rows looked up together"
 _HOISTED = "2026-11-21: columns loaded ahead"
 _OPERATIONS = "2026-11-21: single operations on an H200"
@@ -185,6 +186,7 @@ class Loops(Record):
         "that a processor looks up together: what they ask for stays in L1, and is there when the last has asked",
     )
     lookup_least_rows: int = number(2**12, "rows", "from which on that pays for a larger kernel", _LOOKUPS)
+    lookup_table_rows: int = number(2**14, "rows", "of a table from which on that pays where it is probed", _PROBES)
     unrolled_lines: int = number(60, "lines", "of an unrolled loop that materializes")
     unrolled_variables: int = number(48, "variables", "of a thread beside which several rows at once find no registers")
     unrolled_lines_reduced: int = number(

@@ -77,6 +77,63 @@ def test_the_loop_reads_well() -> None:
     ]
 
 
+PROBE = (
+    "v0 = string32(c0, a0, i)",
+    "v1 = i64(-1)",
+    "v2 = hash_str(v0)",
+    "v3 = and_i64(v2, k0)",
+    "v4 = i64(b1[v3])",
+    "while ne_i64(v4, i64(0)):",
+    "    v5 = sub_i64(v4, i64(1))",
+    "    v6 = string32(c1, a1, v5)",
+    "    if eq_str(v0, v6):",
+    "        v1 = v3",
+    "    v4 = i64(0)",
+    "    if lt_i64(v1, i64(0)):",
+    "        v3 = and_i64(add_i64(v3, i64(1)), k0)",
+    "        v4 = i64(b1[v3])",
+    "if ge_i64(v1, i64(0)):",
+    "    n = add_i64(n, i64(b0[v1]))",
+)
+
+
+def test_a_probe_reads_well() -> None:
+    """What stands at the place of a key in another array of the table is asked for, too."""
+    found = lookup(rows(*PROBE))
+    assert found is not None
+    assert printed(looked_up_loop(found, 8, {"c1": "i32", "b0": "u32", "b1": "u32"})) == [
+        "block = uint64(lo)",
+        "while block < hi:",
+        "    block_end = row_index(min_i64(i64(block + uint64(8)), i64(hi)))",
+        "    for i0 in range(block, block_end):",
+        "        v0_0 = string32(c0, a0, i0)",
+        "        v2_0 = hash_str(v0_0)",
+        "        v3_0 = and_i64(v2_0, k0)",
+        "        store_i64(block_slots, i64(i0 - block), v3_0)",
+        "        prefetch_bytes(b1, mul_i64(v3_0, i64(4)))",
+        "        prefetch_bytes(b0, mul_i64(v3_0, i64(4)))",
+        "    for i1 in range(block, block_end):",
+        "        v3_1 = load_i64(block_slots, i64(i1 - block))",
+        "        v4_1 = i64(b1[v3_1])",
+        "        if ne_i64(v4_1, i64(0)):",
+        "            v5_1 = sub_i64(v4_1, i64(1))",
+        "            prefetch_bytes(c1, mul_i64(v5_1, i64(4)))",
+        "    for i2 in range(block, block_end):",
+        "        v3_2 = load_i64(block_slots, i64(i2 - block))",
+        "        v4_2 = i64(b1[v3_2])",
+        "        if ne_i64(v4_2, i64(0)):",
+        "            v5_2 = sub_i64(v4_2, i64(1))",
+        "            v6_2 = string32(c1, a1, v5_2)",
+        "            prefetch_text(str_address(v6_2))",
+        "    for i in range(block, block_end):",
+        "        v0 = string32(c0, a0, i)",
+        "        v1 = i64(-1)",
+        "        v3 = load_i64(block_slots, i64(i - block))",
+        *[f"        {line}" for line in PROBE[4:]],
+        "    block = block_end",
+    ]
+
+
 @pytest.mark.parametrize(
     "line",
     ["v1 = checked_add_i64(v9, k1, status0, 0)", "n = add_i64(n, v9)", "v1 = i64(c1[v9])", "store_i64(s1, v9, v9)"],
@@ -110,6 +167,11 @@ QUERIES = (
     "SELECT count(DISTINCT s), count(DISTINCT d), count(DISTINCT nothing) FROM t",
     "SELECT a.s, count(*), sum(b.n) FROM t a, t b WHERE a.s = b.s AND a.n % 7 = 0 AND b.n % 5 = 0 GROUP BY a.s",
     "SELECT a.n, b.u FROM t a LEFT JOIN (SELECT s, f, min(u) AS u FROM t GROUP BY s, f) b ON a.s = b.s AND a.f = b.f",
+    "SELECT count(*), sum(b.n) FROM t a JOIN t b ON a.s = b.s WHERE b.n % 3 = 0",
+    "SELECT a.n, b.n FROM t a JOIN t b ON a.u = b.u AND a.s = b.s AND a.n < b.n",
+    "SELECT n FROM t WHERE u IN (SELECT u FROM t WHERE n % 5 = 0) AND s NOT IN (SELECT s FROM t WHERE n % 7 = 0 AND s <> '')",
+    "SELECT a.n, b.n FROM t a FULL JOIN (SELECT * FROM t WHERE n % 2 = 0) b ON a.u = b.u AND a.n = b.n",
+    "SELECT a.n, b.k FROM t a JOIN (SELECT DISTINCT u AS k FROM t) b ON a.u = b.k JOIN (SELECT DISTINCT d FROM t) c ON a.d = c.d",
 )
 
 
@@ -129,7 +191,7 @@ CONSUMERS = {
     ],
 )
 def test_rows_are_the_same(sql: str, block: int, tune: Tune) -> None:
-    tune(tuning.loops, lookup_least_rows=0, lookup_rows=block)
+    tune(tuning.loops, lookup_least_rows=0, lookup_table_rows=0, lookup_rows=block)
     tune(tuning.encoding, largest_dictionary=0)
     sizes = ((0, 1), (1, 1), (63, 9), (64, 64), (65, 2), (1000, 700))
     for size, distinct in sizes if block == 64 else sizes[1::2]:

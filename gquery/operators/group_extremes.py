@@ -21,7 +21,7 @@ from gquery.kernels.builtin.choosing import both_set
 from gquery.kernels.builtin.define import fill
 from gquery.kernels.builtin.elements import put
 from gquery.kernels.builtin.group_columns import mark
-from gquery.kernels.builtin.key_groups import first_rows, group_rows
+from gquery.kernels.builtin.key_groups import first_rows, group_rows, tells_apart
 from gquery.kernels.builtin.leading import Slots, Values
 from gquery.operators.base import Frame
 from gquery.operators.leading_rows import least_texts, numbered, slots_of
@@ -32,7 +32,7 @@ from gquery.runtime.records import replace
 
 def rank_within_groups(frame: Frame, work: RankEncode, device: Device, workers: int) -> Frame:
     """The frame with a column of codes for each of the extremes that are asked for; its values are kept for `RankDecode`."""
-    if device.is_cpu and frame.rows >= tuning.sorting.leading_least and _are_texts(frame, work):
+    if tells_apart(device, frame.rows, tuning.sorting.leading_least) and _are_texts(frame, work):
         return _by_best_rows(frame, work, device, workers)
     slots = _slots(frame, work, device)
     found: list[Array | None] = [None] * len(work.pairs)

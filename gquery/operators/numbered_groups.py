@@ -20,7 +20,7 @@ from gquery.expression.types import PhysicalType
 from gquery.kernels.builtin import gathers, scans
 from gquery.kernels.builtin.define import builtin_kernel, launch
 from gquery.kernels.builtin.group_columns import numbers_of_slots
-from gquery.kernels.builtin.key_groups import first_rows, group_rows
+from gquery.kernels.builtin.key_groups import first_rows, group_rows, tells_apart
 from gquery.kernels.builtin.order_bits import bounds_of
 from gquery.kernels.builtin.prefix_sums import group_numbers, offsets_of
 from gquery.operators.leading_rows import mixed_radix, slots_of
@@ -50,7 +50,7 @@ def numbered(columns: Sequence[ColumnData], rows: int, device: Device, workers: 
         _slot_numbers(columns[0], device) if len(columns) == 1 else _slots_of_several(columns, rows, device, workers)
     )
     if found is None:
-        is_hashed = device.is_cpu and rows >= tuning.sorting.hashed_rows
+        is_hashed = tells_apart(device, rows, tuning.sorting.hashed_rows)
         return _by_first_rows(columns, rows, device, workers) if is_hashed else None
     slots, size = found
     counts, some = device.zeros(size, np.uint32), device.empty(size, np.uint32)

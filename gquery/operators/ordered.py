@@ -21,7 +21,7 @@ from gquery.kernels.builtin.define import builtin_kernel, launch
 from gquery.kernels.builtin.elements import store
 from gquery.kernels.builtin.gathers import gather
 from gquery.kernels.builtin.key_changes import key_changes
-from gquery.kernels.builtin.key_groups import group_rows
+from gquery.kernels.builtin.key_groups import group_rows, tells_apart
 from gquery.kernels.builtin.prefix_sums import group_numbers
 from gquery.operators.base import Frame, KnownOrder
 from gquery.operators.sort_keys import sort_keys
@@ -124,7 +124,7 @@ def _numbers(partition: Sequence[Column], frame: Frame, device: Device, workers:
     in any order, and a hash table tells them apart sooner than a sort. None where that is no gain."""
     columns = [frame.columns[c.id] for c in partition]
     are_long = any(c.physical_type.is_string or c.physical_type is PhysicalType.I128 for c in columns)
-    if not (device.is_cpu and are_long and frame.rows >= tuning.sorting.hashed_rows):
+    if not are_long or not tells_apart(device, frame.rows, tuning.sorting.hashed_rows):
         return None
     numbers, some = group_rows(columns, frame.rows, device, workers, device.task)
     return [order.Integers(numbers, Bounds(0, max(int(some.size) - 1, 0)))]

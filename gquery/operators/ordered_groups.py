@@ -14,6 +14,7 @@ from typing import assert_never
 import numpy as np
 import pyarrow as pa
 
+from gquery import tuning
 from gquery.columns.arrow import export_column
 from gquery.columns.table import ColumnData
 from gquery.device.array import Array
@@ -21,7 +22,7 @@ from gquery.device.buffer import Buffer
 from gquery.device.device import Device
 from gquery.expression.expr import Column, Literal, SortKey
 from gquery.expression.facts import ROW_ID_BITS
-from gquery.expression.types import Bounds, PhysicalType
+from gquery.expression.types import BIGINT, BOOLEAN, Bounds, PhysicalType
 from gquery.functions import declared
 from gquery.functions.aggregate_record import (
     Accumulated,
@@ -41,6 +42,7 @@ from gquery.kernels.builtin.define import builtin_kernel, fill, launch
 from gquery.kernels.builtin.elements import added, are_positive, differences, every, put, row_numbers, store
 from gquery.kernels.builtin.group_modes import By, SortedValues, most_frequent
 from gquery.kernels.builtin.group_texts import hide_first_separators, separated
+from gquery.kernels.builtin.key_groups import first_rows, tells_apart
 from gquery.kernels.builtin.prefix_sums import group_numbers, offsets_of
 from gquery.operators.base import Frame, with_flags
 from gquery.operators.group_selection import GroupValues, column_values, group_values, is_selectable
@@ -263,6 +265,11 @@ def _counted(rows: InOrder) -> Array:
 def _modes(column: ColumnData, keys: Sequence[SortKey], rows: InOrder) -> Array:
     """A row with the most frequent value of each group: of several such values the one that comes first in the order, which is
     that of the values, or of the rows where there is none."""
+    if not keys and (counted := _value_counts(column, rows)) is not None:
+        firsts, counts = counted
+        best = _best_scores(counts << ROW_ID_BITS | (_ROW_MASK - firsts), firsts.astype(np.uint32), rows)
+        made: Array = np.minimum(_ROW_MASK - (best & _ROW_MASK), rows.frame.rows - 1).astype(np.uint32)
+        return made
     ordered, flags = rows.by_value(column)
     at, numbers = scans.compact(flags), rows.groups.numbers
     if not rows.device.is_cpu:
@@ -278,19 +285,40 @@ def _modes(column: ColumnData, keys: Sequence[SortKey], rows: InOrder) -> Array:
         precedence = at.astype(np.int64)
     else:
         precedence = _ROW_MASK - at.astype(np.int64)
-    scores = (ends.astype(np.int64) - at) << ROW_ID_BITS | precedence
-    if rows.kept is not None:
-        scores = np.where(gathers.gather(rows.kept, found) > 0, scores, np.int64(-1))
-    best = np.full(rows.groups.count, -1, np.int64)
-    own = np.zeros(found.size, np.uint32) if numbers is None else gathers.gather(numbers, found)
-    grouping.accumulate_at(best, own, scores, "max")
-    best = np.maximum(best, 0) & _ROW_MASK
+    best = _best_scores((ends.astype(np.int64) - at) << ROW_ID_BITS | precedence, found, rows) & _ROW_MASK
     if not keys:
         picked = _ROW_MASK - best
     else:
         positions = best if keys[0].descending else _ROW_MASK - best
         picked = gathers.gather(ordered, np.minimum(positions, ordered.size - 1).astype(np.uint32)).astype(np.int64)
     return np.ascontiguousarray(np.minimum(picked, rows.frame.rows - 1).astype(np.uint32))
+
+
+def _value_counts(column: ColumnData, rows: InOrder) -> tuple[Array, Array] | None:
+    """The first row of each value of each group, and how many rows have it (int64), on a CPU without a sort; None where that is
+    no gain. Rows that do not count are values of their own."""
+    groups, device = rows.groups, rows.device
+    if not tells_apart(device, rows.frame.rows, tuning.sorting.hashed_rows):
+        return None
+    keys = [column]
+    if groups.numbers is not None:
+        keys.append(ColumnData(BIGINT, PhysicalType.U32, rows.frame.rows, Buffer(groups.numbers, device)))
+    if rows.kept is not None:
+        keys.append(ColumnData(BOOLEAN, PhysicalType.BOOL, rows.frame.rows, Buffer(rows.kept, device)))
+    found = numbered(keys, rows.frame.rows, device, rows.workers)
+    if found is None:
+        return None
+    return first_rows(found.of_rows, int(found.some_rows.size)), np.diff(found.starts)
+
+
+def _best_scores(scores: Array, found: Array, rows: InOrder) -> Array:
+    """Of each group the greatest score of the values that are ``found`` in these rows and count; 0 where none does. On a CPU."""
+    if rows.kept is not None:
+        scores = np.where(gathers.gather(rows.kept, found) > 0, scores, np.int64(-1))
+    best, numbers = np.full(rows.groups.count, -1, np.int64), rows.groups.numbers
+    own = np.zeros(found.size, np.uint32) if numbers is None else gathers.gather(numbers, found)
+    grouping.accumulate_at(best, own, scores, "max")
+    return np.maximum(best, 0)
 
 
 def _joined(column: ColumnData, separator: str, there: Array, rows: InOrder) -> ColumnData:

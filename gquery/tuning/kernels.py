@@ -188,7 +188,7 @@ class Sorting(Record):
         1 << 15, "rows", "on a CPU from which on partitions by texts are told apart by a hash table, and not sorted", _BEST
     )
     placed_rows: int = number(
-        16, "rows a group", "up to which groups are put in the order of their rows by a place a row, and not sorted", _BEST
+        8, "rows a group", "up to which groups are put in the order of their rows by a place a row, and not sorted", _BEST
     )
     numbered_rows: int = number(
         4, "rows a group", "that are expected where groups are numbered; a table that is too small grows by as much", _BEST

@@ -277,3 +277,13 @@ def test_groups_always_come_in_the_same_order(tune: Tune) -> None:
         assert found == list(dict.fromkeys(names))
         least = [db.sql("SELECT s, min(t) FROM t GROUP BY s").fetchall() for _ in range(5)]
         assert all(rows == least[0] for rows in least)
+
+
+@pytest.mark.parametrize("key", ["", "s", "few", "i, b"])
+@pytest.mark.parametrize("value", ["v", "few", "t", "i", "w", "b", "d", "all_null"])
+def test_the_most_frequent_value_is_counted(key: str, value: str, tune: Tune) -> None:
+    """Of values that are as frequent the one that came first."""
+    tune(tuning.sorting, hashed_rows=1)
+    by, given = (f" GROUP BY {key}", f"{key}, ") if key else ("", "")
+    calls = f"mode({value}), mode({value}) FILTER (v > 20), mode({value} ORDER BY {value} DESC)"
+    assert_same(f"SELECT {given}{calls} FROM t{by}", {"t": table(600, 25)}, targets=["python"])

@@ -33,6 +33,12 @@ _EQUAL: dict[KeyKind, str] = {
 }
 
 
+def tells_apart(device: Device, rows: int, least: int) -> bool:
+    """Whether a hash table tells groups of so many rows apart: on a CPU, from ``least`` rows on. It takes twice the memory that a
+    sort takes, so not under a limit."""
+    return device.is_cpu and not device.is_counted and rows >= least
+
+
 def group_rows(keys: Sequence[ColumnData], rows: int, device: Device, workers: int, label: str = "") -> tuple[Array, Array]:
     """For each row the number of its group (uint32), and for each group a row of it (int64). NULL is a value of its own. Which
     number a group has, and which row stands for it, may depend on the order in which threads come."""

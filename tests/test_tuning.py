@@ -30,6 +30,7 @@ GIVEN = {
     "targets/python_strings.py": "marks in prepared patterns: bytes that UTF-8 never has",
     "patterns.py": "the same, and sizes of words",
     "builtin/text_coding.py": "halves of words: texts of built-in kernels count on them",
+    "builtin/key_groups.py": "halves of words: texts of built-in kernels count on them",
     "builtin/text_scan.py": "words of text and their halves: texts of built-in kernels count on them",
     "builtin/wide_arrays.py": "halves of 128-bit numbers, floats by their bits",
     "arithmetic.py": "powers of ten, days of a month",

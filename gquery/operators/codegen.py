@@ -11,7 +11,6 @@ from dataclasses import field
 from functools import partial
 from typing import assert_never, cast
 
-from gquery import tuning
 from gquery.expression.expr import Column, Expr
 from gquery.expression.facts import LARGE_ROWS
 from gquery.expression.frozen import frozen_open
@@ -19,16 +18,13 @@ from gquery.expression.slots import SlotValues
 from gquery.kernels import ir
 from gquery.kernels.bindings import Binding, Constant, ErrorSite, SlotConstant, StatePart
 from gquery.kernels.code import Code
-from gquery.kernels.interleave import interleaved
 from gquery.kernels.kernel import Kernel, Parameter
-from gquery.kernels.marks import filters
 from gquery.kernels.render import condition, described, render
 from gquery.kernels.targets.capabilities import capabilities
-from gquery.kernels.unroll import unrolled
 from gquery.operators import accumulate, materialize, reduce
-from gquery.operators.accumulate import state_location
 from gquery.operators.group_output import GroupOutput, is_probable
 from gquery.operators.join_in_order import has_no_kernel
+from gquery.operators.loop_forms import in_form
 from gquery.operators.read import read
 from gquery.operators.selection import needed_by
 from gquery.operators.text_scans import begin_step, scannable_texts
@@ -41,8 +37,6 @@ from gquery.planner.physical import (
     Materialize,
     Pipeline,
     Probe,
-    ReadStage,
-    ReadTable,
     Reduce,
     SegmentHeads,
     SegmentRows,
@@ -53,9 +47,6 @@ from gquery.planner.physical import (
 from gquery.planner.segments import closing
 from gquery.runtime import collector
 from gquery.runtime.records import cached_property, replace
-
-_SEARCHES = frozenset({"shared_find", "one_of", "hash_str"})
-"""Primitives with loops whose length is another for each row: four copies of one take an assembler four times as long."""
 
 
 @frozen_open
@@ -197,19 +188,8 @@ def _unit(pipeline: Pipeline, target: str, role: str, counted: bool = False, row
     _go_on(walk, 0, len(walk.steps), lambda: _consume(pipeline.sink, pipeline.source, mode, role, code))
     _end(pipeline.sink, mode, role, code)
     kernel = code.kernel()
-    steps = None
-    if not counted and _gains_from_stages(pipeline, target, kernel):
-        steps = interleaved(kernel.body, tuning.loops.unrolled_rows, code.hoisted, kernel.prologue)
-    if steps is not None:
-        kernel = replace(kernel, unrolled=steps)
-    elif code.hoisted and not counted and row is ir.ROW and _gains_from_unrolling(pipeline, target, kernel):
-        kernel = replace(
-            kernel, unrolled=unrolled(kernel.body, tuning.loops.unrolled_rows, code.hoisted, kernel.prologue)
-        )
-    elif not counted and row is ir.ROW and _marks_rows(pipeline, target, kernel):
-        kernel = replace(kernel, marked_rows=tuning.loops.marked_rows)
-    elif not counted and row is ir.ROW and _prefetches(pipeline, target, kernel):
-        kernel = replace(kernel, lookup_rows=tuning.loops.lookup_rows)
+    if not counted:
+        kernel = in_form(kernel, pipeline, target, code.hoisted, is_whole=row is ir.ROW)
     bindings, sites, selectivities = dict(code.bindings), tuple(code.sites), dict(code.selectivities)
     return Unit(role, kernel, bindings, sites, selectivities, code.shared_words, dict(code.slots))
 
@@ -261,65 +241,6 @@ def _count(step: int, code: Code) -> None:
         add = "reduce_add_i64" if capabilities(code.target).has_warps else "atomic_add_i64"
         counters = code.pointer("i64", StatePart("counters"), "s")
         code.epilogue.append(ir.Store(code.call(add, counters, ir.Constant(step), counter)))
-
-
-def _marks_rows(pipeline: Pipeline, target: str, kernel: Kernel) -> bool:
-    """Whether the first filters are computed for a block of rows: where there are rows enough for a larger kernel."""
-    if not capabilities(target).marks_rows or pipeline.rows < tuning.loops.marked_least_rows:
-        return False
-    return filters(kernel.written) is not None  # the body would have a long loop cut into functions now
-
-
-def _prefetches(pipeline: Pipeline, target: str, kernel: Kernel) -> bool:
-    """Whether rows are looked up in a table of row numbers a block at a time: where there are rows enough for a larger kernel,
-    and in a table that is probed, too, so that it does not stay in a cache."""
-    if not capabilities(target).marks_rows or pipeline.rows < tuning.loops.lookup_least_rows:
-        return False
-    probed = next((s.table for s in pipeline.steps if isinstance(s, Probe)), None)
-    if probed is None and not isinstance(pipeline.sink, Group | Build):
-        return False
-    if probed is not None and probed.rows < tuning.loops.lookup_table_rows:
-        return False
-    from gquery.kernels.prefetch import lookup
-
-    return lookup(kernel.written) is not None
-
-
-def _gains_from_unrolling(pipeline: Pipeline, target: str, kernel: Kernel) -> bool:
-    """Whether the loop is bound by waiting for columns: a sink that accumulates into registers or shared memory, or marks rows.
-    What enters tables waits for these. A long loop is bound by what it computes, and an assembler takes its time for each copy
-    of it: the more so where rows also meet tables, and most of all where each row has a search of its own."""
-    if not capabilities(target).interleaves_rows or not isinstance(pipeline.source, ReadTable | ReadStage):
-        return False
-    if kernel.primitives & _SEARCHES:
-        return False
-    sink = pipeline.sink
-    lines = ir.line_count(kernel.body) + sum(ir.line_count(part.body) for part in kernel.parts)
-    if any(isinstance(s, SegmentHeads) for s in pipeline.steps):  # few rows get to the sink
-        return lines <= tuning.loops.unrolled_lines and pipeline.rows >= tuning.loops.interleaved_rows
-    if isinstance(sink, Build) or (isinstance(sink, Group) and state_location(sink, target) == "global"):
-        is_windowed = isinstance(sink, Group) and sink.windows > 1  # most rows are passed over
-        return is_windowed and lines <= tuning.loops.unrolled_lines
-    if isinstance(sink, Materialize):
-        return lines <= tuning.loops.unrolled_lines and materialize.materialize_mode(pipeline.steps, True) in (
-            "dense",
-            "selection_bitmap",
-        )
-    if len(kernel.prologue) > tuning.loops.unrolled_variables:
-        return False
-    if any(isinstance(s, Probe) for s in pipeline.steps):
-        return lines <= tuning.loops.unrolled_lines and pipeline.rows >= tuning.loops.interleaved_rows
-    return lines <= tuning.loops.unrolled_lines_reduced
-
-
-def _gains_from_stages(pipeline: Pipeline, target: str, kernel: Kernel) -> bool:
-    """Whether the loop waits for probes: a row's come one after another, and there are rows enough to take several at once."""
-    limits = tuning.loops
-    if not capabilities(target).interleaves_rows or pipeline.rows < limits.interleaved_rows:
-        return False
-    if ir.line_count(kernel.body) > limits.interleaved_lines:
-        return False
-    return isinstance(pipeline.source, ReadTable | ReadStage) and any(isinstance(s, Probe) for s in pipeline.steps)
 
 
 def _step(step: Step, row: ir.Name, code: Code, consume: Callable[[], None]) -> None:

@@ -16,6 +16,7 @@ from gquery.kernels.builtin import gathers
 from gquery.operators.base import Frame
 from gquery.operators.host_rows import array_of_column, column_of
 from gquery.planner.physical import UnnestRows
+from gquery.runtime.records import cached_property, dataclass
 
 
 def unnest_rows(work: UnnestRows, frame: Frame, device: Device) -> Frame:
@@ -27,23 +28,46 @@ def unnest_rows(work: UnnestRows, frame: Frame, device: Device) -> Frame:
     total = int(counts.sum())
     if total > MOST_ROW_IDS:
         raise OutOfRangeError(f"unnest would make {total:,} rows, and a frame has {MOST_ROW_IDS:,} at most")
-    rows = np.repeat(np.arange(frame.rows, dtype=np.uint32), counts)
-    ordinals = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
-    label, made = device.task, dict[int, ColumnData]()
-    numbers = device.from_host(rows)
+    label, made, repeated = device.task, dict[int, ColumnData](), RepeatedRows(counts)
     new = {s.column.id for s, _ in work.lists} | ({work.ordinal.column.id} if work.ordinal is not None else set())
-    for stored in work.columns:
-        if stored.column.id not in new:
-            made[stored.column.id] = gathers.take(frame.columns[stored.column.id], numbers, device)
+    kept = [s.column.id for s in work.columns if s.column.id not in new]
+    if kept:
+        numbers = device.from_host(repeated.rows)
+        made |= {i: gathers.take(frame.columns[i], numbers, device) for i in kept}
     for (stored, _), own in zip(work.lists, lists, strict=True):
-        made[stored.column.id] = column_of(stored, _elements(own, rows, ordinals), device, label)
+        made[stored.column.id] = column_of(stored, _elements(own, repeated), device, label)
     if work.ordinal is not None:
-        counted = from_numpy(ordinals + 1, ordinals < np.max([x.lengths for x in lists], axis=0)[rows])
+        longest = np.max([x.lengths for x in lists], axis=0)
+        counted = from_numpy(repeated.ordinals + 1, repeated.ordinals < longest[repeated.rows])
         made[work.ordinal.column.id] = column_of(work.ordinal, counted, device, label)
-    return Frame(made, total)
+    return Frame({s.column.id: made[s.column.id] for s in work.columns}, total)
 
 
-def _elements(lists: Lists, rows: Array, ordinals: Array) -> pa.Array:
-    """The element of each row, NULL where its list has no more."""
-    is_there = ordinals < lists.lengths[rows]
-    return lists.elements.take(from_numpy(np.where(is_there, lists.starts[rows] + ordinals, 0), is_there))
+@dataclass(frozen=True, eq=False)
+class RepeatedRows:
+    """So many rows for each row of a frame: the number of that row, and which of its own rows each is."""
+
+    counts: Array
+
+    @cached_property
+    def rows(self) -> Array:
+        """The number of the row that each is made of (uint32)."""
+        return np.repeat(np.arange(self.counts.size, dtype=np.uint32), self.counts)
+
+    @cached_property
+    def ordinals(self) -> Array:
+        """From 0 on (int64)."""
+        ends = np.cumsum(self.counts)
+        made: Array = np.arange(int(self.counts.sum())) - np.repeat(ends - self.counts, self.counts)
+        return made
+
+
+def _elements(lists: Lists, repeated: RepeatedRows) -> pa.Array:
+    """The element of each row, NULL where its list has no more. Where each list has one for each of its rows, and lists lie one
+    behind another, these are all elements as they lie."""
+    starts, lengths = lists.starts, lists.lengths
+    if np.array_equal(lengths, repeated.counts) and bool((starts[1:] == starts[:-1] + lengths[:-1]).all()):
+        return lists.elements.slice(int(starts[0]) if starts.size else 0, int(lengths.sum()))
+    rows, ordinals = repeated.rows, repeated.ordinals
+    is_there = ordinals < lengths[rows]
+    return lists.elements.take(from_numpy(np.where(is_there, starts[rows] + ordinals, 0), is_there))

@@ -152,7 +152,7 @@ def test_a_table_that_is_too_small_grows(monkeypatch: pytest.MonkeyPatch) -> Non
     enter = key_groups._enter
 
     def counting(*given: Any) -> None:
-        sizes.append(int(given[2].size))
+        sizes.append(int(given[2].words.size))
         enter(*given)
 
     monkeypatch.setattr(key_groups, "_enter", counting)

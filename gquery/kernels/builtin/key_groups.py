@@ -19,6 +19,7 @@ from gquery.device.array import Array
 from gquery.device.device import Device
 from gquery.kernels.builtin.define import BuiltinKernel, builtin_kernel, launch
 from gquery.kernels.builtin.key_hashes import KeyKind, KeyShape, hash_rows, key_arguments, key_parameters, key_shape
+from gquery.runtime.records import dataclass
 
 _HALF = 2**32 - 1
 _AT_ONCE = 32  # rows whose slots are asked for before the first is waited for
@@ -39,22 +40,25 @@ def tells_apart(device: Device, rows: int, least: int) -> bool:
     return device.is_cpu and not device.is_counted and rows >= least
 
 
-def group_rows(keys: Sequence[ColumnData], rows: int, device: Device, workers: int, label: str = "") -> tuple[Array, Array]:
+def group_rows(
+    keys: Sequence[ColumnData], rows: int, device: Device, workers: int, label: str = ""
+) -> tuple[Array, Array]:
     """For each row the number of its group (uint32), and for each group a row of it (int64). NULL is a value of its own. Which
     number a group has, and which row stands for it, may depend on the order in which threads come."""
     hashes = hash_rows(keys, rows, device, workers)
     size = 1 << max(rows // tuning.sorting.numbered_rows, tuning.sorting.numbered_least).bit_length()
     while True:
-        table, slots = device.zeros(size, np.int64, label), device.empty(rows, np.uint32, label)
-        entered, most = np.zeros(1, np.uint32), size // 2
-        _enter(keys, hashes, table, slots, entered, most, device, workers)
-        if int(entered[0]) <= most:
+        table = _Table(
+            device.zeros(size, np.int64, label), device.empty(rows, np.uint32, label), np.zeros(1, np.uint32)
+        )
+        _enter(keys, hashes, table, device, workers)
+        if not table.is_full:
             break
         size *= tuning.sorting.numbered_rows
-    used = np.flatnonzero(table)
+    used = np.flatnonzero(table.words)
     numbers = device.empty(size, np.uint32, label)
     numbers[used] = np.arange(used.size, dtype=np.uint32)
-    return numbers[slots], (table[used] & _HALF) - 1
+    return numbers[table.slots], (table.words[used] & _HALF) - 1
 
 
 def first_rows(numbers: Array, count: int) -> Array:
@@ -64,20 +68,30 @@ def first_rows(numbers: Array, count: int) -> Array:
     return firsts
 
 
-def _enter(
-    keys: Sequence[ColumnData],
-    hashes: Array,
-    table: Array,
-    slots: Array,
-    entered: Array,
-    most: int,
-    device: Device,
-    workers: int,
-) -> None:
-    block, rows = tuning.encoding.coded_block, int(slots.size)
+@dataclass(frozen=True, eq=False)
+class _Table:
+    """``words``: the slots; ``slots``: the slot of each row; ``entered``: how many groups there are (one uint32)."""
+
+    words: Array
+    slots: Array
+    entered: Array
+
+    @property
+    def most(self) -> int:
+        """Groups that have room."""
+        return int(self.words.size) // 2
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there are more."""
+        return int(self.entered[0]) > self.most
+
+
+def _enter(keys: Sequence[ColumnData], hashes: Array, table: _Table, device: Device, workers: int) -> None:
+    block, rows = tuning.encoding.coded_block, int(table.slots.size)
     loop = _loop(tuple([key_shape(k) for k in keys]))
-    given = (hashes, table, int(table.size) - 1, slots, entered, most, block, rows)
-    launch(loop, -(-rows // block), slots, *key_arguments(keys, device), *given, workers=workers, unit=block)
+    given = (hashes, table.words, int(table.words.size) - 1, table.slots, table.entered, table.most, block, rows)
+    launch(loop, -(-rows // block), table.slots, *key_arguments(keys, device), *given, workers=workers, unit=block)
 
 
 @lru_cache(maxsize=256)

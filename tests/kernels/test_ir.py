@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from types import ModuleType
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +12,7 @@ import pytest
 
 import gquery
 from gquery import tuning
-from gquery.kernels import ir, parts
+from gquery.kernels import interleave, ir, parts
 from gquery.kernels.code import Code
 from gquery.kernels.ir.expressions import Leaf
 from gquery.kernels.ir.read import read_lines
@@ -19,7 +20,7 @@ from gquery.kernels.ir.walk import assigned, loads_memory, names, over, read, st
 from gquery.kernels.kernel import Kernel
 from gquery.kernels.targets import get_target
 from gquery.kernels.unroll import UnrolledLoop
-from gquery.operators import codegen
+from gquery.operators import codegen, loop_forms
 from gquery.planner.physical import Pipeline
 from tests.support import programs
 from tests.support.tuned import Tune
@@ -176,11 +177,13 @@ def _all_renamed(block: ir.Block) -> ir.Block:
     return over(block, _renamed)
 
 
-@pytest.mark.parametrize("shape", ["unrolled", "interleaved"])
-def test_loop_shapes_do_not_depend_on_names(shape: str, monkeypatch: pytest.MonkeyPatch, tune: Tune) -> None:
+@pytest.mark.parametrize(("module", "shape"), [(loop_forms, "unrolled"), (interleave, "interleaved")])
+def test_loop_shapes_do_not_depend_on_names(
+    module: ModuleType, shape: str, monkeypatch: pytest.MonkeyPatch, tune: Tune
+) -> None:
     """What a renamed variable would switch off: the same kernels over other names have the same loops."""
     tune(tuning.loops, interleaved_rows=0)
-    plain = getattr(codegen, shape)
+    plain = getattr(module, shape)
     made: list[Any] = []
 
     def both(body: ir.Block, rows: int, hoisted: Any, prologue: ir.Block) -> Any:
@@ -192,7 +195,7 @@ def test_loop_shapes_do_not_depend_on_names(shape: str, monkeypatch: pytest.Monk
             assert _plain(other) == _plain(found)
         return found
 
-    monkeypatch.setattr(codegen, shape, both)
+    monkeypatch.setattr(module, shape, both)
     assert list(_kernels())
     assert len(made) > 5
 

@@ -21,7 +21,7 @@ from gquery.kernels.builtin.choosing import both_set
 from gquery.kernels.builtin.define import fill
 from gquery.kernels.builtin.elements import put
 from gquery.kernels.builtin.group_columns import mark
-from gquery.kernels.builtin.key_groups import first_rows, group_rows, tells_apart
+from gquery.kernels.builtin.key_groups import firsts_of, group_rows, tells_apart
 from gquery.kernels.builtin.leading import Slots, Values
 from gquery.operators.base import Frame
 from gquery.operators.leading_rows import least_texts, numbered, slots_of
@@ -76,7 +76,7 @@ def _by_best_rows(frame: Frame, work: RankEncode, device: Device, workers: int) 
     columns, rows = dict(frame.columns), frame.rows
     if work.alone:
         if any(bool((found < 0).any()) for found in best):
-            some = first_rows(groups, int(some.size))  # always the same
+            some = firsts_of(groups, int(some.size))  # always the same
         kept = _union([np.where(found < 0, some, found) for found in best], frame.rows, device)
         columns, rows = {i: gathers.take(c, kept, device) for i, c in columns.items()}, int(kept.size)
         codes = gathers.gather(groups, kept)

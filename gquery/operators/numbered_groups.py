@@ -20,7 +20,7 @@ from gquery.expression.types import PhysicalType
 from gquery.kernels.builtin import gathers, scans
 from gquery.kernels.builtin.define import builtin_kernel, launch
 from gquery.kernels.builtin.group_columns import numbers_of_slots
-from gquery.kernels.builtin.key_groups import first_rows, group_rows, tells_apart
+from gquery.kernels.builtin.key_groups import firsts_of, group_rows, tells_apart
 from gquery.kernels.builtin.order_bits import bounds_of
 from gquery.kernels.builtin.prefix_sums import group_numbers, offsets_of
 from gquery.operators.leading_rows import mixed_radix, slots_of
@@ -65,7 +65,7 @@ def numbered(columns: Sequence[ColumnData], rows: int, device: Device, workers: 
 
 def _by_first_rows(columns: Sequence[ColumnData], rows: int, device: Device, workers: int) -> Numbered:
     numbers, some = group_rows(columns, rows, device, workers, device.task)
-    firsts = first_rows(numbers, int(some.size))
+    firsts = firsts_of(numbers, int(some.size))
     are_first = device.zeros(rows, np.bool_)
     are_first[firsts] = True
     number = np.cumsum(are_first, dtype=np.uint32) - np.uint32(1)

@@ -42,7 +42,7 @@ from gquery.kernels.builtin.define import builtin_kernel, fill, launch
 from gquery.kernels.builtin.elements import added, are_positive, differences, every, put, row_numbers, store
 from gquery.kernels.builtin.group_modes import By, SortedValues, most_frequent
 from gquery.kernels.builtin.group_texts import hide_first_separators, separated
-from gquery.kernels.builtin.key_groups import first_rows, tells_apart
+from gquery.kernels.builtin.key_groups import firsts_of, tells_apart
 from gquery.kernels.builtin.prefix_sums import group_numbers, offsets_of
 from gquery.operators.base import Frame, with_flags
 from gquery.operators.group_selection import GroupValues, column_values, group_values, is_selectable
@@ -308,7 +308,7 @@ def _value_counts(column: ColumnData, rows: InOrder) -> tuple[Array, Array] | No
     found = numbered(keys, rows.frame.rows, device, rows.workers)
     if found is None:
         return None
-    return first_rows(found.of_rows, int(found.some_rows.size)), np.diff(found.starts)
+    return firsts_of(found.of_rows, int(found.some_rows.size)), np.diff(found.starts)
 
 
 def _best_scores(scores: Array, found: Array, rows: InOrder) -> Array:

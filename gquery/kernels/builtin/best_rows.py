@@ -16,6 +16,7 @@ from gquery.device.array import Array
 from gquery.device.device import Device
 from gquery.expression.types import PhysicalType
 from gquery.kernels.builtin.define import BuiltinKernel, address, builtin_kernel, launch
+from gquery.kernels.builtin.gathers import TEXTS
 from gquery.kernels.builtin.leading import Values
 
 
@@ -39,7 +40,7 @@ def _loop(element: str, text: str, is_greatest: bool, has_flags: bool) -> Builti
     if has_flags:
         body = ["if ne_i64(i64(flags[i]), 0):", *("    " + line for line in body)]
     flags = "flags:*u8 " if has_flags else ""
-    return builtin_kernel(f"data:*{element} characters:i64 {flags}groups:*u32 best:*i64", *body)
+    return builtin_kernel(f"data:{element} characters:i64 {flags}groups:*u32 best:*i64", *body)
 
 
 def _comparing(element: str, text: str, is_descending: bool, has_nulls: bool) -> BuiltinKernel:
@@ -53,7 +54,7 @@ def _comparing(element: str, text: str, is_descending: bool, has_nulls: bool) ->
             "    store_bool(flags, i64(i), ne_i64(null, 0))",
         ]
     nulls = "validity:*u8 null:i64 " if has_nulls else ""
-    return builtin_kernel(f"data:*{element} characters:i64 {nulls}bound:i64 flags:*u8", *body)
+    return builtin_kernel(f"data:{element} characters:i64 {nulls}bound:i64 flags:*u8", *body)
 
 
 def _of_all(
@@ -62,11 +63,7 @@ def _of_all(
     """For texts as they lie, both directions, without flags a row and with them."""
     return {
         (physical_type, descending, has_flags): make(element, text, descending, has_flags)
-        for physical_type, element, text in (
-            (PhysicalType.STRING32, "i32", "string32(data, characters, {row})"),
-            (PhysicalType.STRING64, "i64", "string64(data, characters, {row})"),
-            (PhysicalType.VIEW, "i64", "view(data, {row})"),
-        )
+        for physical_type, (element, text) in TEXTS.items()
         for descending in (False, True)
         for has_flags in (False, True)
     }

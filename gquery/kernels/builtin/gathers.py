@@ -209,10 +209,15 @@ def string_views(column: ColumnData, device: Device, rows: Array | None = None) 
     return pairs.reshape(-1)
 
 
+TEXTS = {
+    PhysicalType.STRING32: ("*i32", "string32(data, characters, {row})"),
+    PhysicalType.STRING64: ("*i64", "string64(data, characters, {row})"),
+    PhysicalType.VIEW: ("*i64", "view(data, {row})"),
+}
+"""For each way in which texts lie the type of ``data``, and the text of a row in a kernel's lines."""
+
 _STRINGS = {
-    PhysicalType.STRING32: ("*i32", "string32(data, characters, i64(rows[i]))"),
-    PhysicalType.STRING64: ("*i64", "string64(data, characters, i64(rows[i]))"),
-    PhysicalType.VIEW: ("*i64", "view(data, i64(rows[i]))"),
+    physical_type: (element, text.format(row="i64(rows[i])")) for physical_type, (element, text) in TEXTS.items()
 }
 LENGTHS = {
     physical_type: builtin_kernel(
@@ -237,9 +242,9 @@ VIEWS: dict[tuple[PhysicalType, str | None], BuiltinKernel] = {
     (physical_type, row): builtin_kernel(
         f"data:{element} characters:i64 rows:*{row or 'u32'} views:*i64",
         "row = i64(i)" if row is None else "row = i64(rows[i])",
-        f"store_view(views, i64(i), {string.replace('i64(rows[i])', 'row')})",
+        f"store_view(views, i64(i), {text.format(row='row')})",
     )
-    for physical_type, (element, string) in _STRINGS.items()
+    for physical_type, (element, text) in TEXTS.items()
     if physical_type is not PhysicalType.VIEW
     for row in (None, "u32", "i64")
 }

@@ -1,15 +1,13 @@
 """Groups of rows by keys of any type, on the CPU: a hash table that threads share tells the keys of rows apart.
 
-A slot has 32 bits of the hash of a row's keys, and below them the number of a row with these keys, plus 1; 0 is empty. Keys are
-compared with those of that row where the hashes agree. A thread that enters more groups than there may be stops, and so do the
-others.
+The table is that of texts that are coded (`kernels.builtin.text_coding`): a slot has 32 bits of the hash of a row's keys, and
+below them the number of a row with these keys.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from textwrap import indent
 
 import numpy as np
 
@@ -19,10 +17,9 @@ from gquery.device.array import Array
 from gquery.device.device import Device
 from gquery.kernels.builtin.define import BuiltinKernel, builtin_kernel, launch
 from gquery.kernels.builtin.key_hashes import KeyKind, KeyShape, hash_rows, key_arguments, key_parameters, key_shape
+from gquery.kernels.builtin.text_coding import ENDED, HALF, entering, in_blocks
 from gquery.runtime.records import dataclass
 
-_HALF = 2**32 - 1
-_AT_ONCE = 32  # rows whose slots are asked for before the first is waited for
 _EQUAL: dict[KeyKind, str] = {
     "integer": "eq_i64(i64(c{n}[row_index({a})]), i64(c{n}[row_index({b})]))",
     "dictionary": "eq_i64(i64(c{n}[row_index({a})]), i64(c{n}[row_index({b})]))",
@@ -58,10 +55,10 @@ def group_rows(
     used = np.flatnonzero(table.words)
     numbers = device.empty(size, np.uint32, label)
     numbers[used] = np.arange(used.size, dtype=np.uint32)
-    return numbers[table.slots], (table.words[used] & _HALF) - 1
+    return numbers[table.slots], (table.words[used] & HALF) - 1
 
 
-def first_rows(numbers: Array, count: int) -> Array:
+def firsts_of(numbers: Array, count: int) -> Array:
     """The first row (int64) of each of so many groups, all of which have one."""
     firsts = np.empty(count, np.int64)
     firsts[numbers[::-1]] = np.arange(numbers.size - 1, -1, -1)  # what is stored last stays
@@ -98,46 +95,15 @@ def _enter(keys: Sequence[ColumnData], hashes: Array, table: _Table, device: Dev
 def _loop(shapes: tuple[KeyShape, ...]) -> BuiltinKernel:
     """A block of rows: the slot of each is asked for, for some rows at once, before it is looked at."""
     compared = "\n".join(_compared(n, shape) for n, shape in enumerate(shapes))
-    enter = f"""
-h = and_i64(load_i64(hashes, row), {_HALF})
-slot = and_i64(h, mask)
-is_looked_for = i64(1)
-while ne_i64(is_looked_for, 0):
-    found = load_i64(table, slot)
-    if eq_i64(found, 0):
-        mine = or_i64(shl_i64(h, 32), add_i64(row, 1))
-        found = cas_i64(table, slot, 0, mine)
-        if eq_i64(found, 0):
-            found = mine
-            if ge_i64(i64(atomic_add_u32(entered, 0, 1)), most):
-                end = row
-    if eq_i64(shr_u64(found, 32), h):
-        other = sub_i64(and_i64(found, {_HALF}), 1)
-        same = i64(1)
-{indent(compared, "        ")}
-        if ne_i64(same, 0):
-            is_looked_for = i64(0)
-    if ne_i64(is_looked_for, 0):
-        slot = and_i64(add_i64(slot, 1), mask)
-store_u32(slots, row, slot)"""
-    lines = f"""
-row = mul_i64(i64(i), block)
-end = min_i64(add_i64(row, block), rows)
-if gt_i64(i64(load_u32(entered, 0)), most):
-    end = i64(0)
-while lt_i64(row, end):
-    last = min_i64(add_i64(row, {_AT_ONCE}), end)
-    r = row
-    while lt_i64(r, last):
-        prefetch(table, and_i64(load_i64(hashes, r), mask))
-        r = add_i64(r, 1)
-    while lt_i64(row, min_i64(last, end)):
-{indent(enter, "        ")}
-        row = add_i64(row, 1)"""
+    same = f"""
+other = sub_i64(and_i64(found, {HALF}), 1)
+same = i64(1)
+{compared}
+if ne_i64(same, 0):{ENDED}"""
+    enter = f"h = and_i64(load_i64(hashes, row), {HALF})\n{entering(same)}"
+    prefetches = ["prefetch(table, and_i64(load_i64(hashes, r), mask))"]
     parameters = "hashes:*i64 table:*i64 mask:i64 slots:*u32 entered:*u32 most:i64 block:i64 rows:i64"
-    return builtin_kernel(
-        " ".join([*key_parameters(shapes), parameters]), *(line for line in lines.splitlines() if line)
-    )
+    return builtin_kernel(" ".join([*key_parameters(shapes), parameters]), *in_blocks(prefetches, enter))
 
 
 def _compared(n: int, shape: KeyShape) -> str:

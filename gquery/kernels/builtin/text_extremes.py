@@ -14,8 +14,8 @@ import numpy as np
 from gquery import tuning
 from gquery.columns.arrow import export_column
 from gquery.columns.table import ColumnData
-from gquery.expression.types import PhysicalType
 from gquery.kernels.builtin.define import PART, BuiltinKernel, address, builtin_kernel, launch
+from gquery.kernels.builtin.gathers import TEXTS
 from gquery.runtime.interrupt import check
 
 _BEGIN = (
@@ -57,12 +57,8 @@ def _kernel(element: str, string: str, has_nulls: bool) -> BuiltinKernel:
 
 
 EXTREMES = {
-    (physical_type, has_nulls): _kernel(element, string, has_nulls)
-    for physical_type, element, string in (
-        (PhysicalType.STRING32, "*i32", "string32(data, characters, {row})"),
-        (PhysicalType.STRING64, "*i64", "string64(data, characters, {row})"),
-        (PhysicalType.VIEW, "*i64", "view(data, {row})"),
-    )
+    (physical_type, has_nulls): _kernel(element, text, has_nulls)
+    for physical_type, (element, text) in TEXTS.items()
     for has_nulls in (False, True)
 }
 

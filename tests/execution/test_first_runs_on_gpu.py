@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from gquery.kernels.targets.compilers import compiling_by
 from gquery.kernels.targets.cuda import TARGET
 from gquery.runtime.recent import Recent
 from tests.support import programs
+from tests.support.quiet import again_and_again
 
 pytestmark = pytest.mark.cuda
 
@@ -51,11 +51,10 @@ def test_drafts_are_right(name: str, connection: gquery.Connection, monkeypatch:
             assert sorted(map(repr, connection.sql(sql).fetchall())) == expected
         before = len(_drafts())
         assert before
-    for _ in range(200):
+    for _ in again_and_again(0.02):
         assert sorted(map(repr, connection.sql(sql).fetchall())) == expected
         if len(_drafts()) < before:  # what the first run alone launched stays
             break
-        threading.Event().wait(0.02)
     assert len(_drafts()) < before
 
 
@@ -64,14 +63,13 @@ def test_no_recording_keeps_a_draft(connection: gquery.Connection) -> None:
     sql = "SELECT s, count(*), sum(x), avg(f) FROM t WHERE y < 40 GROUP BY s ORDER BY s"
     first = connection.sql(sql).fetchall()
     assert _drafts()
-    for _ in range(200):
+    for _ in again_and_again(0.01):
         assert connection.sql(sql).fetchall() == first
         prepared = connection._plans.find(sql, None, connection.settings)
         assert prepared is not None
         progress: ReplayProgress = prepared.feedback.replay
         if progress.recorded is not None:
             break
-        threading.Event().wait(0.01)
     assert isinstance(progress.recorded, Recording), progress.refused
     launched = [kept.compiled for kept in progress.recorded.kept if isinstance(kept, LaunchedKernel)]
     assert launched and not any(made.is_draft for made in launched)
@@ -79,7 +77,7 @@ def test_no_recording_keeps_a_draft(connection: gquery.Connection) -> None:
 
 def test_no_recording_for_all_constants_keeps_a_draft(connection: gquery.Connection) -> None:
     shape, progress = "SELECT s, count(*), sum(x) FROM t WHERE y < {} GROUP BY s ORDER BY s", None
-    for n in range(200):
+    for n, _ in enumerate(again_and_again(0.01)):
         sql = shape.format(10 + n % 30)
         connection.sql(sql).fetchall()
         prepared = connection._plans.find(sql, None, connection.settings)
@@ -87,7 +85,6 @@ def test_no_recording_for_all_constants_keeps_a_draft(connection: gquery.Connect
         progress = prepared.feedback.shared.replay
         if progress.recorded is not None or progress.refused is not None:
             break
-        threading.Event().wait(0.01)
     assert progress is not None and isinstance(progress.recorded, TemplateRecording), progress
     launched = [kept.compiled for kept in progress.recorded.kept if isinstance(kept, LaunchedKernel)]
     assert launched and not any(made.is_draft for made in launched)

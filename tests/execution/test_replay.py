@@ -17,6 +17,7 @@ from gquery.device.device import available_devices
 from gquery.errors import ConversionError
 from gquery.execution.feedback import ReplayProgress
 from tests.support.queries import Generator, random_tables
+from tests.support.quiet import again_and_again
 
 ROWS = 300_000
 RUNS = 12
@@ -83,12 +84,11 @@ def _progress(connection: gquery.Connection, sql: str) -> ReplayProgress:
 def _recorded(connection: gquery.Connection, sql: str) -> list[tuple[Any, ...]]:
     """The rows of a query, once it was recorded and played."""
     first = connection.sql(sql).fetchall()
-    for _ in range(200):
+    for _ in again_and_again(0.02):  # its kernels are compiled in the background
         rows = connection.sql(sql).fetchall()
         assert _alike(rows, first), sql
         if _progress(connection, sql).recorded is not None:
             break
-        threading.Event().wait(0.02)  # its kernels are compiled in the background
     assert _progress(connection, sql).recorded is not None, (sql, _progress(connection, sql).refused)
     for _ in range(3):
         assert _alike(connection.sql(sql).fetchall(), first), sql

@@ -22,6 +22,7 @@ from gquery.execution import template_replay
 from gquery.execution.feedback import TemplateProgress
 from gquery.execution.template_recording import TemplateRecording
 from gquery.planner.later import Later
+from tests.support.quiet import wait_until_compiled
 from tests.support.tuned import Tune
 
 ROWS = 300_000
@@ -141,7 +142,7 @@ def _recorded(connection: gquery.Connection, texts: list[str]) -> TemplateProgre
         progress = _progress(connection, sql)
         if progress.recorded is not None or progress.refused is not None:
             return progress
-        threading.Event().wait(0.1)  # its kernels are compiled in the background
+        wait_until_compiled()
     return progress
 
 
@@ -292,7 +293,7 @@ def test_patterns_of_all_lengths_are_played(connection: gquery.Connection, tune:
         for n in range(4):
             want = [(len(kept), sum(kept) if kept else None)]
             assert connection.sql(shape.format(word, ROWS + n)).fetchall() == want, word
-            threading.Event().wait(0.05)
+            wait_until_compiled()
     last = progress.recorded
     assert isinstance(last, TemplateRecording) and last is not first, progress.refused
     played = last.played

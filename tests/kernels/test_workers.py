@@ -114,6 +114,43 @@ def test_what_comes_behind_queries_comes_before_what_may_be_wanted_later(pool: W
     assert max(map(given.index, urgent[:3])) < given.index(behind)
 
 
+def test_what_is_compiled_early_comes_before_what_is_brought_forward(pool: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Request] = []
+    goes_on, ask = threading.Event(), workers._Line.ask
+
+    def noted(self: workers._Line, request: Request, is_careful: bool) -> bool:
+        assert goes_on.wait(60)
+        given.append(request)
+        return ask(self, request, is_careful)
+
+    monkeypatch.setattr(workers._Line, "ask", noted)
+    first, *later, unknown = requests(6)
+    drafts = requests(8)[6:]
+    pool.compile_later([first])
+    wait_for(lambda: pool._speculative == 1)
+    pool.compile_later(later)
+    pool.compile_early(drafts)
+    pool.bring_forward([later[3], later[2], drafts[1], unknown])
+    assert [task.request for task in pool._later] == [later[3], later[2], later[0], later[1]]
+    assert unknown not in pool._open, "nobody asked for it"
+    goes_on.set()
+    wait_for(lambda: not pool._open)
+    assert given == [first, *drafts, later[3], later[2], later[0], later[1]]
+
+
+def test_what_is_compiled_early_can_become_urgent(pool: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+    goes_on, ask = threading.Event(), workers._Line.ask
+    monkeypatch.setattr(workers._Line, "ask", lambda *given: goes_on.wait(60) and ask(*given))
+    first, early, wanted = requests(3)
+    pool.compile_early([first, early, wanted])
+    wait_for(lambda: pool._speculative == 1)
+    pool.compile_soon([wanted])
+    assert [task.request for task in pool._early] == [early]
+    goes_on.set()
+    wait_for(lambda: not pool._open)
+    assert all(map(is_compiled, (first, early, wanted)))
+
+
 def test_nobody_waits_behind_queries_for_workers_that_are_gone(pool: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was to be compiled is not: who asked does it."""
 
@@ -122,7 +159,7 @@ def test_nobody_waits_behind_queries_for_workers_that_are_gone(pool: Workers, mo
 
     monkeypatch.setattr(workers, "_parent", refused)
     pool.compile_behind(requests(1)[0])
-    assert not pool._open and not pool._later
+    assert not pool._open and not pool._later and not pool._early
 
 
 def test_a_worker_that_dies_loses_nothing(pool: Workers) -> None:
@@ -314,8 +351,10 @@ def test_a_gpu_has_loops_for_its_host_compiled_behind_its_own(cache: Path, monke
     asked: list[str] = []
 
     class Recorded(Workers):
-        def compile_later(self, requests: Sequence[Request]) -> None:
+        def compile_early(self, requests: Sequence[Request]) -> None:
             asked.extend(compiler for compiler, _, _ in requests)
+
+        compile_later = compile_early
 
     pool = Recorded(2)
     for module in (cpu, cuda):

@@ -144,7 +144,7 @@ class CpuTarget:
             return
         sources = [cpu_compiler("llvm").source(k) for k in kernels]
         if missing := [_request("llvm", s) for s in sources if not _is_kept(s)]:
-            workers().compile_later(missing)
+            workers().compile_early(missing)
 
     def compile_in_background(self, kernels: Sequence[Kernel]) -> None:
         """Begin to compile kernels that a later run wants. What needs Numba is left: it holds the interpreter's lock."""

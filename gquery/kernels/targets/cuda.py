@@ -165,12 +165,16 @@ class CudaTarget(LaunchContexts):
         self._compile_later([k for k, made in known if made is None or made.is_draft], _capability(device))
 
     def is_at_hand(self, kernels: Sequence[Kernel]) -> bool:
-        """Whether nobody would have to wait for a compiler: for these kernels, and the built-in ones that have been used. Also
-        where there is no cache through which kernels could be compiled meanwhile."""
+        """Whether nobody would have to wait for a compiler: for these kernels, and the built-in ones that have been used. What
+        is missing is compiled first. Also where there is no cache through which kernels could be compiled meanwhile."""
+        if not kernel_cache().is_usable:
+            return True
         device = _device()
         cc = _capability(device)
         used = [k for k in awaited_kernels() if self._key(k, device) in self._compiled]
-        return not kernel_cache().is_usable or not any(self._is_awaited(k, device, cc) for k in (*kernels, *used))
+        awaited = [self._source(k) for k in (*kernels, *used) if self._is_awaited(k, device, cc)]
+        workers().bring_forward(requests_of(awaited, cc))
+        return not awaited
 
     def _is_awaited(self, kernel: Kernel, device: int, cc: tuple[int, int]) -> bool:
         """Whether a kernel is missing, or a draft whose kernel proper is being compiled."""
@@ -195,13 +199,13 @@ class CudaTarget(LaunchContexts):
 
     def _compile_first(self, kernels: Sequence[Kernel], cc: tuple[int, int]) -> None:
         """Begin with what first runs would wait for: drafts. Only of those that are used the kernels proper follow."""
-        self._begin(self._without_code(kernels, cc), cc)
+        missing = self._without_code(kernels, cc)
+        if missing and kernel_cache().is_usable:  # workers hand their results over through it
+            workers().compile_early(self._noted(missing, cc))
 
     def _compile_later(self, kernels: Sequence[Kernel], cc: tuple[int, int]) -> None:
-        self._begin([s for s in sorted({self._source(k) for k in kernels}) if self._lacks([s], cc)], cc)
-
-    def _begin(self, missing: Sequence[Source], cc: tuple[int, int]) -> None:
-        if missing and kernel_cache().is_usable:  # workers hand their results over through it
+        missing = [s for s in sorted({self._source(k) for k in kernels}) if self._lacks([s], cc)]
+        if missing and kernel_cache().is_usable:
             workers().compile_later(self._noted(missing, cc))
 
     def _missing(self, kernels: Sequence[Kernel], cc: tuple[int, int]) -> list[Source]:

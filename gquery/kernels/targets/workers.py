@@ -1,8 +1,8 @@
 """Processes that compile kernels beside this one; see `gquery.kernels.compile_worker`.
 
-They start when there is work for them, take what queries wait for before what may be wanted later, and end when there has
-been nothing to do for a while, or with this process. Where none can be started, or one fails, nothing is lost: the kernel is
-compiled when it is asked for, in this process.
+They start when there is work for them, take what queries wait for before what a first run may wait for, and that before what
+later runs want, and end when there has been nothing to do for a while, or with this process. Where none can be started, or one
+fails, nothing is lost: the kernel is compiled when it is asked for, in this process.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ class Workers:
         self.most = most
         self._changed = threading.Condition()
         self._urgent: deque[_Task] = deque()
+        self._early: deque[_Task] = deque()  # a first run may wait for these
         self._later: deque[_Task] = deque()
         self._open: dict[Request, _Task] = {}  # those that are not done
         self._died: dict[Request, int] = {}  # of these so many workers died, or while they compiled them
@@ -98,13 +99,26 @@ class Workers:
                 self._task(request, self._urgent)
             self._start(requests[0][0])
 
+    def compile_early(self, requests: Sequence[Request]) -> None:
+        """Have kernels' modules compiled when no query waits for a worker, as the next one may."""
+        self._compile_unawaited(requests, self._early)
+
     def compile_later(self, requests: Sequence[Request]) -> None:
-        """Have kernels' modules compiled when no query waits for a worker."""
+        """Have kernels' modules compiled behind what is compiled early, as a later run wants them."""
+        self._compile_unawaited(requests, self._later)
+
+    def bring_forward(self, requests: Sequence[Request]) -> None:
+        """Of what was asked for by `compile_later`, have these compiled first: a query that runs again and again wants them."""
+        with self._changed:
+            for request in reversed(requests):
+                self._put_first(self._open.get(request))
+
+    def _compile_unawaited(self, requests: Sequence[Request], queue: deque[_Task]) -> None:
         with self._changed:
             if self._is_refused:
                 return
             for request in requests:
-                self._task(request, self._later)
+                self._task(request, queue)
             self._start(requests[0][0])
 
     def compile_behind(self, request: Request) -> None:
@@ -114,9 +128,7 @@ class Workers:
             if self._is_refused:
                 return
             task = self._task(request, self._later)
-            if task in self._later:
-                self._later.remove(task)
-                self._later.appendleft(task)
+            self._put_first(task)
             self._start(request[0], least=1)
             while not task.done and self._threads and threading.main_thread().is_alive():
                 self._changed.wait(tuning.compiling.look_seconds)
@@ -169,11 +181,19 @@ class Workers:
         if task is None:
             task = self._open[request] = _Task(request)
             queue.append(task)
-        elif queue is self._urgent and task in self._later:
-            self._later.remove(task)
-            queue.append(task)
+        elif queue is self._urgent:
+            for waiting in (self._early, self._later):
+                if task in waiting:
+                    waiting.remove(task)
+                    queue.append(task)
         self._changed.notify_all()
         return task
+
+    def _put_first(self, task: _Task | None) -> None:
+        """Before all others that are compiled later, if it waits there."""
+        if task is not None and task in self._later:
+            self._later.remove(task)
+            self._later.appendleft(task)
 
     def _start(self, compiler: str, least: int = 0) -> None:
         """Have workers, as many as there are cores for, if there are none."""
@@ -251,8 +271,9 @@ class Workers:
         """Start no workers any more: the sources on disk are not those of this process."""
         with self._changed:
             self._is_refused = True
-            while self._later:
-                self._end(self._later.popleft())
+            for queue in (self._early, self._later):
+                while queue:
+                    self._end(queue.popleft())
 
     def _next(self) -> _Task | None:
         while not self._stopped:
@@ -260,8 +281,9 @@ class Workers:
                 task = self._urgent.popleft()
                 task.is_perhaps = False
                 return task
-            if self._later and self._speculative < max(1, int(len(self._threads) * tuning.compiling.speculative)):
-                task = self._later.popleft()
+            queue = self._early or self._later
+            if queue and self._speculative < max(1, int(len(self._threads) * tuning.compiling.speculative)):
+                task = queue.popleft()
                 task.is_perhaps = True
                 self._speculative += 1
                 return task

@@ -213,6 +213,35 @@ def test_a_rehearsal_waits_for_no_compiler(target: CudaTarget, mine: workers.Wor
     assert target.compile(some(3)[2]).is_draft  # as ever
 
 
+@pytest.mark.parametrize("foreseen", [0, 1, 3])
+@pytest.mark.parametrize("keeps", [True, False], ids=["kept", "not kept"])
+def test_rehearsals_come_to_an_end(
+    foreseen: int, keeps: bool, target: CudaTarget, mine: workers.Workers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As recordings go about it: what a rehearsal says is waited for, and nothing else compiles these kernels. Some are foreseen,
+    the others met one behind the other; where workers fail to keep what they compile, this process does it."""
+    kernels = some(3)
+    if not keeps:
+        monkeypatch.setattr(workers._Line, "ask", lambda line, request, is_careful: True)
+    known, rehearsals = tuple(kernels[:foreseen]), 0
+    target.compile_in_background(known)
+    until = time.monotonic() + 60
+    while True:
+        assert time.monotonic() < until, (known, mine._open)
+        if not target.is_at_hand(known):
+            time.sleep(0.01)
+            continue
+        rehearsals += 1
+        try:
+            with target.waiting_for_none():
+                made = [target.compile(k) for k in kernels]
+            break
+        except KernelsAwaitedError as awaited:
+            known += awaited.kernels
+    assert not any(m.is_draft for m in made)
+    assert rehearsals <= 2 * len(kernels) + 2
+
+
 def test_a_rehearsal_compiles_what_nobody_else_would(target: CudaTarget, mine: workers.Workers) -> None:
     mine._refuse()
     with target.waiting_for_none():

@@ -177,11 +177,13 @@ class CudaTarget(LaunchContexts):
         return not awaited
 
     def _is_awaited(self, kernel: Kernel, device: int, cc: tuple[int, int]) -> bool:
-        """Whether a kernel is missing, or a draft whose kernel proper is being compiled."""
+        """Whether somebody compiles what this kernel is to run on: anything where there is nothing, and the kernel proper where
+        a draft has run. What nobody compiles is begun by who needs it: to wait for that would never end."""
         compiled = self._compiled.get(self._key(kernel, device))
-        if compiled is None:
-            return bool(self._missing([kernel], cc))
-        return compiled.is_draft and not self._is_due(kernel, cc)
+        if compiled is not None:
+            return compiled.is_draft and not self._is_due(kernel, cc)
+        sources = self._source(kernel), self._first(kernel)
+        return self._lacks(sources, cc) and any(is_still_made(s, cc) for s in sources)
 
     def precompile(self) -> None:
         """Where nothing has been compiled yet, begin with the built-in kernels, while files are opened and read; behind them

@@ -14,6 +14,7 @@ from gquery.execution import ranked
 from gquery.execution.run_stages import run_stages
 from gquery.execution.state import Run
 from tests.support.harness import assert_same
+from tests.support.quiet import wait_until_compiled
 from tests.support.tuned import Tune
 
 ROWS = 4000
@@ -54,6 +55,7 @@ def test_answers(sql: str) -> None:
 def test_answers_on_a_gpu(sql: str) -> None:
     for _ in range(6):  # until they are replayed
         assert_same(sql, TABLES, targets=("cuda",), ranks=(1, 2, 3))
+        wait_until_compiled()
 
 
 def test_others_run_no_stage_behind_the_last_exchange(

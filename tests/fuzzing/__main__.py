@@ -2,7 +2,8 @@
 constructs and rules, the rarest first.
 
 ``--jobs 28 --seconds 400 --brief`` runs as many of them as so many processes do in that time, from ``--seeds FIRST:`` on, and
-prints the faults and a line of sums alone. On a GPU ``--jobs 8 --seconds 300 --target cuda --sets 10`` compiles every kernel.
+prints the faults and a line of sums alone. On a GPU ``--jobs 8 --seconds 300 --target cuda --sets 10`` compiles every
+kernel; with ``--recorded`` the rows that are compared are those of runs that are replayed.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ def main() -> int:
     parser.add_argument(
         "--alone", action="store_true", help="compile in this process alone, which keeps the primitives"
     )
+    parser.add_argument("--recorded", action="store_true", help="on a GPU, run each query until its runs are recorded")
     parser.add_argument("--rules", action="store_true", help="switch a rule off in each query, one after the other")
     parser.add_argument("--ranks", type=int, help="of each query; else 3 of one in three; in parts 1")
     parser.add_argument(
@@ -41,7 +43,9 @@ def main() -> int:
     parser.add_argument("--brief", action="store_true", help="print faults and a line of sums")
     parser.add_argument("--no-shrink", action="store_true")
     given = parser.parse_args()
-    choice = Choice(given.target, given.compiler, given.rules, given.ranks, given.parts, given.sets, given.alone)
+    choice = Choice(
+        given.target, given.compiler, given.rules, given.ranks, given.parts, given.sets, given.alone, given.recorded
+    )
     first, _, end = given.seeds.partition(":")
     began = time.perf_counter()
     if given.jobs:

@@ -47,6 +47,7 @@ class Choice:
     in_parts: bool = False
     sets: int = 1  # of tables for each query: then seeds one after another ask the same
     alone: bool = False  # compile in this process alone
+    recorded: bool = False  # run each query until its runs are recorded
 
 
 def engine_of(seed: int, choice: Choice) -> Engine:
@@ -62,7 +63,7 @@ def engine_of(seed: int, choice: Choice) -> Engine:
     compiler = choice.compiler if choice.compiler != "both" else "numba" if seed % 4 == 1 else "llvm"
     writes = choice.target == "python" and seed % _WRITTEN == 0
     is_stored = seed % _STORED == 3
-    return Engine(choice.target, ranks, disabled, compiler, in_parts, is_stored, writes)
+    return Engine(choice.target, ranks, disabled, compiler, in_parts, is_stored, writes, choice.recorded)
 
 
 @contextmanager

@@ -247,7 +247,9 @@ def _statements(case: Case, db: gquery.Connection, theirs: duckdb.DuckDBPyConnec
             if case.sql[n - 1] == "BEGIN":  # DuckDB gives a transaction up
                 return Outcome("same")
             continue
-        except gquery.ProgrammingError:
+        except gquery.ProgrammingError as raised:
+            if _NO_COMMON_TYPE.match(str(raised)):
+                return Outcome("one fails", f"we fail: {raised}\n{text}")
             if error is None or isinstance(error, DATA_ERRORS):
                 raise
             return Outcome("invalid", str(error))

@@ -193,6 +193,7 @@ _SPECIFIERS: dict[str, Callable[[_Moments], Any]] = {
 _TEXTS = {"%": "%", "z": "+00", "Z": ""}
 _LONGER = {"c": "%Y-%m-%d %H:%M:%S", "x": "%Y-%m-%d", "X": "%H:%M:%S", "T": "%H:%M:%S"}
 _MINUTE_PARTS, _TIME_PARTS = frozenset("HIpM"), frozenset("Sfgn")
+_YEAR_PARTS, _MONTH_PARTS = frozenset("Yy"), frozenset("YymbBh")
 
 
 @lru_cache(256)
@@ -234,6 +235,20 @@ def _formatted(x: pa.Array, pattern: str) -> pa.Array:
     made = [_group(of, parts, moments) for of, parts in groups]
     whole = made[0] if len(made) == 1 else joined_texts(*made)
     return _with_infinite(with_nulls_of(array_of(whole, len(x)), x), x, "-infinity", "infinity")
+
+
+def deciding_part(pattern: str) -> str | None:
+    """The coarsest part of a moment that decides its text in a format: year, month, day or minute; None: all of it, or none as
+    the format is none."""
+    try:
+        letters = {name[-1] for is_specifier, name in _parsed(pattern) if is_specifier}
+    except DataError:
+        return None
+    if letters & _TIME_PARTS:
+        return None
+    if letters & _MINUTE_PARTS:
+        return "minute"
+    return "year" if letters <= _YEAR_PARTS else "month" if letters <= _MONTH_PARTS else "day"
 
 
 def _with_infinite(made: pa.Array, x: pa.Array, before: str | None, behind: str | None) -> pa.Array:

@@ -16,7 +16,7 @@ from gquery.errors import InternalError
 from gquery.expression.expr import Call
 from gquery.expression.frozen import frozen_open
 from gquery.planner.logical.cardinality import Estimator
-from gquery.planner.logical.nodes import Aggregate, JoinKind, Limit, Plan, Query, UnionAll, Values, Window
+from gquery.planner.logical.nodes import Aggregate, JoinKind, Limit, Plan, Project, Query, UnionAll, Values, Window
 from gquery.planner.logical.shared import Kinds, all_kinds, each, kinds_of, uses
 from gquery.planner.logical.tree import walk
 from gquery.planner.logical.verify import is_verifying, verify
@@ -124,6 +124,17 @@ def _linear_sums(plan: Plan) -> Plan | None:
     return None
 
 
+def _group_by_arguments(query: Query, tools: Tools) -> Query | None:
+    """`group_by_arguments`, where a key is made of columns, here or by a projection below."""
+    found = [n for n in walk(query.plan) if isinstance(n, Aggregate) and n.keys]
+    if not any(isinstance(n.source, Project) or any(e.children for _, e in n.keys) for n in found):
+        return None
+    from gquery.planner.rules.group_by_arguments import group_by_arguments  # as above
+
+    plan = group_by_arguments(query.plan, tools.estimator)
+    return None if plan is None else replace(query, plan=plan)
+
+
 def _inline_shared(query: Query, _: Tools) -> Query | None:
     from gquery.planner.rules.inline_shared import inline_shared  # as above
 
@@ -201,6 +212,8 @@ RULES: tuple[Rule, ...] = (
     Rule("merge_projections", _on_plan(merge_projections)),
     # behind those that put expressions into aggregates
     Rule("linear_sums", _on_plan(_linear_sums), only=kinds_of(Aggregate)),
+    # behind those that put expressions into keys
+    Rule("group_by_arguments", _group_by_arguments, only=kinds_of(Aggregate)),
     # again: outer joins became inner ones
     Rule("refresh_nullability_last", lambda query, _: refresh_nullability(query, is_pruned=True)),
     # again: conditions that moved into joins and filters leave columns that nothing above them needs

@@ -13,6 +13,7 @@ _KEY_FILTERS = "2026-11-22: key filters"
 _REGISTERS = "2026-11-24: HyperLogLog as groups"
 _SUMS = "2026-11-28: sums of one value and constants"
 _WRITTEN_LISTS = "2026-11-29: lists that are written out"
+_HOST_KEYS = "2026-11-29: groups by what the host makes"
 _INTERPRETED = "2026-11-21: what is interpreted, and for how long"
 
 
@@ -115,6 +116,11 @@ class Rewrites(Record):
     sums_of_groups: int = number(
         3, "sums", "the same of groups; one less where each sum would count its own values", _SUMS
     )
+    argument_rows: float = number(
+        100_000, "rows", "from which on groups by what the host makes are groups by its arguments first", _HOST_KEYS
+    )
+    rows_an_argument: float = number(8, "rows", "of each group of these arguments at least", _HOST_KEYS)
+    rows_a_day: float = number(64, "rows", "of a day from which on moments are cut to days, not to months", _HOST_KEYS)
 
 
 @dataclass(init=False, eq=False, repr=False)

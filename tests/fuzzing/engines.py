@@ -3,7 +3,7 @@
 A third of the queries runs on three ranks. Kernels of one in four are interpreted with their primitives inlined, as they are over
 many rows, and the plain text of the others, which is made in a fifth of the time. Of one in ten the kernels of a GPU are written.
 The tables of one in seven lie in files, and one in eight is made in parts. In half of them SEMI joins reduce what is joined or
-grouped, however few rows it has.
+grouped, however few rows it has; in half of them groups by what the host makes are made in two steps.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ _EAGER = replace(  # few rows are reduced by SEMI joins, as many are
     build_reading=0.0,
 )
 _SORTED = replace(tuning.sorting, leading_least=16, leading_sample=16, numbered_least=2)  # few rows as many are
+_TWO_STEPS = replace(tuning.rewrites, argument_rows=0.0, rows_an_argument=0.0)  # few rows are grouped twice, as many are
+_ONE_STEP = tuning.rewrites
 _HASHED = replace(_SORTED, hashed_rows=1)
 
 
@@ -55,6 +57,7 @@ def engine_of(seed: int, choice: Choice) -> Engine:
     tuning.use(replace(tuning.interpreting, plain_rows=1 << 30 if seed % _INLINED else 8))
     tuning.use(_EAGER if seed // 2 % 2 else _SEMI_JOINS)
     tuning.use(_HASHED if seed // 4 % 2 else _SORTED)
+    tuning.use(_TWO_STEPS if seed // 8 % 2 else _ONE_STEP)
     disabled = OPTIONAL[seed % len(OPTIONAL)] if choice.rules else ""
     in_parts = choice.in_parts or (
         choice.ranks is None and choice.target != "cuda" and seed % 3 != 0 and seed % _IN_PARTS == 2

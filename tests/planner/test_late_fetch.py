@@ -97,7 +97,7 @@ def test_columns_that_are_loaded_are_fetched_where_many_rows_are_sorted(sql: str
         connection.table("t").to_arrow_table()
     one_column, no_rows = (
         "SELECT x, f" in sql,
-        "k < 0" in sql,
+        "k < 0" in sql or "LIMIT 0" in sql,
     )  # a row's number in its place; none is expected to be sorted
     assert fetches(connection, sql) == (not one_column and not no_rows)
     for _ in range(3):

@@ -22,14 +22,11 @@ The set of no keys has a row, whatever the data: it is an aggregate without keys
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import assert_never
 
 from gquery import tuning
-from gquery.expression.expr import TRUE, AggregateCall, Case, Cast, Column, Expr, Literal, new_column
-from gquery.expression.facts import MOST_PRECISION
-from gquery.expression.types import BIGINT, DOUBLE, decimal
-from gquery.functions import aggregate, call, cast, declaration, may_give_null
-from gquery.functions.aggregate_record import Mean, State, Total
+from gquery.expression.expr import TRUE, AggregateCall, Case, Column, Expr, Literal, new_column
+from gquery.expression.types import BIGINT
+from gquery.functions import call, may_give_null
 from gquery.planner.logical.everywhere import transform_everywhere
 from gquery.planner.logical.nodes import (
     Aggregate,
@@ -49,6 +46,7 @@ from gquery.planner.logical.tree import (
     fresh_copy,
     remap_expr,
 )
+from gquery.planner.rules.merged_parts import merged_part, merged_value, merges, parts_of
 from gquery.runtime.records import dataclass
 
 Set = tuple[int, ...]
@@ -97,7 +95,7 @@ class _Sets:
 
     def __init__(self, plan: Aggregate, sets: GroupingSets) -> None:
         self.old, self.sets, self.mask = plan, sets.sets, sets.mask
-        self.merges = all(_merges(a) for _, a in plan.aggregates)
+        self.merges = all(merges(a) for _, a in plan.aggregates)
         self.whole = tuple(range(len(plan.keys)))
 
     def plan(self) -> Plan:
@@ -128,7 +126,7 @@ class _Sets:
         if self.merges:
             parts: list[tuple[Column, AggregateCall]] = []
             for _, a in self.old.aggregates:
-                own = tuple((new_column(p.function, p.dtype, may_give_null(p, bool(keys))), p) for p in _parts(a))
+                own = tuple((new_column(p.function, p.dtype, may_give_null(p, bool(keys))), p) for p in parts_of(a))
                 self.inner.append(own)
                 parts += own
             return _Groups(Aggregate(self.old.source, keys, tuple(parts)), named, {c.id: c for c, _ in parts})
@@ -150,7 +148,7 @@ class _Sets:
         made: dict[int, Column] = {}
         for c, part in (pair for own in self.inner for pair in own):
             if self.merges:
-                again = aggregate(declaration(part).merged_by or "", (names[c.id],))
+                again = merged_part(part, names[c.id])
             else:
                 again = part.mapped(lambda e: remap_expr(e, names))
             made[c.id] = new_column(c.name, again.dtype, may_give_null(again, has_keys))
@@ -232,42 +230,8 @@ class _Sets:
         values: list[Expr] = [keys.get(n, Literal(None, c.dtype)) for n, (c, _) in enumerate(self.old.keys)]
         for (_, a), own in zip(self.old.aggregates, self.inner, strict=True):
             parts = [made[c.id] for c, _ in own]
-            values.append(_result(a, parts) if self.merges else parts[0])
+            values.append(merged_value(a, parts) if self.merges else parts[0])
         exprs = (
             (new_column(c.name, c.dtype, e.nullable), e) for c, e in zip(self.old.columns, (*values, mask), strict=True)
         )
         return Project(plan, tuple(exprs))
-
-
-def _merges(a: AggregateCall) -> bool:
-    """Whether the results of parts of a group tell that of the whole."""
-    return not a.distinct and not a.order and declaration(a).accumulated is not None
-
-
-def _parts(a: AggregateCall) -> tuple[AggregateCall, ...]:
-    """What of a group is kept for coarser ones: the aggregate itself, or each of its accumulators."""
-    made = declaration(a).accumulated
-    assert made is not None
-    if made.only is not None:
-        return (a,)
-    (value,) = a.args
-    exact = value if value.dtype.is_float else cast(value, decimal(MOST_PRECISION, value.dtype.scale))
-    parts = ((one.function, exact if isinstance(one, Total) else value) for one in made.accumulators)
-    return tuple([aggregate(function, (e,), where=a.filter) for function, e in parts])
-
-
-def _result(a: AggregateCall, parts: Sequence[Column]) -> Expr:
-    """The aggregate's value over merged parts."""
-    declared = declaration(a)
-    assert declared.accumulated is not None
-    match declared.accumulated.finalize:
-        case State() if declared.of_nothing is not None and parts[0].nullable:  # over no group
-            return call("coalesce", parts[0], Literal(declared.of_nothing, parts[0].dtype))
-        case State():
-            return parts[0]
-        case Mean(total, count):
-            summed = parts[total.number]
-            summed_double = summed if summed.dtype == DOUBLE else Cast(summed, DOUBLE)
-            return call("divide", summed_double, Cast(parts[count.number], DOUBLE))
-        case _:
-            assert_never(declared.accumulated.finalize)

@@ -38,6 +38,8 @@ def _down(plan: Plan) -> Plan:
 
 def _limit(limit: int | None, offset: int, source: Plan, plan: Limit | None) -> Plan:
     """The first ``limit`` rows after ``offset`` of ``source``."""
+    if limit == 0:
+        return Values(source.columns, ())
     if limit is None and offset == 0:
         return _down(source)
     match source:
@@ -50,9 +52,7 @@ def _limit(limit: int | None, offset: int, source: Plan, plan: Limit | None) -> 
         case Sort(source=s, keys=keys, limit=inner, offset=skipped):
             room = None if inner is None else max(0, inner - offset)
             both = room if limit is None else limit if room is None else min(limit, room)
-            return Sort(_down(s), keys, both, skipped + offset)
-        case _ if limit == 0:
-            return Values(source.columns, ())
+            return Values(source.columns, ()) if both == 0 else Sort(_down(s), keys, both, skipped + offset)
         case Join(kind=JoinKind.MARK | JoinKind.SINGLE | JoinKind.ASOF | JoinKind.LEFT) if _one_for_one(source):
             return with_sources(source, (_limit(limit, offset, source.left, None), _down(source.right)))
         case UnionAll() if limit is not None:

@@ -3,20 +3,23 @@
     Aggregate by k, name              Aggregate by k, dependent_value(name)
       Scan t (k unique)         =>      Scan t (k unique)
 
-An expression rests on values that are the same, which equal floats need not be (`equal_is_same`): 0.0 and -0.0 have texts of
-their own. Constant keys go the same way. At least one key stays: an aggregate without keys would have a row for no input.
+An expression of keys is computed of each group's. It rests on values that are the same, which equal floats need not be
+(`equal_is_same`): 0.0 and -0.0 have texts of their own. Constant keys go the same way as what a key determines. At least one
+key stays: an aggregate without keys would have a row for no input.
 DISTINCT of rows that have a unique key is no aggregate at all, nor is DISTINCT of rows that are only looked for (SEMI, ANTI,
 MARK).
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from gquery.expression.expr import AggregateCall, Column, Expr
 from gquery.expression.traverse import walk
 from gquery.planner.logical.nodes import Aggregate, Join, JoinKind, Plan, Project
 from gquery.planner.logical.properties import determined, equal_is_same, is_unique
 from gquery.planner.logical.shared import kinds_of, transform_kinds
-from gquery.planner.logical.tree import used_columns
+from gquery.planner.logical.tree import remap_expr, used_columns
 from gquery.runtime.records import replace
 
 _KINDS = kinds_of(Aggregate)
@@ -58,8 +61,16 @@ def _reduce(plan: Aggregate) -> Plan:
             dropped.append(key)
     if not dropped:
         return plan
-    calls = tuple((c, AggregateCall("dependent_value", (e,), e.dtype)) for c, e in plan.keys if (c, e) in dropped)
-    return Aggregate(plan.source, tuple(kept), plan.aggregates + calls)
+    names = {e.id: c for c, e in plan.keys if isinstance(e, Column)}
+    above = {c: remap_expr(e, names) for c, e in dropped if e.children and _is_made_of(e, names)}
+    calls = [(c, AggregateCall("dependent_value", (e,), e.dtype)) for c, e in plan.keys if (c, e) in dropped and c not in above]
+    groups = Aggregate(plan.source, tuple(kept), (*plan.aggregates, *calls))
+    return Project(groups, tuple([(c, above.get(c, c)) for c in plan.columns])) if above else groups
+
+
+def _is_made_of(e: Expr, keys: Collection[int]) -> bool:
+    used = used_columns(e)
+    return bool(used) and all(i in keys for i in used)
 
 
 def _rests_on_same(e: Expr) -> bool:

@@ -23,6 +23,8 @@ NOT_IN = 2**ROW_ID_BITS - 1  # the slot of a row that is in no group
 LARGE_ROWS = 2**31  # from which on row numbers exceed an int32
 UNBOUNDED = 2**62  # rows, steps, groups: a bound from here on says nothing, and the sum of two is an int64
 MICROS_PER_DAY = 86_400_000_000
+MICROS_PER_MINUTE = 60_000_000
+LEAST_DAYS = {"year": 365, "month": 28, "day": 1, "minute": 1 / 1440}  # of a part of time
 DAYS_PER_MONTH = 30  # where intervals are compared
 FIRST_SURROGATE, BEHIND_SURROGATES = 0xD800, 0xE000  # code points between them are no characters
 

@@ -16,6 +16,7 @@ from gquery.errors import InternalError
 from gquery.expression.expr import Call
 from gquery.expression.frozen import frozen_open
 from gquery.planner.logical.cardinality import Estimator
+from gquery.planner.logical.everywhere import transform_everywhere
 from gquery.planner.logical.nodes import Aggregate, JoinKind, Limit, Plan, Project, Query, UnionAll, Values, Window
 from gquery.planner.logical.shared import Kinds, all_kinds, each, kinds_of, uses
 from gquery.planner.logical.tree import walk
@@ -27,7 +28,6 @@ from gquery.planner.rules.draw_random import draw_random
 from gquery.planner.rules.drop_sorts import drop_sorts
 from gquery.planner.rules.eliminate_distinct_aggregates import eliminate_distinct_aggregates
 from gquery.planner.rules.expand_aggregates import expand_aggregates
-from gquery.planner.rules.expand_grouping_sets import expand_grouping_sets
 from gquery.planner.rules.fix_moment import fix_moment
 from gquery.planner.rules.fold_constants import Evaluate
 from gquery.planner.rules.merge_projections import inline_renames, merge_projections
@@ -114,6 +114,20 @@ def _found(name: str) -> Callable[[], Callable[..., Plan | None]]:
     return found
 
 
+def _expand_grouping_sets(plan: Plan) -> Plan | None:
+    """No aggregate has grouping sets any more."""
+
+    def without_sets(node: Plan) -> Plan:
+        if not isinstance(node, Aggregate) or node.sets is None:
+            return node
+        from gquery.planner.rules.expand_grouping_sets import expanded  # as above
+
+        return expanded(node, node.sets)
+
+    new = transform_everywhere(plan, without_sets)
+    return None if new is plan else new
+
+
 def _linear_sums(plan: Plan) -> Plan | None:
     """`linear_sums`, where several aggregates of one node are of calls."""
     nodes = [n for n in walk(plan) if isinstance(n, Aggregate) and len(n.aggregates) > 1]
@@ -162,7 +176,7 @@ RULES: tuple[Rule, ...] = (
         required=True,
     ),
     # before all others, which know no grouping sets
-    Rule("expand_grouping_sets", _on_plan(expand_grouping_sets), required=True, makes_uses=True),
+    Rule("expand_grouping_sets", _on_plan(_expand_grouping_sets), required=True, makes_uses=True),
     # before all others, which take equal values for the same
     Rule("comparison_keys", _on_plan(comparison_keys), required=True),
     # before those that see through what is in place

@@ -91,6 +91,8 @@ def test_answers(key: str, days: float, tune: Tune) -> None:
         "SELECT k, sum(n) FROM (SELECT h || 'x' AS k, n + 1 AS n FROM t) GROUP BY k",
         "SELECT h, h + 1 AS i, CAST(h AS VARCHAR) AS k, h || '-' || s AS l, s, count(*) FROM t GROUP BY ALL",
         "SELECT CAST(h AS VARCHAR) AS k, b, grouping(k, b), count(*) FROM t GROUP BY CUBE (k, b)",
+        "SELECT TRY_CAST(h AS VARCHAR) AS k, TIMESTAMPTZ '2001-01-01 00:00:00+02' AS m, min(n) FROM t GROUP BY 1, 2",
+        "SELECT strftime(t, '%Y') AS k, 7 AS m, sum(n), first(b) IS NULL AND false FROM t GROUP BY k, m",
         "SELECT a.h || 'x' AS k, count(*), sum(c.n) FROM t a JOIN t c USING (n) GROUP BY k",
         "SELECT (SELECT count(*) FROM (SELECT DISTINCT h || s FROM t WHERE n = a.n)) FROM t a",
         "SELECT k, count(*) FROM (SELECT strftime(t, '%m') AS k FROM t UNION ALL SELECT h::VARCHAR FROM t) GROUP BY k",

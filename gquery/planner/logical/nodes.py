@@ -199,7 +199,7 @@ class GroupingSets:
 @frozen_open
 class Aggregate(_OverOne):
     """One row a group of equal keys (NULLs are equal). Without keys one row, also for no input. Promises no order. With
-    ``sets`` the groups of each set; gone after `expand_grouping_sets`."""
+    ``sets`` the groups of each set; gone after the rule `expand_grouping_sets`."""
 
     source: Plan
     keys: tuple[tuple[Column, Expr], ...]

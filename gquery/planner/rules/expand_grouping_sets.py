@@ -27,7 +27,6 @@ from gquery import tuning
 from gquery.expression.expr import TRUE, AggregateCall, Case, Column, Expr, Literal, new_column
 from gquery.expression.types import BIGINT
 from gquery.functions import call, may_give_null
-from gquery.planner.logical.everywhere import transform_everywhere
 from gquery.planner.logical.nodes import (
     Aggregate,
     Definition,
@@ -54,14 +53,9 @@ Calls = tuple[tuple[Column, AggregateCall], ...]
 _Use = tuple[Plan, dict[int, Column], dict[int, Column]]
 
 
-def expand_grouping_sets(plan: Plan) -> Plan | None:
-    """No aggregate has grouping sets any more."""
-    new = transform_everywhere(plan, _expanded)
-    return None if new is plan else new
-
-
-def _expanded(p: Plan) -> Plan:
-    return _Sets(p, p.sets).plan() if isinstance(p, Aggregate) and p.sets is not None else p
+def expanded(plan: Aggregate, sets: GroupingSets) -> Plan:
+    """What stands for an aggregate with grouping sets."""
+    return _Sets(plan, sets).plan()
 
 
 @dataclass(eq=False)

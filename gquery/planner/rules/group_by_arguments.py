@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from gquery import tuning
 from gquery.expression.expr import And, Call, Case, Cast, Column, Expr, Literal, Or, new_column
+from gquery.expression.facts import LEAST_DAYS, MICROS_PER_DAY, MICROS_PER_MINUTE
 from gquery.expression.slots import decided
 from gquery.expression.traverse import substitute, with_children
 from gquery.expression.types import BIGINT, DATE, Bounds, Kind
@@ -30,9 +31,6 @@ from gquery.planner.rules.merged_parts import merged_part, merged_value, merges,
 
 Keys = tuple[tuple[Column, Expr], ...]
 _KINDS = kinds_of(Aggregate)
-_DAY = 86_400_000_000  # microseconds
-_MINUTE = 60_000_000
-_DAYS = {"year": 365, "month": 28, "day": 1, "minute": 1 / 1440}  # at least, of a part
 _NAMES = {"dayname": "day", "monthname": "month"}  # functions of moments that a part of it decides
 
 
@@ -137,12 +135,12 @@ class _Arguments:
         bounds, is_date = _bounds(moment, self._estimator), moment.dtype.kind is Kind.DATE
         if bounds is None:
             return self._column(_cut(moment, part), is_conditional)
-        days = bounds.width / (1 if is_date else _DAY) + 1
+        days = bounds.width / (1 if is_date else MICROS_PER_DAY) + 1
         if part != "minute" and days * tuning.rewrites.rows_a_day <= self._rows:
             part = "day"
         if part == "day" and is_date:
             return self._column(moment, is_conditional)
-        return self._column(_cut(moment, part), is_conditional, days / _DAYS[part] + 1)
+        return self._column(_cut(moment, part), is_conditional, days / LEAST_DAYS[part] + 1)
 
     def _column(self, e: Expr, is_conditional: bool, most: float | None = None) -> Column:
         if not equal_is_same(e.dtype) or (is_conditional and may_fail(e)):
@@ -179,7 +177,7 @@ def _part_of_format(pattern: str) -> str | None:
 def _cut(moment: Expr, part: str) -> Expr:
     """The beginning of a part of time; what is infinite stays so."""
     if part == "minute":
-        begin = call("_trunc_micros", moment, Literal(_MINUTE, BIGINT))
+        begin = call("_trunc_micros", moment, Literal(MICROS_PER_MINUTE, BIGINT))
     else:
         day = cast(moment, DATE)
         begin = cast(day if part == "day" else call(f"_trunc_{part}", day), moment.dtype)
@@ -193,7 +191,7 @@ def _bounds(e: Expr, estimator: Estimator) -> Bounds | None:
             return None if e.dtype.is_string else estimator.values(e)
         case Cast(arg=arg, dtype=dtype) if arg.dtype.kind is Kind.TIMESTAMP and dtype.kind is Kind.DATE:
             bounds = _bounds(arg, estimator)
-            return None if bounds is None else Bounds(bounds.low // _DAY, bounds.high // _DAY)
+            return None if bounds is None else Bounds(bounds.low // MICROS_PER_DAY, bounds.high // MICROS_PER_DAY)
         case Call(function=function, args=args):
             of = FUNCTIONS[function].bounds
             return None if of is None else of(*[_bounds(a, estimator) for a in args])

@@ -8,7 +8,7 @@ from typing import assert_never
 from gquery.expression.expr import AggregateCall, Cast, Column, Expr, Literal
 from gquery.expression.facts import MOST_PRECISION
 from gquery.expression.types import DOUBLE, decimal
-from gquery.functions import aggregate, call, cast, declaration
+from gquery.functions import aggregate, call, cast, declaration, gives_one_value
 from gquery.functions.aggregate_record import Mean, State, Total
 
 
@@ -31,6 +31,8 @@ def parts_of(a: AggregateCall) -> tuple[AggregateCall, ...]:
 
 def merged_part(part: AggregateCall, column: Column) -> AggregateCall:
     """One of `parts_of` over the column that has it of each part."""
+    if gives_one_value(part):  # which nobody can ask for by name
+        return AggregateCall(part.function, (column,), column.dtype)
     return aggregate(declaration(part).merged_by or "", (column,))
 
 

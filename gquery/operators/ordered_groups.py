@@ -48,7 +48,7 @@ from gquery.operators.base import Frame, with_flags
 from gquery.operators.group_selection import GroupValues, column_values, group_values, is_selectable
 from gquery.operators.made_lists import list_column
 from gquery.operators.numbered_groups import numbered
-from gquery.operators.ordered_reductions import Ranges, reduced
+from gquery.operators.ordered_reductions import NumberedRows, Ranges, reduced, reduced_by_number
 from gquery.operators.quantiles import Sides, interpolated, interpolated_rows, positions_between, positions_of
 from gquery.operators.sort_keys import key_parts, sort_keys
 from gquery.planner.ordered_call import OrderedCall
@@ -234,6 +234,8 @@ def result_of(call: OrderedCall, stored: Stored, rows: InOrder) -> ColumnData:
         case MostFrequent():  # a second argument says where equal values are not the same
             compared = columns[more[0].id] if more and isinstance(more[0], Column) else column
             return gathers.take(column, _modes(compared, call.order, rows), device, there=there)
+        case Reduced() if device.is_cpu and rows.groups.numbers is not None:
+            return reduced_by_number(by, column, NumberedRows(rows.groups.numbers, rows.kept, sizes), stored, device)
         case Reduced():
             return reduced(by, column, Ranges(rows.rows, rows.groups.starts[:-1], sizes), stored, device)
         case JoinedText():

@@ -1,7 +1,8 @@
 """Reductions that no accumulator makes, over the rows of groups in order: bits and products.
 
 A thread reduces the rows of a piece of a group one after another, then one those pieces, so that a group of many rows is the
-work of many threads. Every piece begins with the value that changes no other.
+work of many threads. Every piece begins with the value that changes no other. On a CPU rows whose groups have numbers change
+their group's value as they lie: nobody sorts them by group.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from gquery.planner.stored import Stored
 from gquery.runtime.records import dataclass
 
 _TYPES = {"f64": np.float64, "i64": np.int64}
+_OPERATIONS = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "mul": np.multiply}
 
 
 @cache
@@ -55,16 +57,45 @@ class Ranges:
     sizes: Array
 
 
+@dataclass(frozen=True, eq=False)
+class NumberedRows:
+    """Rows by the numbers of their groups (uint32), those alone that are ``kept`` (a flag each), and how many of each group are
+    (``sizes``, int64)."""
+
+    numbers: Array
+    kept: Array | None
+    sizes: Array
+
+
 def reduced(by: Reduced, column: ColumnData, ranges: Ranges, stored: Stored, device: Device) -> ColumnData:
     """The reduction of the values of each group; NULL where it has none."""
     if not device.is_cpu:
         return _reduced_on_gpu(by, column, ranges, stored, device)
-    there, word = are_positive(ranges.sizes), _TYPES[by.word]
+    made = [_in_pieces(by, word, ranges, device) for word in _words(by, column, device)]
+    return _of_words(made, are_positive(ranges.sizes), stored, device)
+
+
+def reduced_by_number(by: Reduced, column: ColumnData, rows: NumberedRows, stored: Stored, device: Device) -> ColumnData:
+    """The same on a CPU, of rows as they lie."""
+    numbers, made = rows.numbers.astype(np.intp), []
+    kept = None if rows.kept is None else rows.kept.view(np.bool_)
+    numbers = numbers if kept is None else numbers[kept]
+    for word in _words(by, column, device):
+        total = np.full(rows.sizes.size, word.dtype.type(by.identity))
+        with np.errstate(all="ignore"):  # as kernels
+            _OPERATIONS[by.operation].at(total, numbers, word if kept is None else word[kept])
+        made.append(total)
+    return _of_words(made, are_positive(rows.sizes), stored, device)
+
+
+def _words(by: Reduced, column: ColumnData, device: Device) -> list[Array]:
+    """A column's values, of two words the lower ones and the upper ones."""
     data = column.data.on(device)
     words = data.reshape(-1, 2) if column.physical_type is PhysicalType.I128 else data.reshape(-1, 1)
-    made = [
-        _in_pieces(by, np.ascontiguousarray(words[:, n]).astype(word), ranges, device) for n in range(words.shape[1])
-    ]
+    return [np.ascontiguousarray(words[:, n]).astype(_TYPES[by.word]) for n in range(words.shape[1])]
+
+
+def _of_words(made: list[Array], there: Array, stored: Stored, device: Device) -> ColumnData:
     values = np.stack(made, axis=1).reshape(-1) if len(made) > 1 else made[0]
     kept = there if len(made) == 1 else np.repeat(there, len(made))
     values = narrow(np.where(kept > 0, values, np.zeros_like(values)), stored.physical_type)

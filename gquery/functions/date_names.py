@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from gquery.errors import ConversionError, DataError
+from gquery.errors import ConversionError
 from gquery.expression.types import BIGINT, DATE, TIMESTAMP, VARCHAR
+from gquery.functions.date_formats import MINUTE_PARTS, TIME_PARTS, parsed
 from gquery.functions.registry import host_scalar
 from gquery.functions.vectors import (
     Vector,
@@ -190,65 +191,16 @@ _SPECIFIERS: dict[str, Callable[[_Moments], Any]] = {
     "U": lambda m: _two((m.yearday + 7 - m.weekday) // 7),
     "W": lambda m: _two((m.yearday + 7 - (m.weekday + 6) % 7) // 7),
 }
-_TEXTS = {"%": "%", "z": "+00", "Z": ""}
-_LONGER = {"c": "%Y-%m-%d %H:%M:%S", "x": "%Y-%m-%d", "X": "%H:%M:%S", "T": "%H:%M:%S"}
-_MINUTE_PARTS, _TIME_PARTS = frozenset("HIpM"), frozenset("Sfgn")
-_YEAR_PARTS, _MONTH_PARTS = frozenset("Yy"), frozenset("YymbBh")
-
-
-@lru_cache(256)
-def _parsed(pattern: str) -> tuple[tuple[bool, str], ...]:
-    """The parts of a format in order: whether it is a specifier, and which or what text."""
-    if not pattern:
-        raise DataError("strftime: the format is empty")
-    parts: list[tuple[bool, str]] = []
-    i = 0
-    while i < len(pattern):
-        c = pattern[i]
-        i += 1
-        if c == "%":
-            length = 2 if pattern[i : i + 1] == "-" else 1
-            name = pattern[i : i + length]
-            i += length
-            if name in _LONGER:
-                parts += _parsed(_LONGER[name])
-                continue
-            if name in _SPECIFIERS:
-                parts.append((True, name))
-                continue
-            if name not in _TEXTS:
-                raise DataError(f"strftime: the format {pattern!r} has {'%' + name!r}, which stands for nothing")
-            c = _TEXTS[name]
-        if parts and not parts[-1][0]:
-            c = parts.pop()[1] + c
-        parts.append((False, c))
-    return tuple(parts)
-
-
 def _formatted(x: pa.Array, pattern: str) -> pa.Array:
     """Dates or timestamps in a format. Neighbouring parts that the day alone decides, or the minute of the day, come from one
     table."""
     if pattern is None:
         return pa.nulls(len(x), pa.string())
     moments = _Moments.of(x)
-    groups = [(of, tuple(parts)) for of, parts in groupby(_parsed(pattern), _decided_by)]
+    groups = [(of, tuple(parts)) for of, parts in groupby(parsed(pattern), _decided_by)]
     made = [_group(of, parts, moments) for of, parts in groups]
     whole = made[0] if len(made) == 1 else joined_texts(*made)
     return _with_infinite(with_nulls_of(array_of(whole, len(x)), x), x, "-infinity", "infinity")
-
-
-def deciding_part(pattern: str) -> str | None:
-    """The coarsest part of a moment that decides its text in a format: year, month, day or minute; None: all of it, or none as
-    the format is none."""
-    try:
-        letters = {name[-1] for is_specifier, name in _parsed(pattern) if is_specifier}
-    except DataError:
-        return None
-    if letters & _TIME_PARTS:
-        return None
-    if letters & _MINUTE_PARTS:
-        return "minute"
-    return "year" if letters <= _YEAR_PARTS else "month" if letters <= _MONTH_PARTS else "day"
 
 
 def _with_infinite(made: pa.Array, x: pa.Array, before: str | None, behind: str | None) -> pa.Array:
@@ -265,7 +217,7 @@ def _decided_by(part: tuple[bool, str]) -> str:
     """What decides a part's text: the day, the minute of the day, or the moment."""
     is_specifier, name = part
     letter = name[-1] if is_specifier else ""
-    return "minute" if letter in _MINUTE_PARTS else "moment" if letter in _TIME_PARTS else "day"
+    return "minute" if letter in MINUTE_PARTS else "moment" if letter in TIME_PARTS else "day"
 
 
 def _group(of: str, parts: tuple[tuple[bool, str], ...], moments: _Moments) -> Any:

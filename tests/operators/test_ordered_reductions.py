@@ -5,12 +5,18 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import gquery
 from gquery import tuning
+from gquery.columns.table import ColumnData
+from gquery.device.device import Device
+from gquery.functions.aggregate_record import Reduced
 from gquery.operators import ordered_groups
+from gquery.operators.ordered_reductions import NumberedRows, Ranges, reduced
+from gquery.planner.stored import Stored
 from tests.support.harness import assert_same
 from tests.support.tuned import Tune
 
@@ -63,21 +69,13 @@ def test_numbers_of_groups_give_what_an_order_gives(calls: str, monkeypatch: pyt
     found = []
     for is_numbered in (True, False):
         if not is_numbered:
-            monkeypatch.setattr(
-                ordered_groups,
-                "reduced_by_number",
-                lambda by, column, rows, stored, device: _by_order(by, column, rows, stored, device),
-            )
+            monkeypatch.setattr(ordered_groups, "reduced_by_number", _by_order)
         with gquery.connect(device="cpu") as db:
             found.append(db.register("t", _table(3000, 0.1)).sql(sql).fetchall())
     assert str(found[0]) == str(found[1])
 
 
-def _by_order(by, column, rows, stored, device):  # type: ignore[no-untyped-def]
-    import numpy as np
-
-    from gquery.operators.ordered_reductions import Ranges, reduced
-
+def _by_order(by: Reduced, column: ColumnData, rows: NumberedRows, stored: Stored, device: Device) -> ColumnData:
     kept = np.arange(rows.numbers.size) if rows.kept is None else np.flatnonzero(rows.kept)
     order = kept[np.argsort(rows.numbers[kept], kind="stable")].astype(np.uint32)
     begins = np.cumsum(rows.sizes) - rows.sizes

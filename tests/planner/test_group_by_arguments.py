@@ -5,14 +5,16 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+from decimal import Decimal
 
 import pyarrow as pa
 import pytest
 
 import gquery
 from gquery import tuning
-from gquery.errors import ConversionError
-from gquery.functions.date_names import _SPECIFIERS, deciding_part
+from gquery.errors import ConversionError, OutOfRangeError
+from gquery.functions.date_formats import SPECIFIERS, deciding_part
+from gquery.functions.date_names import _SPECIFIERS
 from tests.support.harness import assert_error, assert_same
 from tests.support.tuned import Tune
 
@@ -198,18 +200,39 @@ def test_another_format_gets_another_plan(tune: Tune) -> None:
             )
 
 
-@pytest.mark.parametrize("name", _SPECIFIERS)
+def test_each_specifier_has_a_function() -> None:
+    assert _SPECIFIERS.keys() == SPECIFIERS
+
+
+@pytest.mark.parametrize("name", sorted(SPECIFIERS))
 def test_the_part_that_decides_a_specifier(name: str) -> None:
     """Moments of one such part have one text."""
     part = deciding_part(f"%{name}")
     if part is None:
         return
-    cut = {"year": "year", "month": "month", "day": "day", "minute": "minute"}[part]
+    cuts = {"hour_of_day": "hour(t)", "minute_of_day": "(hour(t), minute(t))"}
+    cut = cuts.get(part, f"date_trunc('{part}', t)")
     rows = ", ".join(
         f"('{dt.datetime(1996, 2, 29, 23, 59, 59) + dt.timedelta(hours=h * 7.3)}'::TIMESTAMP)" for h in range(2000)
     )
     several = f"HAVING count(DISTINCT strftime(t, '%{name}')) > 1"
-    sql = f"SELECT count(*) FROM (SELECT date_trunc('{cut}', t) AS c FROM (VALUES {rows}) v(t) GROUP BY c {several})"
+    sql = f"SELECT count(*) FROM (SELECT {cut} AS c FROM (VALUES {rows}) v(t) GROUP BY c {several})"
     with gquery.connect() as db:
         db.sql("SET disabled_rules = 'group_by_arguments'")
         assert db.sql(sql).fetchall() == [(0,)]
+
+
+@pytest.mark.parametrize("text", ["length(CAST(g AS VARCHAR))", "CAST(g > 0 AS VARCHAR)"])
+def test_totals_of_parts_need_not_fit(text: str) -> None:
+    """Where that of a group does; where it does not, that is the error."""
+    big, wide = 2**63 - 1, 10**38 - 1
+    numbers = {"g": [1, 1, 2, 2, 3], "k": pa.array([big, big, -big, -big, 5], pa.int64())}
+    decimals = pa.array([Decimal(n) for n in (wide, wide, -wide, -wide, 5)], pa.decimal128(38, 0))
+    tables = {"t": pa.table(numbers | {"w": decimals})}
+    for calls in ("sum(k), avg(k), count(k)", "sum(k) FILTER (g < 9)", "max(k)"):
+        assert_same(f"SELECT {text} AS l, {calls} FROM t GROUP BY l", tables, targets=("python", "cpu"), ranks=(1, 3))
+    with gquery.connect("python") as db:  # DuckDB's own sum is too large before its end
+        whole = db.register("t", tables["t"]).sql(f"SELECT {text} AS l, sum(w) FROM t GROUP BY l")
+        assert [n for _, n in whole.fetchall()] == [5]
+    failing = f"SELECT {text} AS l, sum(k) FROM t WHERE k > 0 GROUP BY l"
+    assert_error(failing, tables, OutOfRangeError, targets=("python",), ranks=(1, 3))

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from gquery import tuning
 from gquery.expression.expr import And, Call, Case, Cast, Column, Expr, Literal, Or, new_column
-from gquery.expression.facts import LEAST_DAYS, MICROS_PER_DAY, MICROS_PER_MINUTE
+from gquery.expression.facts import LEAST_DAYS, MICROS_PER_DAY, MICROS_PER_HOUR, MICROS_PER_MINUTE, PARTS_PER_DAY
 from gquery.expression.slots import decided
 from gquery.expression.traverse import substitute, with_children
 from gquery.expression.types import BIGINT, DATE, Bounds, Kind
@@ -27,7 +27,7 @@ from gquery.planner.logical.nodes import Aggregate, Plan, Project
 from gquery.planner.logical.properties import equal_is_same
 from gquery.planner.logical.shared import kinds_of, transform_kinds
 from gquery.planner.logical.tree import used_columns
-from gquery.planner.rules.merged_parts import merged_part, merged_value, merges, parts_of
+from gquery.planner.rules.merged_parts import exact_parts, exactly_merged, merged_value, merges, parts_can_fit
 
 Keys = tuple[tuple[Column, Expr], ...]
 _KINDS = kinds_of(Aggregate)
@@ -41,7 +41,7 @@ def group_by_arguments(plan: Plan, estimator: Estimator) -> Plan | None:
 
 
 def _node(plan: Aggregate, estimator: Estimator) -> Plan:
-    if not all(merges(a) for _, a in plan.aggregates):
+    if not all(merges(a) and parts_can_fit(a) for _, a in plan.aggregates):
         return plan
     wanted = _over_source(plan)
     if not any(_needs_host(e) for _, e in wanted.keys):
@@ -74,11 +74,11 @@ def _over_source(plan: Aggregate) -> Aggregate:
 
 def _in_two_steps(plan: Aggregate, arguments: Keys, keys: Keys) -> Plan:
     """The aggregate by keys over the groups by their arguments."""
-    inner = [[(new_column(p.function, p.dtype, may_give_null(p, True)), p) for p in parts_of(a)] for _, a in plan.aggregates]
+    inner = [[(new_column(p.function, p.dtype, may_give_null(p, True)), p) for p in exact_parts(a)] for _, a in plan.aggregates]
     first = Aggregate(plan.source, arguments, tuple([part for own in inner for part in own]))
     outer = []
-    for own in inner:
-        again = [merged_part(part, column) for column, part in own]
+    for (_, whole), own in zip(plan.aggregates, inner, strict=True):
+        again = [exactly_merged(whole, part, column) for column, part in own]
         outer.append([(new_column(a.function, a.dtype, may_give_null(a, True)), a) for a in again])
     second = Aggregate(first, keys, tuple([part for own in outer for part in own]))
     values = [
@@ -132,6 +132,8 @@ class _Arguments:
 
     def _beginning(self, moment: Expr, part: str, is_conditional: bool) -> Column:
         """The column of a moment that is cut to a part; to days, which takes less, where these are few."""
+        if part in PARTS_PER_DAY:
+            return self._column(_cut(moment, part), is_conditional, float(PARTS_PER_DAY[part]))
         bounds, is_date = _bounds(moment, self._estimator), moment.dtype.kind is Kind.DATE
         if bounds is None:
             return self._column(_cut(moment, part), is_conditional)
@@ -164,20 +166,26 @@ def _part(e: Expr) -> str | None:
         return None
     is_format = e.function == "strftime" and isinstance(e.args[1], Literal) and not e.args[1].is_null
     part = decided(_part_of_format, (e.args[1],)) if is_format and isinstance(e.args[1], Literal) else _NAMES.get(e.function)
-    is_fine = e.args[0].dtype.kind is Kind.DATE and part == "minute"
-    return "day" if is_fine else part
+    has_no_time = e.args[0].dtype.kind is Kind.DATE and part in ("minute", *PARTS_PER_DAY)
+    return "day" if has_no_time else part
 
 
 def _part_of_format(pattern: str) -> str | None:
-    from gquery.functions.date_names import deciding_part  # with the first format
+    from gquery.functions.date_formats import deciding_part  # with the first format
 
     return deciding_part(pattern)
 
 
 def _cut(moment: Expr, part: str) -> Expr:
-    """The beginning of a part of time; what is infinite stays so."""
+    """The beginning of a part of time, of a part of a day that of the first one of all; what is infinite stays so."""
     if part == "minute":
         begin = call("_trunc_micros", moment, Literal(MICROS_PER_MINUTE, BIGINT))
+    elif part in PARTS_PER_DAY:
+        micros = call("multiply", call("_hour", moment), Literal(MICROS_PER_HOUR, BIGINT))
+        if part == "minute_of_day":
+            minutes = call("multiply", call("_minute", moment), Literal(MICROS_PER_MINUTE, BIGINT))
+            micros = call("add", micros, minutes)
+        begin = call("_from_micros", micros)
     else:
         day = cast(moment, DATE)
         begin = cast(day if part == "day" else call(f"_trunc_{part}", day), moment.dtype)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from gquery.expression.expr import AggregateCall, Cast, Column, Expr, Literal
-from gquery.expression.facts import MOST_PRECISION
+from gquery.expression.facts import MOST_PRECISION, MOST_ROWS_LOG10
 from gquery.expression.types import DOUBLE, decimal
 from gquery.functions import aggregate, call, cast, declaration, gives_one_value
 from gquery.functions.aggregate_record import Mean, State, Total
@@ -24,9 +24,44 @@ def parts_of(a: AggregateCall) -> tuple[AggregateCall, ...]:
     if made.only is not None:
         return (a,)
     (value,) = a.args
-    exact = value if value.dtype.is_float else cast(value, decimal(MOST_PRECISION, value.dtype.scale))
+    exact = value if value.dtype.is_float else _exact(value)
     parts = ((one.function, exact if isinstance(one, Total) else value) for one in made.accumulators)
     return tuple([aggregate(function, (e,), where=a.filter) for function, e in parts])
+
+
+def _exact(value: Expr) -> Expr:
+    return cast(value, decimal(MOST_PRECISION, value.dtype.scale))
+
+
+# ---- parts that are merged once -----------------------------------------------------------------------------------------
+
+
+def parts_can_fit(a: AggregateCall) -> bool:
+    """Whether `exact_parts` are never out of range where the whole is not: sums of parts may be greater than those of all."""
+    made = declaration(a).accumulated
+    assert made is not None
+    has_totals = any(isinstance(one, Total) for one in made.accumulators)
+    return not has_totals or a.args[0].dtype.precision <= MOST_PRECISION - MOST_ROWS_LOG10
+
+
+def exact_parts(a: AggregateCall) -> tuple[AggregateCall, ...]:
+    """`parts_of`, of which a total of integers is a DECIMAL: that of a part may not fit the type of the whole."""
+    if not _is_integer_total(a):
+        return parts_of(a)
+    return (aggregate("sum", (_exact(a.args[0]),), where=a.filter),)
+
+
+def exactly_merged(a: AggregateCall, part: AggregateCall, column: Column) -> AggregateCall:
+    """One of `exact_parts` over the column that has it of each part; a total has to fit the type of the whole."""
+    return AggregateCall("sum", (column,), a.dtype) if _is_integer_total(a) else merged_part(part, column)
+
+
+def _is_integer_total(a: AggregateCall) -> bool:
+    made = declaration(a).accumulated
+    return made is not None and isinstance(made.only, Total) and a.args[0].dtype.is_integer
+
+
+# ---- merged -------------------------------------------------------------------------------------------------------------
 
 
 def merged_part(part: AggregateCall, column: Column) -> AggregateCall:

@@ -26,6 +26,12 @@ TABLES = {
         "l": pa.array([None if n % 5 == 0 else [n % 3, None][: n % 3] for n in range(N)], pa.list_(pa.int32())),
     })
 }  # fmt: skip
+_WHOLE = TABLES["t"].drop_columns(["nothing", "l"]).drop_null()
+WITHOUT_NULLS = {
+    "t": _WHOLE.append_column("nothing", pa.nulls(_WHOLE.num_rows, pa.int32())).append_column(
+        "l", pa.array([[n % 3] for n in range(_WHOLE.num_rows)], pa.list_(pa.int32()))
+    )
+}
 EXPRESSIONS = (
     "list_transform([k, k + 1], v -> v * 2)", "list_transform([k, s, NULL, 7], (v, n) -> v * n)",
     "list_transform([k], lambda v: v + b)", "list_transform([w, 'x', NULL], v -> v || w)",
@@ -70,6 +76,12 @@ def test_values_are_duckdbs(e: str) -> None:
 def test_as_conditions_of_few_and_no_rows(e: str) -> None:
     assert_same(f"SELECT i FROM t WHERE ({e}) IS NOT NULL", TABLES)
     assert_same(f"SELECT i, {e} AS e FROM t WHERE i < 0", TABLES)
+
+
+@pytest.mark.parametrize("e", [e for e in EXPRESSIONS if "random" not in e])
+def test_as_keys_of_rows_without_nulls(e: str) -> None:
+    """What takes the place of a function is NULL where the function may be: keys of groups say whether they are."""
+    assert_same(f"SELECT {e} AS e, count(*) FROM t WHERE i >= 0 GROUP BY 1", WITHOUT_NULLS)
 
 
 def test_in_other_places() -> None:

@@ -79,7 +79,7 @@ def _contains(e: Call, values: Sequence[Expr]) -> Expr | None:
     if not _is_list(e) or _is_unknown(wanted.dtype) or _is_costly(wanted) or not all(map(_is_sure, values)):
         return None  # what stands behind a value that is equal is not computed
     found = disjunction(tuple(_equal(v, wanted) for v in values))
-    return found if _is_value(wanted) else Case(((Not(IsNull(wanted)), found),), Literal(None, e.dtype))
+    return found if _is_value(wanted) or not wanted.nullable else Case(((Not(IsNull(wanted)), found),), Literal(None, e.dtype))
 
 
 def _position(e: Call, values: Sequence[Expr]) -> Expr | None:

@@ -311,7 +311,8 @@ def unify(exprs: Sequence[Expr], comparing: bool = False, ordering: bool = False
 
     Integer literals take on the other integer types if they fit, string literals any other type. ``comparing``: strings
     that are not literals are cast to the other side's type too, but where the values are put in order (``ordering``) or
-    become one column: what is meant then would be a guess, as for BOOLEAN and a number with a fraction.
+    become one column: what is meant then would be a guess, as for BOOLEAN and a number with a fraction. Values of any type
+    that become one column with JSON are JSON.
     """
     first = exprs[0].dtype if exprs else DType(Kind.NULL)
     for e in exprs:
@@ -321,6 +322,8 @@ def unify(exprs: Sequence[Expr], comparing: bool = False, ordering: bool = False
         if comparing and first.is_opaque:
             refuse_opaque(exprs, "a comparison")
         return first
+    if not (comparing or ordering) and any(e.dtype == JSON for e in exprs):
+        return JSON
     if (ordering or not comparing) and _is_mixed(exprs, ordering):
         return None
     if comparing:

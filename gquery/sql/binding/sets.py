@@ -17,7 +17,7 @@ from gquery.expression.expr import Column, Expr, Literal, new_column
 from gquery.expression.nested_types import known_type
 from gquery.expression.promotion import common_type
 from gquery.expression.traverse import conjunction
-from gquery.expression.types import NULL, VARCHAR, DType, Kind
+from gquery.expression.types import JSON, NULL, VARCHAR, DType, Kind
 from gquery.functions import call, cast
 from gquery.planner.logical.nodes import Aggregate, Join, JoinKind, Plan, Project, Query, Scan, UnionAll
 from gquery.sql.binding.limits import numbered
@@ -150,6 +150,8 @@ def by_name(queries: Sequence[Query]) -> list[Query]:
 
 
 def _common_type(columns: Sequence[Column], name: str) -> DType:
+    if any(c.dtype == JSON for c in columns):
+        return JSON  # which values of any type can be
     dtype = NULL
     for c in columns:
         both = common_type(dtype, c.dtype)

@@ -127,5 +127,6 @@ def test_how_many_rows_a_sample_keeps_is_known() -> None:
     db = gquery.connect(device="python")
     db.register("t", {"i": range(100_000)})
     for sample in ("1%", "1% (bernoulli, 3)"):
-        assert "1,000 expected" in str(db.sql(f"EXPLAIN ANALYZE SELECT i FROM t USING SAMPLE {sample}").fetchall()), sample
+        said = str(db.sql(f"EXPLAIN ANALYZE SELECT i FROM t USING SAMPLE {sample}").fetchall())
+        assert "1,000 expected" in said or "[1,000 rows]" in said, sample  # one time in 80 there are as many as expected
     assert "Window" not in db.explain("SELECT * FROM t USING SAMPLE 3 ROWS (reservoir, 5)")

@@ -59,6 +59,20 @@ def wait_for(condition: Callable[[], object]) -> None:
         time.sleep(0.01)
 
 
+def held_back(monkeypatch: pytest.MonkeyPatch) -> tuple[list[Request], threading.Event]:
+    """What workers are given from now on, and an event before which they do nothing of it."""
+    given: list[Request] = []
+    goes_on, ask = threading.Event(), workers._Line.ask
+
+    def noted(self: workers._Line, request: Request, is_careful: bool) -> bool:
+        assert goes_on.wait(60)
+        given.append(request)
+        return ask(self, request, is_careful)
+
+    monkeypatch.setattr(workers._Line, "ask", noted)
+    return given, goes_on
+
+
 def refuse(request: Request) -> None:
     raise AssertionError("a worker was to compile it")
 
@@ -86,15 +100,7 @@ def test_what_may_be_wanted_later(pool: Workers) -> None:
 
 
 def test_what_comes_behind_queries_comes_before_what_may_be_wanted_later(pool: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
-    given: list[Request] = []
-    goes_on, ask = threading.Event(), workers._Line.ask
-
-    def noted(self: workers._Line, request: Request, is_careful: bool) -> bool:
-        assert goes_on.wait(60)
-        given.append(request)
-        return ask(self, request, is_careful)
-
-    monkeypatch.setattr(workers._Line, "ask", noted)
+    given, goes_on = held_back(monkeypatch)
     first, later, behind, *urgent = requests(7)
     pool.compile_later([first, later])
     wait_for(lambda: pool._speculative == 1)  # as many as there may be
@@ -115,15 +121,7 @@ def test_what_comes_behind_queries_comes_before_what_may_be_wanted_later(pool: W
 
 
 def test_what_is_compiled_early_comes_before_what_is_brought_forward(pool: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
-    given: list[Request] = []
-    goes_on, ask = threading.Event(), workers._Line.ask
-
-    def noted(self: workers._Line, request: Request, is_careful: bool) -> bool:
-        assert goes_on.wait(60)
-        given.append(request)
-        return ask(self, request, is_careful)
-
-    monkeypatch.setattr(workers._Line, "ask", noted)
+    given, goes_on = held_back(monkeypatch)
     first, *later, unknown = requests(6)
     drafts = requests(8)[6:]
     pool.compile_later([first])
@@ -139,8 +137,7 @@ def test_what_is_compiled_early_comes_before_what_is_brought_forward(pool: Worke
 
 
 def test_what_is_compiled_early_can_become_urgent(pool: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
-    goes_on, ask = threading.Event(), workers._Line.ask
-    monkeypatch.setattr(workers._Line, "ask", lambda *given: goes_on.wait(60) and ask(*given))
+    _, goes_on = held_back(monkeypatch)
     first, early, wanted = requests(3)
     pool.compile_early([first, early, wanted])
     wait_for(lambda: pool._speculative == 1)

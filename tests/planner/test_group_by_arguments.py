@@ -4,6 +4,7 @@ when the second pass pays."""
 from __future__ import annotations
 
 import datetime as dt
+import inspect
 import random
 from decimal import Decimal
 
@@ -13,8 +14,13 @@ import pytest
 import gquery
 from gquery import tuning
 from gquery.errors import ConversionError, OutOfRangeError
+from gquery.expression.expr import Call, new_column
+from gquery.expression.types import BIGINT
+from gquery.functions import FUNCTIONS
 from gquery.functions.date_formats import SPECIFIERS, deciding_part
 from gquery.functions.date_names import _SPECIFIERS
+from gquery.planner.logical.cardinality import Estimator
+from gquery.planner.rules.group_by_arguments import _bounds
 from tests.support.harness import assert_error, assert_same
 from tests.support.tuned import Tune
 
@@ -52,6 +58,8 @@ KEYS = [
     "year(t) || '-' || month(t)", "CASE WHEN n > 2 THEN 'high ' || h ELSE 'low' END", "upper(s) || CAST(n AS VARCHAR)",
     "CASE WHEN h > 0 THEN CAST(n // h AS VARCHAR) ELSE s END", "CAST(x AS VARCHAR)", "CAST(m AS INTEGER) + n", "lower(s)",
     "substr(s || n, 1, 2)", "length(CAST(n AS VARCHAR))", "CAST(n AS VARCHAR) = '5'", "strftime(t + INTERVAL 1 DAY, '%Y-%m')",
+    "CAST(n + 9 << h AS VARCHAR)", "CAST(h << 2 AS VARCHAR)", "CAST(abs(n) AS VARCHAR)", "CAST(n & h AS VARCHAR)",
+    "hour(t) || ':'",
 ]  # fmt: skip
 CALLS = (
     "count(*), sum(n), avg(n), min(s), max(d), count(x), bool_or(b)",
@@ -198,6 +206,15 @@ def test_another_format_gets_another_plan(tune: Tune) -> None:
                 targets=("python",),
                 ranks=(1,),
             )
+
+
+@pytest.mark.parametrize("name", sorted(name for name, f in FUNCTIONS.items() if f.bounds is not None))
+def test_ranges_of_functions_of_unknown_values_are_unknown(name: str) -> None:
+    """Rules of bounds may count on those of the arguments."""
+    rule = FUNCTIONS[name].bounds
+    assert rule is not None
+    columns = [new_column("x", BIGINT, True) for _ in inspect.signature(rule).parameters]
+    assert not columns or _bounds(Call(name, tuple(columns), BIGINT, True), Estimator()) is None
 
 
 def test_each_specifier_has_a_function() -> None:

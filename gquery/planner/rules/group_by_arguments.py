@@ -17,7 +17,7 @@ from __future__ import annotations
 from gquery import tuning
 from gquery.expression.expr import And, Call, Case, Cast, Column, Expr, Literal, Or, new_column
 from gquery.expression.facts import LEAST_DAYS, MICROS_PER_DAY, MICROS_PER_HOUR, MICROS_PER_MINUTE, PARTS_PER_DAY
-from gquery.expression.slots import decided
+from gquery.expression.slots import decided, shown
 from gquery.expression.traverse import substitute, with_children
 from gquery.expression.types import BIGINT, DATE, Bounds, Kind
 from gquery.functions import FUNCTIONS, call, cast, may_give_null
@@ -201,7 +201,9 @@ def _bounds(e: Expr, estimator: Estimator) -> Bounds | None:
             bounds = _bounds(arg, estimator)
             return None if bounds is None else Bounds(bounds.low // MICROS_PER_DAY, bounds.high // MICROS_PER_DAY)
         case Call(function=function, args=args):
-            of = FUNCTIONS[function].bounds
-            return None if of is None else of(*[_bounds(a, estimator) for a in args])
+            of, known = FUNCTIONS[function].bounds, [_bounds(a, estimator) for a in args]
+            return None if of is None or None in known else of(*known)
+        case Literal(dtype=dtype) if dtype.is_integer and not e.is_null:
+            return Bounds(shown(e), shown(e))
         case _:
             return None
